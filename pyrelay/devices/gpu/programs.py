@@ -63,6 +63,7 @@ from pyrelay.lower.planning.boundary import ArrayParameter
 from pyrelay.lower.planning.instructions import Plan
 from pyrelay.lower.text import emit_kernel
 
+_UNKNOWN = object()
 _MOST_KEPT = 256
 """Of what is worked out for extents, by extents."""
 
@@ -98,7 +99,7 @@ class GpuExecutable:
         self.late: dict[int, Any] = {}
         self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its number
         # What was worked out, by extents and all else that it hangs on.
-        self.products: dict[Any, tuple[Any, int] | None] = {}
+        self.products: dict[Any, Any] = {}
         self.blocks: dict[Any, int] = {}
         self.layouts: dict[Any, Layout] = {}
         self.host_kernels: dict[int, Any] = {}
@@ -480,12 +481,12 @@ class Run(GuessingMemory, ScalarCommands):
         if items <= 0:
             return
         products, key = self.program.products, (number, words[3:], self.precision)
-        if key not in products:
+        made: Any = products.get(key, _UNKNOWN)  # other threads may clear them
+        if made is _UNKNOWN:
             if len(products) >= _MOST_KEPT:
                 products.clear()
-            products[key] = self._product(number, words)
-        made = products[key]
-        if made is None or not self._by_library(*made, words, aside or self.aside):
+            made = products[key] = self._product(number, words)
+        if made is None or not self._by_library(made, words, aside or self.aside):
             self.launch(number, items, words)
 
     def product_bytes(self, number: int, words: Sequence[int]) -> int:
@@ -512,10 +513,10 @@ class Run(GuessingMemory, ScalarCommands):
         return None if found is None else (found, self.product_bytes(number, words))
 
     def _by_library(
-        self, prepared: Any, nbytes: int, words: Sequence[int], aside: Callable[[int], int]
+        self, made: tuple[Any, int], words: Sequence[int], aside: Callable[[int], int]
     ) -> bool:
         """Whether the device's library computes a product."""
-        a, b, c = words[:3]
+        (prepared, nbytes), (a, b, c) = made, words[:3]
         place = c
         if self.is_guessing:
             try:
