@@ -19,6 +19,7 @@ from pyrelay.infer.memoising import Memo, NeedsMemo
 from pyrelay.infer.nodes import building
 from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
+from pyrelay.infer.program import Place
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass
@@ -74,6 +75,8 @@ class Asked:
     memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
     remembers: bool = True
     lends: int = 0  # see Program
+    lent_at: frozenset[Place] = frozenset()
+    shared_at: frozenset[Place] = frozenset()  # where attempts would have had one list twice
     keys_known: bool = False
     ragged: bool = False  # arrays in one list may differ in shape
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
@@ -95,11 +98,12 @@ class Asked:
         return counted >= _MOST_RESTARTS
 
     def note_keys(self, attempt: Attempt) -> None:
-        """Keep which dicts and sets were given keys that only the running program knows, and
-        whether tuples or strings had lengths that only it knows."""
+        """Keep which dicts and sets were given keys that only the running program knows, whether
+        tuples or strings had lengths that only it knows, and where lists would be shared."""
         self.open_keys |= attempt.open_keys
         self.sequences_wanted |= attempt.sequences_wanted
         self.keyed_wanted |= attempt.keyed()
+        self.shared_at |= attempt.shared_at
 
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
@@ -222,14 +226,16 @@ class Asked:
         elif self.keys_wanted and not self.keys_known:
             self.tables = frozenset()
             self.keys_known, self.refusal = True, None
+        elif not self.shared_at <= self.lent_at:
+            self.lent_at |= self.shared_at
         elif attempt.lent > self.lends:
             self.lends += 1
         elif listed:
-            self.lends = 0  # nodes may do without
+            self.lends, self.lent_at = 0, frozenset()  # nodes may do without
             for classes in listed:
                 self.families.declare(classes)
         elif keyed:
-            self.lends = 0
+            self.lends, self.lent_at = 0, frozenset()
             self.keyed |= keyed
         elif self.sequences:
             self.sequences = False

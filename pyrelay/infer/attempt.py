@@ -30,7 +30,7 @@ from pyrelay.infer.nodes.datatypes import Child, Families, Grows, Number, Schema
 from pyrelay.infer.nodes.pools import Column, schema_columns
 from pyrelay.infer.nodes.trees import ARGUMENT
 from pyrelay.infer.objects import generator_classes
-from pyrelay.infer.program import Program
+from pyrelay.infer.program import Place, Program
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Flattened, Identity, Key, flatten
 from pyrelay.ir import dims, types
@@ -68,6 +68,7 @@ class Attempt:
     entered: Entered = field(default_factory=lambda: Entered())
     checks_shapes: bool = False
     lent: int = 0  # see Program
+    shared_at: set[Place] = field(default_factory=set)
     outermost: Heap | None = None  # of what is outside all branches and loops
     pools: list[V.Root] = field(default_factory=list)
     trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root
@@ -123,7 +124,8 @@ class Attempt:
             self.parse, self.guards, objects=self.objects, exact=asked.exact, chooses=asked.chooses,
             unrolled=asked.unrolled, families=asked.families, ahead=asked.ahead,
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
-            remembers=asked.remembers, lends=asked.lends, follows_ops=asked.raises > 1,
+            remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
+            follows_ops=asked.raises > 1,
             containers=self.containers, keys_known=asked.keys_known, nested=asked.nested,
             keyed=asked.keyed, compares=asked.compares,
         )
@@ -136,6 +138,7 @@ class Attempt:
         finally:
             self.entered.ragged |= shapes.wanted
             self.checks_shapes, self.lent = program.checks_shapes, program.lent
+            self.shared_at = program.shared_at
             self.keys_wanted = program.keys_wanted
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens

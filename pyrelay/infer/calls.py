@@ -21,6 +21,7 @@ from pyrelay.infer import memoising, numba_functions
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import text
 from pyrelay.infer.guards import NameGuard, keyword_defaults
+from pyrelay.infer.in_python import ONCE
 from pyrelay.infer.interpreter import Frame, Interpreter
 from pyrelay.ir.nodes import Block, Function, Var
 
@@ -304,6 +305,10 @@ def call_closure(
         return generators.make(it, closure, bound)
     if function in it.program.recursive:
         return specialisation.call_global(it, closure, bound)
+    if closure.owner in ONCE:
+        made = specialisation.call_once(it, closure, bound)
+        if made is not None:
+            return made
     if function in it.active or len(it.active) > _DEEPEST_INLINE:
         raise IsRecursive(function)
     before, saved_heap = it.mark(), it.heap.copy()

@@ -15,6 +15,7 @@ from pyrelay.infer import attributes, calls, needs, operators
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
 from pyrelay.infer.containers import lists, open_sequences, sets, starred, text
+from pyrelay.infer.containers.admission import lent
 from pyrelay.infer.containers.open_keys import is_open, note
 from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
 from pyrelay.infer.flow.handling import certain
@@ -399,7 +400,7 @@ def _append(it: Interpreter, args: Args, attrs: Any) -> None:
     if isinstance(content, V.Growing):
         lists.append(it, target, args[1])
         return
-    item = open_sequences.as_item(it, args[1])
+    item = lent(it, open_sequences.as_item(it, args[1]))
     it.heap.write(target.root, (*content, item), it.let.span if it.let else None)
 
 

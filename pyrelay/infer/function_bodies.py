@@ -117,7 +117,8 @@ def interpret_function(
         return calls.run_body(inner, closure, values[first:split], closure.function.body)
 
     try:
-        value = handling.with_raised(inner, run, spec.follows) if spec.follows else run()
+        with heap.repeated(for_good=True):
+            value = handling.with_raised(inner, run, spec.follows) if spec.follows else run()
     except needs.Diverges:
         return Function(spec.name, params, inner.builder.block(()), symbols), None
     except needs.NeedsStatic as need:

@@ -9,6 +9,7 @@ contains is settled when it is next read (identity.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
@@ -16,6 +17,9 @@ from pyrelay.errors import AliasError, Span
 from pyrelay.infer.values import Ref, Root, Tuple
 from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass
+
+#: What repeats the functions of the program: calls, which stand anywhere.
+FROM_ANYWHERE = object()
 
 
 @dataclass(slots=True)
@@ -25,6 +29,10 @@ class Items:
     shared: bool = False  # one may be an item in two places
     lent: Span | bool = False  # where a list became an item as a copy
     inner_written: Span | bool = False  # where a list in a list was changed
+    #: what is repeated around the code at hand: loops of the program and its own functions
+    repeating: list[object] = field(default_factory=list)
+    #: in what a list in a list was changed, as far as it is repeated behind this place
+    written_in: set[object] = field(default_factory=set)
     #: of objects that are items of lists, or one of several that a name may mean
     classes: set[type] = field(default_factory=set)
     #: of these, and of dicts and sets: the class, or the kind, and what made it
@@ -102,14 +110,28 @@ class Heap:
             return
         root.stored = span or True
         self.items.lent = self.items.lent or root.stored
-        if self.items.inner_written:
-            raise lent_and_changed(_span(self.items.inner_written), root.stored)
+        self._must_be_unwritten()
 
     def share_inner(self, span: Span | None) -> None:
         """Note that the lists in a list are items of another one, too, which has copies of them."""
         self.items.lent = self.items.lent or span or True
-        if self.items.inner_written:
-            raise lent_and_changed(_span(self.items.inner_written), self.items.lent)
+        self._must_be_unwritten()
+
+    def _must_be_unwritten(self) -> None:
+        """Refuse copies of lists in lists where what changes one of these comes again."""
+        items = self.items
+        if any(each in items.written_in for each in (FROM_ANYWHERE, *items.repeating)):
+            raise lent_and_changed(_span(items.inner_written), items.lent)
+
+    @contextmanager
+    def repeated(self, *, for_good: bool = False) -> Iterator[None]:
+        """What is interpreted meanwhile runs more than once; with `for_good`, from anywhere."""
+        mark = FROM_ANYWHERE if for_good else object()
+        self.items.repeating.append(mark)
+        try:
+            yield
+        finally:
+            self.items.repeating.pop()
 
     def lendings(self) -> int:
         """How many of these lists and arrays became items of growing lists."""
@@ -118,6 +140,7 @@ class Heap:
     def write_inner(self, span: Span | None) -> None:
         """Note that a list was changed where it is an item of another one."""
         self.items.inner_written = self.items.inner_written or span or True
+        self.items.written_in.update(self.items.repeating)
         if self.items.lent:
             raise lent_and_changed(span, self.items.lent)
 

@@ -23,7 +23,7 @@ from pyrelay.infer.flow.narrowing import Fact
 from pyrelay.infer.flow.revisits import Visits
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.marks import marked_operands
-from pyrelay.infer.program import Program
+from pyrelay.infer.program import Place, Program
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent
@@ -401,6 +401,11 @@ class Interpreter:
         return V.Ref(self.heap.new(root, content), cls)
 
     # -- reading -----------------------------------------------------------------------------
+
+    @property
+    def place(self) -> Place:
+        """Where the code at hand stands, by the calls around it: the same in each attempt."""
+        return *(span for span, _ in self.calls), self.let.span if self.let else None
 
     def atom(self, value: V.Value) -> Atom:
         """The Core atom of a number or of an array's present content.

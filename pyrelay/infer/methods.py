@@ -11,6 +11,7 @@ from pyrelay import errors
 from pyrelay.infer import calls, progress, random_state
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters, list_arrays, lists, sets, text
+from pyrelay.infer.containers.admission import lent
 from pyrelay.infer.containers.open_keys import key_of, note
 from pyrelay.infer.containers.open_sequences import as_item
 from pyrelay.infer.flow import choice
@@ -367,7 +368,8 @@ def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
     if lists.growing_content(it, x) is not None:
         lists.append(it, x, item)
         return V.NONE
-    it.heap.write(x.root, (*it.content(x.root), as_item(it, item)), _span(it))
+    item = lent(it, as_item(it, item))
+    it.heap.write(x.root, (*it.content(x.root), item), _span(it))
     return V.NONE
 
 

@@ -18,6 +18,9 @@ from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.ir.nodes import Function, Let
 from pyrelay.records import dataclass
 
+#: A place of the program: the calls that lead there and what stands there.
+Place = tuple[Any, ...]
+
 
 @dataclass
 class Program:
@@ -48,7 +51,8 @@ class Program:
     fails_late: bool = False  # an op may raise behind a write to a container of the caller
     fails_again: bool = False  # one in a loop or a recursive function may
     raising: set[str] = field(default_factory=set)  # functions of their own with a `raise`
-    following: set[str] = field(default_factory=set)  # functions that give what they raise
+    #: those that give what they raise, or raise nothing
+    following: set[str] = field(default_factory=set)
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
@@ -77,6 +81,8 @@ class Program:
     #: from 2 all.
     lends: int = 0
     lent: int = 0  # what would have made copies of more lists
+    lent_at: frozenset[Place] = frozenset()  # where lists become items as copies whatever `lends`
+    shared_at: set[Place] = field(default_factory=set)  # where one would have been in two places
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""

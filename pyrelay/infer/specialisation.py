@@ -34,6 +34,7 @@ from pyrelay.infer.function_bodies import (
     join_any,
     same_result,
 )
+from pyrelay.infer.in_python import ONCE
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import layout_symbols, leaf_types
 from pyrelay.infer.nodes import anonymous, building, constructing
@@ -149,6 +150,30 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
         return value
 
 
+def call_once(
+    it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]
+) -> V.Value | None:
+    """Call a function that raises nothing as one of the program's own (`in_python.once`).
+
+    None where it has to be interpreted in line.
+    """
+    if any(isinstance(v, V.Known) and isinstance(v.value, str) for v in bound):
+        return None  # which would be a function for each text
+    before, heap, let, builder = it.mark(), it.heap.copy(), it.let, it.builder
+    mark = it.program.guards.mark()
+    handling, it.handling = it.handling, ()
+    try:
+        return call_global(it, closure, bound)
+    except errors.PyrelayError:
+        it.program.guards.rollback(mark)
+        it.let, it.builder = let, builder
+        it.take_back(before)
+        it.heap.reset(heap)
+        return None
+    finally:
+        it.handling = handling
+
+
 def arguments_of(
     it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]
 ) -> list[V.Value]:
@@ -223,7 +248,7 @@ def _find(
         layouts = _of_any_extents(it, entries, arguments, layouts)
     name = it.program.unique(closure.function.name)
     spec = Specialisation(name, closure, layouts, follows=it.follows)
-    if spec.follows:
+    if spec.follows or closure.owner in ONCE:
         it.program.following.add(name)
     entries.append(spec)
     return spec
@@ -343,6 +368,10 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
                     span=spec.closure.function.span,
                 )
             if spec.result is not None and same_result(it, spec.result, result):
+                it.program.functions[spec.name] = function
+                return
+            if spec.closure.function not in it.program.recursive:
+                spec.result = result
                 it.program.functions[spec.name] = function
                 return
             if spec.result is not None:

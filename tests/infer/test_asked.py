@@ -27,7 +27,14 @@ def words_and_numbers(xs: list[int]) -> list[str]:
     return [str(named[x]) for x in xs]
 
 
-@pytest.mark.parametrize(("function", "attempts"), [(numbers, 2), (words_and_numbers, 3)])
+def words_and_lists(xs: list[int]) -> list[str]:
+    named = {0: "none", 1: 1, 2: 2.5, 3: "three", 4: [4, 4], 5: (5, "five")}
+    return [str(named[x]) for x in xs]
+
+
+@pytest.mark.parametrize(
+    ("function", "attempts"), [(numbers, 2), (words_and_numbers, 2), (words_and_lists, 3)]
+)
 def test_dicts_of_many_keys_become_tables_if_they_can(
     function: Any, attempts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,3 +114,28 @@ def f(n):
 """
     three, six = (interpreted(defined(source.format(k), monkeypatch), 2) for k in (3, 6))
     assert six < 4 * three
+
+
+def stores(count: int) -> str:
+    """So many keys of the program's put into a dict, one after another."""
+    lines = [f"    d[int(m[{k}])] = d.get(int(m[{k}]), 0) + {k}" for k in range(count)]
+    return "\n".join(["def f(m):", "    d = {}", *lines, "    return d", ""])
+
+
+def draws(count: int) -> str:
+    """So many numbers drawn, one after another."""
+    lines = ["import random", "def f(m):", "    random.seed(m)"]
+    return "\n".join([*lines, f"    return [{'random.randrange(3 + m), ' * count}]", ""])
+
+
+@pytest.mark.parametrize(("source", "argument", "most"), [
+    pytest.param(stores, np.arange(20) % 5, 100, id="look up and store"),
+    pytest.param(draws, 3, 20, id="draw"),
+])
+def test_what_a_table_and_a_generator_do_is_inferred_once(
+    source: Any, argument: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four, eight = (
+        interpreted(defined(source(count), monkeypatch), argument) for count in (4, 8)
+    )
+    assert eight - four <= 4 * most  # in line these are 205 statements for each store

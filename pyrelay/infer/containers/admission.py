@@ -30,7 +30,7 @@ def admit(
 ) -> tuple[V.Growing, list[Atom]]:
     """The content with a template that takes the item, and the item's leaves."""
     span = it.let.span if it.let else None
-    item = as_item(it, item)
+    item = lent(it, as_item(it, item))
     it.heap.note_items((item,))
     try:
         own = growing.template_of(it.heap, (item,))
@@ -82,6 +82,24 @@ def with_template(
     return it.content(root)  # type: ignore[no-any-return]
 
 
+def lent(it: Interpreter, item: V.Value) -> V.Value:
+    """An item, with copies of the lists in it that are items already where these are lent."""
+    if isinstance(item, V.Tuple):
+        return V.Tuple(tuple(lent(it, part) for part in item.items))
+    if not isinstance(item, V.Ref) or not isinstance(it.heap.contents.get(item.root), V.Part):
+        return item
+    if it.place not in it.program.lent_at:
+        it.program.shared_at.add(it.place)
+        return item
+    span = it.let.span if it.let else None
+    it.heap.share_inner(span)
+    copy = it.new_ref("list", replace(
+        growing.plain(it.builder, it.content(item.root)), slots=object()
+    ))
+    copy.root.stored = span or True
+    return copy
+
+
 def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
     """Refuse an item with a list that is an item of another list already, or is there twice."""
     roots: set[V.Root] = set()
@@ -90,6 +108,7 @@ def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
         assert isinstance(inner, V.Ref)
         elsewhere = isinstance(it.heap.contents[inner.root], (V.Part, V.Lost))
         if elsewhere or inner.root in roots:
+            it.program.shared_at.add(it.place)
             raise it.failure(
                 errors.AliasError,
                 "one list would be an item in two places, and a change of one would have to show "

@@ -425,7 +425,8 @@ def copied(it: Interpreter, content: V.Growing, *, deep: bool = False) -> V.Grow
     """
     if growing.inner_lists(content.template) and not deep:
         it.program.lent = max(it.program.lent, 1)
-        if not it.program.lends:
+        if not it.program.lends and it.place not in it.program.lent_at:
+            it.program.shared_at.add(it.place)
             raise it.failure(
                 errors.AliasError,
                 "this list holds lists, which the new list would share with it",

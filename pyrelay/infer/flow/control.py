@@ -14,6 +14,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
+from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import growing
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
@@ -175,7 +176,9 @@ class _Merge:
     ) -> None:
         self.it, self.base, self.mark, self.paths, self.names = it, base, mark, paths, names
         self.numbers = numbers
-        self.grows = grows or it.rolling > 0 or it.program.splits == MOST_SPLITS
+        self.grows = (
+            grows or it.rolling > 0 or it.program.splits == MOST_SPLITS or is_our_own(it)
+        )
         self.alive = [p for p in paths if p.results is not None]
         self.going = _going(it, self.alive)
         changed: dict[V.Root, None] = {}

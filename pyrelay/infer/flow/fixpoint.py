@@ -173,7 +173,8 @@ class Fixpoint:
         it.rolling += 1
         lendings = self.base.lendings()
         try:
-            result = self._interpret()
+            with it.heap.repeated():
+                result = self._interpret()
         finally:
             it.visits, it.before = outer, before
             self.read, it.read = it.read, it.read | read

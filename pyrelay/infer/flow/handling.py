@@ -168,17 +168,20 @@ def note_failures(it: Interpreter, mark: int) -> None:
     program = it.program
     if program.fails_late or not program.containers:
         return
+    inner = (n for let in it.builder.lets[mark:] for n in (
+        let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))))
+    suspects = [n for n in inner
+                if isinstance(n.rhs, OpCall) and effect_of(n.rhs) is Effect.RAISES]
+    if not suspects:
+        return
     again = it.captured is not None or it.rolling > 0
     written = any(r.kind != "array" and (r is o or r.may_alias(o))
                   for r in it.heap.written for o in (*program.containers, *program.entered))
-    if not written and (program.fails_again or not again):
-        return
-    for let in it.builder.lets[mark:]:
-        inner = (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b)))
-        if any(isinstance(n.rhs, OpCall) and _may_raise(it, n) for n in inner):
-            program.fails_late |= written
-            program.fails_again = True
-            return
+    if (written or (again and not program.fails_again)) and any(
+        _may_raise(it, n) for n in suspects
+    ):
+        program.fails_late |= written
+        program.fails_again = True
 
 
 def note_raising(it: Interpreter) -> None:

@@ -5,7 +5,23 @@ They run as they are; `names.composed` enters those of a module's `__all__` in t
 Derivatives follow from their bodies.
 """
 
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+#: The functions that `once` was asked for.
+ONCE: set[Any] = set()
+
+
+def once(function: _Function) -> _Function:
+    """Infer the body once for each type of the arguments, not at each call.
+
+    For what is called often: it is a function of the program, which passes write in line where its
+    calls are few. It raises nothing.
+    """
+    ONCE.add(function)
+    return function
 
 
 def refuse(message: str) -> NoReturn:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import once
+
 Array = Any
 Word = Any  # np.uint64
 
@@ -25,6 +27,7 @@ _TWIST = np.uint64(0x9908B0DF)
 # -- bits ------------------------------------------------------------------------------------------
 
 
+@once
 def half_word(words: Array) -> Word:
     """The next 32 bits."""
     place = int(words[_PLACE])
@@ -53,6 +56,7 @@ def _two(words: Array) -> tuple[Word, Word]:
     return first, second
 
 
+@once
 def random(words: Array) -> Any:
     """A float of at least 0, less than 1."""
     first, second = _two(words)
@@ -93,6 +97,7 @@ def random_sample(words: Array, kept: Array) -> Any:
     return random(words)
 
 
+@once
 def at_most(words: Array, most: Word) -> Word:
     """A whole number from 0 to `most`, each as likely as any other."""
     if most == 0:

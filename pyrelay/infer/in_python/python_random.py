@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import once
 from pyrelay.infer.in_python.mt19937 import HAS_KEPT, half_word, random
 
 Array = Any
@@ -53,6 +54,7 @@ def normalvariate(words: Array, kept: Array) -> Any:
     return found
 
 
+@once
 def below(words: Array, count: Any) -> Any:
     """A whole number below `count`, each as likely as any other."""
     width = 0

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pyrelay.infer.in_python import once
+
 
 def hash_of(key: Any) -> Any:
     """A number for a key; a handler says that of a program, and refuses other keys."""
@@ -45,6 +47,33 @@ def differ(now: Any, before: Any) -> bool:
     return bool(now != before)
 
 
+@once
+def place_of(key: Any, slots: list[int], names: list[Any], alive: list[bool]) -> Any:
+    """The place of the entry of a key; of none, -1 - the free slot."""
+    last = len(slots) - 1
+    at = hash_of(key) & last
+    while slots[at] >= 0:
+        place = slots[at]
+        if alive[place] and names[place] == key:
+            return place
+        at = (at + 1) & last
+    return -1 - at
+
+
+@once
+def make_room(slots: list[int], names: list[Any]) -> None:
+    """Make a table twice as long, with the places of all entries."""
+    for at in range(len(slots)):
+        slots[at] = -1
+    slots.extend([-1] * len(slots))
+    last = len(slots) - 1
+    for place in range(len(names)):
+        at = hash_of(names[place]) & last
+        while slots[at] >= 0:
+            at = (at + 1) & last
+        slots[at] = place
+
+
 class Table:
     """dict: the entries in order of insertion, and a table of their places by open addressing.
 
@@ -62,25 +91,7 @@ class Table:
 
     def find(self, key: Any) -> Any:
         """The place of the entry; of none, -1 - the free slot."""
-        last = len(self.slots) - 1
-        at = hash_of(key) & last
-        while self.slots[at] >= 0:
-            place = self.slots[at]
-            if self.alive[place] and self.names[place] == key:
-                return place
-            at = (at + 1) & last
-        return -1 - at
-
-    def _make_room(self) -> None:
-        for at in range(len(self.slots)):
-            self.slots[at] = -1
-        self.slots.extend([-1] * len(self.slots))
-        last = len(self.slots) - 1
-        for place in range(len(self.names)):
-            at = hash_of(self.names[place]) & last
-            while self.slots[at] >= 0:
-                at = (at + 1) & last
-            self.slots[at] = place
+        return place_of(key, self.slots, self.names, self.alive)
 
     def __len__(self) -> int:
         return self.size
@@ -101,7 +112,7 @@ class Table:
             self.held[place] = value
             return
         if 2 * len(self.names) + 2 > len(self.slots):
-            self._make_room()
+            make_room(self.slots, self.names)
             place = self.find(key)
         self.slots[-1 - place] = len(self.names)
         self.names.append(key)

@@ -1,0 +1,96 @@
+"""Things grouped by what is computed of them, and the groups sorted, listed and chosen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.users.corpus import refuse, use
+
+
+@use((8, 3), (0, 3))
+def groups_as_a_dict(n, m):
+    groups = defaultdict(list)
+    for i in range(n):
+        groups[i * i % m].append(i)
+    return dict(groups)
+
+
+@use((8, 3), (0, 3))
+def groups_listed(n, m):
+    groups = {}
+    for i in range(n):
+        groups.setdefault(i * i % m, []).append(i)
+    return list(groups.values()), len(groups)
+
+
+@use((8, ((0, 1), (2, 3), (1, 3), (5, 6))), long=True)
+def joined_sets_by_size(n, pairs):
+    parent = list(range(n))
+
+    def find(x):
+        while parent[x] != x:
+            parent[x] = parent[parent[x]]
+            x = parent[x]
+        return x
+
+    for a, b in pairs:
+        parent[find(a)] = find(b)
+    groups = defaultdict(list)
+    for i in range(n):
+        groups[find(i)].append(i)
+    return sorted(groups.values(), key=lambda g: (-len(g), g[0]))
+
+
+@use((8, 3), (0, 2))
+def rows_sorted_when_they_are_full(n, m):
+    rows = [[k] for k in range(m)]
+    for i in range(n):
+        rows[i * i % m].append(i)
+    return sorted(rows, key=lambda row: (-len(row), row[0])), rows
+
+
+MUST_SHOW = "which the new list would share with it"
+
+
+@refuse((8, 3), MUST_SHOW)
+def rows_sorted_and_changed_in_turn(n, m):
+    rows = [[k] for k in range(m)]
+    found = []
+    for i in range(n):
+        rows[i % m].append(i)
+        found = sorted(rows, key=len)
+    return found, rows
+
+
+@refuse((8, 3), MUST_SHOW)
+def rows_changed_again_by_a_function_of_its_own(n, m):
+    rows = [[k] for k in range(m)]
+
+    def grow(i):
+        rows[i % m].append(i)
+        return i if i < 1 else grow(i - 1)
+
+    grow(n)
+    found = sorted(rows, key=len)
+    grow(2)
+    return found
+
+
+@refuse((8, 3), MUST_SHOW)
+def rows_changed_once_they_are_sorted(n, m):
+    rows = [[k] for k in range(m)]
+    found = sorted(rows, key=len)
+    for i in range(n):
+        rows[i % m].append(i)
+    return found
+
+
+@use((([3, 1, 3, 2]),), (([0, 0, 0, 0]),))
+def stored_one_after_another(keys):
+    found = {}
+    first, second, third, fourth = (k * k for k in keys)
+    found[first] = 1.0
+    found[second] = found.get(second, 0.0) + 2.0
+    found[third] = found.get(third, 0.0) + 3.0
+    found[fourth] = found.get(fourth, 0.0) + 4.0
+    return found
