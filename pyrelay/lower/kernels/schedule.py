@@ -65,6 +65,13 @@ class Tile:
         wanted = dims.quotient_up(dims.multiply(rows, beside), self.blocks)
         return dims.minimum(dims.maximum(wanted, _FEWEST_ROWS), 4 * ROWS)
 
+    def share(self, elements: Extent) -> Extent:
+        """How many elements of so many a chunk of a full reduction has."""
+        if self.blocks == 0:
+            return CHUNK
+        wanted = dims.quotient_up(elements, self.blocks // 2)
+        return dims.minimum(dims.maximum(wanted, BLOCK), CHUNK)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -260,11 +267,12 @@ class Schedule:
         found = full_reductions(self.elements, lets)
         *outer, inner = space.run_extents()
         inner_size, outer_size = dims.product(inner), dims.product(map(dims.product, outer))
+        most = self.tile.share(dims.multiply(outer_size, inner_size))
         if not outer:
-            chunk: Extent = CHUNK
+            chunk: Extent = most
             size = inner_size
         else:
-            chunk = dims.quotient(CHUNK, dims.maximum(inner_size, 1))
+            chunk = dims.quotient(most, dims.maximum(inner_size, 1))
             chunk = dims.maximum(chunk, 1)
             size = outer_size
         count = dims.quotient_up(dims.add(size, dims.multiply(-1, few)), chunk)

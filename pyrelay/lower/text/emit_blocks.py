@@ -63,8 +63,13 @@ class BlockPrinter(ABC):
         assert self.columns is not None
         kind = self._type(loop.index)
         if loop in self.columns.columns:
-            if not self.alone:
-                self.wide = self._wide(last, depth)
+            if self.alone:  # the loop over rows has left out the other threads
+                self._line("{", depth)
+                self._line(f"const {kind} {index} = threadIdx.x % {self.wide};", depth + 1)
+                self._body(loop.body, depth + 1)
+                self._line("}", depth)
+                return True
+            self.wide = self._wide(last, depth)
             self._line("{", depth)
             self._line(f"const {kind} {index} = threadIdx.x % {self.wide};", depth + 1)
             self._line(f"if ({index} < {last}) {{", depth + 1)
@@ -75,8 +80,8 @@ class BlockPrinter(ABC):
         if loop not in self.columns.rows:
             return False
         inner = next(s for s in loop.body if isinstance(s, For))
-        wide = self._wide(bare(self.pending.take(inner.stop, 0, depth).tree), depth)
-        self.wide = wide
+        across = bare(self.pending.take(inner.stop, 0, depth).tree)
+        wide = self.wide = self._wide(across, depth)
         shares = self.columns.rows[loop]
         before = []
         for share in shares:
@@ -86,12 +91,15 @@ class BlockPrinter(ABC):
             self._line(f"const {dtype.name} {before[-1]} = {name};", depth)
             self._line(f"{name} = {literal(identity(share.op, dtype), dtype)};", depth)
         lane, lanes = f"threadIdx.x / {wide}", f"BLOCK_THREADS / {wide}"
+        # Asked once, so that the loads of several rows may be on their way together.
+        self._line(f"if (threadIdx.x % {wide} < {across}) {{", depth)
         self._line("#pragma unroll 8", 0)
-        self._line(f"for ({kind} {index} = {first} + {lane}; {index} < {last};", depth)
-        self._line(f"     {index} += {lanes}) {{", depth)
+        self._line(f"for ({kind} {index} = {first} + {lane}; {index} < {last};", depth + 1)
+        self._line(f"     {index} += {lanes}) {{", depth + 1)
         self.alone = True
-        self._body(loop.body, depth + 1)
+        self._body(loop.body, depth + 2)
         self.alone = False
+        self._line("}", depth + 1)
         self._line("}", depth)
         if loop in self.columns.storing:
             self._line("__syncthreads();", depth)

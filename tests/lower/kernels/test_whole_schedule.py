@@ -126,6 +126,14 @@ def test_columns_of_few_columns_are_cut_into_chunks_of_rows() -> None:
     assert [dims.evaluate(each.extent, known) for each in lowering.kernels] == [2045, 1]
 
 
+def test_whole_arrays_have_as_many_chunks_as_fill_a_device() -> None:
+    function = group(lambda b, x: reduced(x, 0, 1, keepdims=False), (m, n))
+    for size, chunks in ((2**13, 8), (2**15, 32), (2**20, 1024), (2**24, 1024), (2**28, 2**14)):
+        known = interp.bind_extents(function, [np.broadcast_to(np.float32(0), (1, size))], {})
+        first, *_ = kernelise(function, splits=True).kernels
+        assert dims.evaluate(first.extent, known) == chunks
+
+
 def test_shares_of_a_whole_array_are_bounded() -> None:
     function = group(lambda b, x: OPS["exp"](x) / reduced(OPS["exp"](x), 0, 1), (m, n))
     for size in (2**20, 2**34):
