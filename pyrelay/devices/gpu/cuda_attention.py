@@ -10,8 +10,8 @@ of a row are combined by shuffles, and a larger maximum scales what was summed (
 Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al., *FlashAttention*, 2022).
 Values wider than `width_of` are done in several rounds, which make the scores again.
 
-With `matmul_precision` tf32 or bf16 warps multiply float32 by `mma.sync`, both the scores and the
-result: then each has 16 rows of a tile, and factors and sums of rows come through shared memory.
+Floats of 32 and of 16 bits have kernels of their own (`cuda_single_attention`,
+`cuda_half_attention`), which take from here what all texts of attention have of a launch.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Any
 from pyrelay.devices.gpu import launch_texts
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, KernelOf, Launched
-from pyrelay.ir.types import DType, f32
+from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.lower.passes.reciprocals import with_reciprocals
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import KernelAddress
 from pyrelay.lower.planning.target import AttentionKernel
@@ -37,126 +38,8 @@ ROWS = KEYS = 32
 PICOSECONDS = 1000  # nobody shares this work
 _STATISTICS, _SIZES, _SHAPING, _AXES = 4, 8, 19, 21  # places among the operands
 
-_TENSOR = """\
-// Adds the product of 16 by 32 elements, in lines of 33, and 32 by 8 elements to sums, by tensor
-// cores: the lanes that have them are those of `pyrelay_mma`.
-template <int N, class Memory> __device__ void tensor_product(
-    f32 (&sums)[4], const Memory a, const Memory b, int a0, int b0, int b_down, int b_across
-) {
-    const int line = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;
-#pragma unroll
-    for (int k0 = 0; k0 < 32; k0 += 8 * N) {
-        f32 left[4 * N], right[2 * N];
-#pragma unroll
-        for (int e = 0; e < 2 * N; e++) {
-            const int k = k0 + e / N * 4 * N + lane * N + e % N, place = e / N * 2 * N + e % N;
-            left[place] = a[a0 + line * 33 + k];
-            left[place + N] = a[a0 + line * 33 + 264 + k];
-            right[e] = b[b0 + k * b_down + line * b_across];
-        }
-        tensor_cores(sums, left, right);
-    }
-}
-"""
-
-_TENSOR_CORES = """\
-__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[4], const f32 (&b)[2]) {
-    pyrelay_mma_tf32(sums, a, b);
-}
-__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[8], const f32 (&b)[4]) {
-    pyrelay_mma_bf16(sums, a, b);
-}
-"""
-
-TENSOR_PRODUCT = _TENSOR_CORES + _TENSOR
-"""Function templates of what warps multiply."""
-
-_LANES = """\
-    PYRELAY_SHARED(f32, factors, {rows});
-    const int warp = threadIdx.x / 32, m0 = warp / 2 * 16, group = threadIdx.x % 32 / 4;
-    const int lane = threadIdx.x % 4;
-"""
-
-_HANDED_OVER = """\
-                    if (precision != 0) {{
-                        if (c0 == 0) factors[r0 + r] = NUMBER;
-                        continue;
-                    }}
-"""
-
-_SCORES_BY_TENSORS = """\
-                    if (precision != 0) {{
-#pragma unroll
-                        for (int c = 0; c < 2; c++) {{
-                            const int column = (warp % 2 * 16 + 8 * c) * 33;
-                            if (precision == 1) {{
-                                tensor_product<1>(score[c], left, right, m0 * 33, column, 1, 33);
-                            }} else {{
-                                tensor_product<2>(score[c], left, right, m0 * 33, column, 1, 33);
-                            }}
-                        }}
-                        __syncthreads();
-                        continue;
-                    }}
-"""
-
-_SCORES_HANDED_OVER = """\
-                if (precision != 0) {{
-#pragma unroll
-                    for (int e = 0; e < 8; e++) {{
-                        const int line = m0 + group + e / 2 % 2 * 8;
-                        scores[line * 33 + warp % 2 * 16 + e / 4 * 8 + 2 * lane + e % 2]
-                            = score[e / 4][e % 4];
-                    }}
-                    __syncthreads();
-#pragma unroll
-                    for (int e = 0; e < 8; e++) {{
-                        score[e / 4][e % 4] = scores[(r0 + e / 4) * 33 + c0 + e % 4 * 8];
-                    }}
-                }}
-"""
-
-_RESULT_BY_TENSORS = """\
-                if (precision != 0) {{
-#pragma unroll
-                    for (int u = 0; u < {quads}; u++) {{
-                        const int column = warp % 2 * {half} + 8 * u;
-                        if (e0 + column >= width) continue;
-#pragma unroll
-                        for (int e = 0; e < 4; e++) {{
-                            sums[u][e] *= factors[m0 + group + e / 2 * 8];
-                        }}
-                        if (precision == 1) {{
-                            tensor_product<1>(
-                                sums[u], scores, values, m0 * 33, column, {line}, 1);
-                        }} else {{
-                            tensor_product<2>(
-                                sums[u], scores, values, m0 * 33, column, {line}, 1);
-                        }}
-                    }}
-                    __syncthreads();
-                    continue;
-                }}
-"""
-
-_WRITTEN_BY_TENSORS = """\
-            if (precision != 0) {{
-                __syncthreads();
-#pragma unroll
-                for (int e = 0; e < 4 * {quads}; e++) {{
-                    const int line = m0 + group + e / 2 % 2 * 8;
-                    const i64 column = e0 + warp % 2 * {half} + e / 4 * 8 + 2 * lane + e % 2;
-                    if (i0 + line < targets && column < width) {{
-                        y[(entry * targets + i0 + line) * width + column]
-                            = sums[e / 4][e % 4] / factors[line];
-                    }}
-                }}
-                __syncthreads();
-            }}
-"""
-
 _KERNEL = """\
-{tensor}{shaping}#define BLOCK_THREADS 128
+{shaping}#define BLOCK_THREADS 128
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> q,
     Buffer<const {t}> k, Buffer<const {t}> v, Buffer<{t}> y{rows_of}, i64 targets, i64 sources,
@@ -168,7 +51,7 @@ extern "C" __global__ void kernel(
     PYRELAY_SHARED({t}, right, {square});
     PYRELAY_SHARED({t}, scores, {square});
     PYRELAY_SHARED({t}, values, {values});
-{lanes}    const int r0 = threadIdx.x / 8 * 2, c0 = threadIdx.x % 8;
+    const int r0 = threadIdx.x / 8 * 2, c0 = threadIdx.x % 8;
     const i64 blocks = (targets + {rows} - 1) / {rows};
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
         const i64 entry = item / blocks, i0 = item % blocks * {rows};
@@ -199,7 +82,7 @@ extern "C" __global__ void kernel(
                             : {t}(0);
                     }}
                     __syncthreads();
-{scores_by_tensors}#pragma unroll 8
+#pragma unroll 8
                     for (int d = 0; d < 32; d++) {{
                         const {t} a = left[r0 * 33 + d], b = left[r0 * 33 + 33 + d];
 #pragma unroll
@@ -211,7 +94,7 @@ extern "C" __global__ void kernel(
                     }}
                     __syncthreads();
                 }}
-{scores_handed_over}#pragma unroll
+#pragma unroll
                 for (int r = 0; r < 2; r++) {{
                     const i64 row = i0 + r0 + r;
 #pragma unroll
@@ -239,7 +122,7 @@ extern "C" __global__ void kernel(
                     }}
                     for (int step = 1; step < 8; step *= 2) total += pyrelay_shuffled(total, step);
                     largest[r] = top, totals[r] = fma(totals[r], scale, total);
-{scale_handed_over}#pragma unroll
+#pragma unroll
                     for (int e = 0; e < {columns}; e++) {at} *= scale;
                 }}
                 for (int k0 = threadIdx.x; k0 < {keys} * {width}; k0 += BLOCK_THREADS) {{
@@ -251,7 +134,7 @@ extern "C" __global__ void kernel(
                         : {t}(0);
                 }}
                 __syncthreads();
-{result_by_tensors}                for (int j = 0; j < {keys}; j++) {{
+                for (int j = 0; j < {keys}; j++) {{
                     const {t} a = scores[r0 * 33 + j], b = scores[r0 * 33 + 33 + j];
 #pragma unroll
                     for (int e = 0; e < {columns}; e++) {{
@@ -266,7 +149,7 @@ extern "C" __global__ void kernel(
             for (int r = 0; r < 2; r++) {{
                 const i64 row = i0 + r0 + r;
 {kept}                const {t} total = guarded && totals[r] == 0 ? {t}(1) : totals[r];
-{total_handed_over}#pragma unroll
+#pragma unroll
                 for (int e = 0; e < {columns}; e++) {{
                     const i64 column = e0 + c0 + 8 * e;
                     if (row < targets && column < width) {{
@@ -274,7 +157,7 @@ extern "C" __global__ void kernel(
                     }}
                 }}
             }}
-{written_by_tensors}        }}
+        }}
     }}
 }}
 """
@@ -354,20 +237,9 @@ def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) 
     t, width, own = dtype.name, width_of(dtype), of_launch(axes, shaping)
     shaped = "" if shaping is None else _SHAPED.format(t=t, given=own.given)
     columns, line = width // 8, width + 4
-    places = {
-        "t": t, "rows": ROWS, "keys": KEYS, "square": 33 * 32, "width": width, "columns": columns,
-        "quads": columns // 2, "half": width // 2, "line": line, "values": KEYS * line,
-    }
-    tensors = {
-        "lanes": _LANES, "scale_handed_over": _HANDED_OVER.replace("NUMBER", "scale"),
-        "total_handed_over": _HANDED_OVER.replace("NUMBER", "total"),
-        "scores_by_tensors": _SCORES_BY_TENSORS, "scores_handed_over": _SCORES_HANDED_OVER,
-        "result_by_tensors": _RESULT_BY_TENSORS, "written_by_tensors": _WRITTEN_BY_TENSORS,
-    }
-    by_tensors = dtype == f32
     return _KERNEL.format(
-        **places, **{k: v.format(**places) if by_tensors else "" for k, v in tensors.items()},
-        tensor=TENSOR_PRODUCT if by_tensors else "", shaping=own.function, shaped=shaped,
+        t=t, rows=ROWS, keys=KEYS, square=33 * 32, width=width, columns=columns,
+        quads=columns // 2, line=line, values=KEYS * line, shaping=own.function, shaped=shaped,
         at=_sum("r"), at0=_sum("0"), at1=_sum("1"), parameters=own.parameters,
         rows_of=f", Buffer<{t}> tops, Buffer<{t}> sums_of_rows" if statistics else "",
         kept=_KEPT.format() if statistics else "",
@@ -379,7 +251,7 @@ def of_launch(axes: int, shaping: Kernel | None) -> OfLaunch:
     """What a text has of its own for so many batch axes and a kernel that makes scores."""
     strides = ("extent", "q_stride", "k_stride", "v_stride")
     parameters = "".join(f", i64 {name}{k}" for k in range(axes) for name in strides)
-    function = "" if shaping is None else emit_item(shaping, "shaped")
+    function = "" if shaping is None else emit_item(with_reciprocals(shaping), "shaped")
     own = launch_texts.given(shaping)
     batch = "".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes)))
     return OfLaunch(function, parameters + own.parameters, own.names, batch)

@@ -25,12 +25,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from pyrelay.devices.gpu import cuda_attention, launch_texts
+from pyrelay.devices.gpu import launch_texts
 from pyrelay.devices.gpu.cuda_attention import PICOSECONDS, of_launch
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, KernelOf, Launched
 from pyrelay.ir.types import DType, f32
 from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.lower.passes.reciprocals import with_reciprocals
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import KernelAddress
 from pyrelay.lower.planning.target import AttentionGradientKernel
@@ -40,6 +41,38 @@ from pyrelay.records import dataclass
 # Places among the operands.
 _WANTED, _KEPT, _SIZES, _SHAPING, _TURNING, _AXES = 7, 10, 12, 23, 25, 28
 
+_TENSOR = """\
+// Adds the product of 16 by 32 elements, in lines of 33, and 32 by 8 elements to sums, by tensor
+// cores: the lanes that have them are those of `pyrelay_mma`.
+template <int N, class Memory> __device__ void tensor_product(
+    f32 (&sums)[4], const Memory a, const Memory b, int a0, int b0, int b_down, int b_across
+) {
+    const int line = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;
+#pragma unroll
+    for (int k0 = 0; k0 < 32; k0 += 8 * N) {
+        f32 left[4 * N], right[2 * N];
+#pragma unroll
+        for (int e = 0; e < 2 * N; e++) {
+            const int k = k0 + e / N * 4 * N + lane * N + e % N, place = e / N * 2 * N + e % N;
+            left[place] = a[a0 + line * 33 + k];
+            left[place + N] = a[a0 + line * 33 + 264 + k];
+            right[e] = b[b0 + k * b_down + line * b_across];
+        }
+        tensor_cores(sums, left, right);
+    }
+}
+"""
+
+_TENSOR_CORES = """\
+__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[4], const f32 (&b)[2]) {
+    pyrelay_mma_tf32(sums, a, b);
+}
+__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[8], const f32 (&b)[4]) {
+    pyrelay_mma_bf16(sums, a, b);
+}
+"""
+
+_TENSOR_PRODUCT = _TENSOR_CORES + _TENSOR
 _TILES = """\
 #define BLOCK_THREADS 256
 const int SIDE = {side}, EACH = SIDE / 16, CELLS = SIDE * SIDE / 256, RESULTS = SIDE / 8;
@@ -355,7 +388,7 @@ def attention_gradient(dtype: DType) -> AttentionGradientKernel:
     t, side = dtype.name, 64 if dtype == f32 else 32
     before, product = _TILES.format(t=t, side=side), "ByThreads"
     if dtype == f32:
-        before, product = cuda_attention.TENSOR_PRODUCT + before + _BY_WARPS, "ByWarps"
+        before, product = _TENSOR_PRODUCT + before + _BY_WARPS, "ByWarps"
     return kernel_of_variety(
         Variety(
             t, t, side, before, _SUM.format(t=t), _SHARED.format(t=t), f"sum_up<{product}>",
@@ -403,7 +436,7 @@ def _text(
         for n, name in enumerate(_RESULTS) if name in wanted
     )
     return (
-        own.function + ("" if turning is None else emit_item(turning, "turned"))
+        own.function + ("" if turning is None else emit_item(with_reciprocals(turning), "turned"))
         + variety.before + _ROWS.format(t=t) + variety.behind + _KERNEL.format(
             t=t, of=variety.of, shared=variety.shared, sum_up=variety.sum_up, tiles=variety.tiles,
             results="".join(f", Buffer<{t}> {name}" for name in wanted),

@@ -5,10 +5,11 @@ the former. Out: the text, to stand behind `cuda_prelude`; parameters are those 
 `lower.planning.target.AttentionKernel`, with those of the kernel that makes scores at the end.
 
 Operands are read as they lie in memory, 16 bytes at once where that is possible, and multiplied by
-`mma.sync.m16n8k16`, whose products of them are exact and whose sums are float32. A block of four
-warps has 64 rows; a warp has 16 of them, its queries, scores and results in registers. Keys and
+`mma.sync.m16n8k16`, whose products of them are exact and whose sums are float32. Heads of up to 64
+are done by four warps of 32 rows, so that what they read of keys and values serves twice, with
+queries in shared memory; others by four warps of 16 rows, with queries in registers. Keys and
 values come through shared memory, 64 at a time: values while scores are made, the next keys while
-they are used (Dao, *FlashAttention-2*, 2023). Depths over 128 come in parts, widths over 128 in
+values are used (Dao, *FlashAttention-2*, 2023). Depths over 128 come in parts, widths over 128 in
 rounds that make the scores again.
 
 Powers that the program does not round are multiplied as sums of numbers of 16 bits, two of float16
@@ -22,19 +23,194 @@ import functools
 
 from pyrelay.devices.gpu import cuda_attention
 from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS
-from pyrelay.devices.gpu.cuda_tensor_cores import LINE, TILES
+from pyrelay.devices.gpu.cuda_tensor_cores import TILES
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.planning.target import AttentionKernel
 
 ROWS = KEYS = 64
 
-_PARTS = {"f16": "precision == 0 ? 2 : 1", "bf16": "precision == 0 ? 3 : precision == 1 ? 2 : 1"}
+_PARTS = {"f16": (2, 1, 1), "bf16": (3, 2, 1)}  # by how products are rounded
 _SCALES = {"f16": "1024.0f", "bf16": "1.0f"}
+_DOUBLINGS = {"f16": "10.0f", "bf16": "0.0f"}
+
+_ATTEND = """\
+template <int N> struct Number {{ static const int value = N; }};
+// Rows from i0 on of the result, its columns from e0 on. A warp has M times 16 rows. DEEP columns
+// of queries, keys and values are in registers or tiles, more come in parts.
+template <int M, int DEEP, class Shape, class Keep>
+__device__ void attend(
+    const Matrix &queries, const Matrix &of_keys, const Matrix &of_values, Buffer<u16> keys,
+    Buffer<u16> values, i64 targets, i64 sources, i64 depth, i64 width, i64 i0, i64 e0, int parts,
+    bool guarded, Buffer<{made}> y, i64 start, const Shape &shape, const Keep &keep
+) {{
+    const int STEP = DEEP + 8, SLICES = DEEP / 16;
+    constexpr f32 LOG2E = 1.442695041f;
+    const int own = threadIdx.x / 32 * 16 * M, group = threadIdx.x % 32 / 4;
+    const int pair = threadIdx.x % 4 * 2;
+    const bool whole = depth <= DEEP;
+    const int columns = DEEP < 128 ? DEEP : in_tile(width - e0);
+    // Few columns leave room for queries in shared memory, more are in registers.
+    const int behind = DEEP < 128 ? 64 * STEP : 0;
+    const Buffer<u16> asked = own < 64 ? keys : values;
+    u32 query[M][DEEP < 128 ? 1 : SLICES][4];
+    auto ask = [&](i64 d0, int part) {{
+        take<STEP>(queries, keys, i0, d0, part, behind);
+        if (M == 2) take<STEP>(queries, values, i0 + 64, d0, part, behind);
+        pyrelay_fetch_group();
+        if (DEEP < 128) return;
+        pyrelay_fetched<0>();
+        __syncthreads();
+#pragma unroll
+        for (int s = 0; s < SLICES; s++) {{
+            if (DEEP < 128 || 16 * s >= part) continue;
+            pyrelay_matrices(query[0][DEEP < 128 ? 0 : s], keys, left_lane<STEP>(own) + 16 * s);
+        }}
+        __syncthreads();
+    }};
+    f32 sums[M][2 * SLICES][4] = {{}}, totals[M][2] = {{}}, largest[M][2];
+#pragma unroll
+    for (int m = 0; m < M; m++) largest[m][0] = largest[m][1] = -f32(PYRELAY_INFINITY);
+    if (whole) {{
+        const int part = DEEP < 128 ? DEEP : in_tile(depth);
+        ask(0, part);
+        take<STEP>(of_keys, keys, 0, 0, part);
+        pyrelay_fetch_group();
+    }}
+    for (i64 j0 = 0; j0 < sources; j0 += 64) {{
+        f32 score[M][8][4] = {{}};
+        for (i64 d0 = 0; d0 < depth; d0 += DEEP) {{
+            const int part = DEEP < 128 ? DEEP : in_tile(depth - d0);
+            if (!whole) {{
+                __syncthreads();
+                ask(d0, part);
+                take<STEP>(of_keys, keys, j0, d0, part);
+                pyrelay_fetch_group();
+            }}
+            pyrelay_fetched<0>();
+            __syncthreads();
+            if (d0 + DEEP >= depth) {{
+                take<STEP>(of_values, values, j0, e0, columns);
+                pyrelay_fetch_group();
+            }}
+#pragma unroll
+            for (int s = 0; s < SLICES; s++) {{
+                if (DEEP == 128 && 16 * s >= part) continue;
+                const int place = DEEP < 128 ? 0 : s;
+#pragma unroll
+                for (int m = 0; m < (DEEP < 128 ? M : 0); m++) {{
+                    pyrelay_matrices(
+                        query[m][0], asked, behind + left_lane<STEP>(own % 64 + 16 * m) + 16 * s);
+                }}
+#pragma unroll
+                for (int c = 0; c < 4; c++) {{
+                    u32 key[4];
+                    pyrelay_matrices(key, keys, right_lane<STEP>(16 * c) + 16 * s);
+#pragma unroll
+                    for (int m = 0; m < M; m++) {{
+                        two_products<{of}>(
+                            score[m][2 * c], score[m][2 * c + 1], query[m][place], key);
+                    }}
+                }}
+            }}
+        }}
+        auto soften = [&](auto all) {{
+#pragma unroll
+            for (int n = 0; n < 2 * M; n++) {{
+                const int m = n / 2, r = n % 2;
+                const i64 row = i0 + own + group + 8 * n;
+                f32 tops[2] = {{largest[m][r], -f32(PYRELAY_INFINITY)}};
+#pragma unroll
+                for (int k = 0; k < 16; k++) {{
+                    const int c = k / 2, e = 2 * r + k % 2;
+                    const i64 j = j0 + 8 * c + pair + k % 2;
+                    f32 cell = score[m][c][e];
+                    if (all.value || (row < targets && j < sources)) shape(row, j, cell);
+                    else cell = -f32(PYRELAY_INFINITY);
+                    score[m][c][e] = cell;
+                    tops[k % 2] = fmaxf(tops[k % 2], cell);
+                }}
+                f32 top = fmaxf(tops[0], tops[1]);
+                for (int step = 1; step < 4; step *= 2) {{
+                    top = fmaxf(top, pyrelay_shuffled(top, step));
+                }}
+                const f32 shift = top == -f32(PYRELAY_INFINITY) ? 0.0f : top;
+                const f32 scale = pyrelay_exp2((largest[m][r] - shift) * LOG2E);
+                f32 added[2] = {{totals[m][r] * scale, 0.0f}};
+#pragma unroll
+                for (int k = 0; k < 16; k++) {{
+                    f32 &cell = score[m][k / 2][2 * r + k % 2];
+                    cell = pyrelay_exp2(fma(cell - shift, LOG2E, {doublings}));
+                    added[k % 2] += cell;
+                }}
+                largest[m][r] = top, totals[m][r] = added[0] + added[1];
+#pragma unroll
+                for (int u = 0; u < 2 * SLICES; u++) {{
+                    sums[m][u][2 * r] *= scale, sums[m][u][2 * r + 1] *= scale;
+                }}
+            }}
+        }};
+        if (i0 + 64 * M <= targets && j0 + 64 <= sources) soften(Number<1>());
+        else soften(Number<0>());
+        pyrelay_fetched<0>();
+        __syncthreads();
+        if (whole && j0 + 64 < sources) {{
+            take<STEP>(of_keys, keys, j0 + 64, 0, DEEP < 128 ? DEEP : in_tile(depth));
+            pyrelay_fetch_group();
+        }}
+        auto weigh = [&](auto count) {{
+#pragma unroll
+            for (int s = 0; s < 4; s++) {{
+                u32 power[count.value][M][4];
+#pragma unroll
+                for (int p = 0; p < count.value; p++) {{
+#pragma unroll
+                    for (int e = 0; e < 4 * M; e++) {{
+                        f32 (&pieces)[4] = score[e / 4][2 * s + e % 4 / 2];
+                        f32 &low = pieces[e % 2 * 2], &high = pieces[e % 2 * 2 + 1];
+                        power[p][e / 4][e % 4] = pyrelay_pair(low, high, {of}());
+                        if (p + 1 == count.value) continue;
+                        pyrelay_rest(low, high, power[p][e / 4][e % 4], {of}());
+                    }}
+                }}
+#pragma unroll
+                for (int u = 0; u < SLICES; u++) {{
+                    if (DEEP == 128 && 16 * u >= columns) continue;
+                    u32 value[4];
+                    pyrelay_matrices_turned(value, values, left_lane<STEP>(16 * s) + 16 * u);
+#pragma unroll
+                    for (int n = 0; n < count.value * M; n++) {{
+                        two_products<{of}>(
+                            sums[n % M][2 * u], sums[n % M][2 * u + 1], power[n / M][n % M], value);
+                    }}
+                }}
+            }}
+        }};
+{weighed}    }}
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < 2 * M; n++) {{
+        const int m = n / 2, r = n % 2;
+        const i64 row = i0 + own + group + 8 * n;
+        f32 total = totals[m][r];
+        for (int step = 1; step < 4; step *= 2) total += pyrelay_shuffled(total, step);
+        if (row >= targets) continue;
+        if (pair == 0) keep(row, largest[m][r], total);
+        const f32 share = guarded && total == 0 ? 1.0f : 1.0f / total;
+#pragma unroll
+        for (int u = 0; u < 2 * SLICES; u++) {{
+            const i64 column = e0 + 8 * u + pair;
+            put_pair<{made}>(
+                y, start + row * width + column, sums[m][u][2 * r] * share,
+                sums[m][u][2 * r + 1] * share, width - column);
+        }}
+    }}
+}}
+"""
 
 _KERNEL = """\
 #define BLOCK_THREADS 128
-{shaping}{tiles}extern "C" __global__ void kernel(
+{shaping}{tiles}{attend}extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const u16> q,
     Buffer<const u16> k, Buffer<const u16> v, Buffer<{made}> y{rows_of}, i64 targets, i64 sources,
     i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
@@ -43,171 +219,53 @@ _KERNEL = """\
     if (pyrelay_over(record, launch)) return;
     PYRELAY_SHARED(u16, keys, {tile});
     PYRELAY_SHARED(u16, values, {tile});
-    const int own = threadIdx.x / 32 * 16, group = threadIdx.x % 32 / 4, pair = threadIdx.x % 4 * 2;
+    PYRELAY_SHARED(Matrix, sides, 3);
     const int parts = {parts};
-    const bool whole = depth <= 128;
-    const i64 blocks = (targets + 63) / 64;
-    for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
-        const i64 entry = item / blocks, i0 = item % blocks * 64;
+    // An item is a block of 64 rows, of which narrow matrices have two done at once.
+    const bool narrow = depth <= 64 && width <= 64;
+    const i64 blocks = (targets + 63) / 64, steps = narrow ? (blocks + 1) / 2 : blocks;
+    const i64 entries = last / blocks;
+    for (i64 item = first + blockIdx.x; item < entries * steps; item += gridDim.x) {{
+        const i64 entry = item / steps, i0 = item % steps * (narrow ? 128 : 64);
         i64 rest = entry, q_start = 0, k_start = 0, v_start = 0;
-{batch}        const Matrix queries = {{q, q_start, q_line, targets, depth, q_turned != 0}};
-        const Matrix of_keys = {{k, k_start, k_line, sources, depth, k_turned == 0}};
-        const Matrix of_values = {{v, v_start, v_line, sources, width, v_turned != 0}};
+{batch}        __syncthreads();
+        if (threadIdx.x == 0) {{  // in shared memory they take no registers
+            sides[0] = {{q, q_start, q_line, targets, depth, q_turned != 0}};
+            sides[1] = {{k, k_start, k_line, sources, depth, k_turned == 0}};
+            sides[2] = {{v, v_start, v_line, sources, width, v_turned != 0}};
+        }}
+        __syncthreads();
+        const i64 start = entry * targets * width;
+        auto shape = [&](i64 row, i64 j, f32 &cell) {{
+{shaped}        }};
+        if (narrow) {{
+            auto keep = [&](i64 row, f32 top, f32 total) {{
+{kept}            }};
+            attend<2, 64>(
+                sides[0], sides[1], sides[2], keys, values, targets, sources, depth, width, i0, 0,
+                parts, guarded != 0, y, start, shape, keep);
+            continue;
+        }}
         for (i64 e0 = 0; e0 < width; e0 += 128) {{
-            const int columns = in_tile(width - e0), deep = in_tile(depth);
-            f32 sums[16][4] = {{}}, totals[2] = {{}};
-            f32 largest[2] = {{-f32(PYRELAY_INFINITY), -f32(PYRELAY_INFINITY)}};
-            u32 query[8][4];
-            if (whole) {{
-                take(queries, keys, i0, 0, deep);
-                pyrelay_fetch_group();
-                pyrelay_fetched<0>();
-                __syncthreads();
-#pragma unroll
-                for (int s = 0; s < 8; s++) {{
-                    if (16 * s < deep) pyrelay_matrices(query[s], keys, left_lane(own) + 16 * s);
-                }}
-                __syncthreads();
-                take(of_keys, keys, 0, 0, deep);
-                pyrelay_fetch_group();
-            }}
-            for (i64 j0 = 0; j0 < sources; j0 += 64) {{
-                take(of_values, values, j0, e0, columns);
-                pyrelay_fetch_group();
-                f32 score[8][4] = {{}};
-                for (i64 d0 = 0; d0 < depth; d0 += 128) {{
-                    const int part = in_tile(depth - d0);
-                    if (whole) {{
-                        pyrelay_fetched<1>();
-                    }} else {{
-                        take(queries, keys, i0, d0, part);
-                        pyrelay_fetch_group();
-                        pyrelay_fetched<0>();
-                        __syncthreads();
-#pragma unroll
-                        for (int s = 0; s < 8; s++) {{
-                            if (16 * s < part) {{
-                                pyrelay_matrices(query[s], keys, left_lane(own) + 16 * s);
-                            }}
-                        }}
-                        __syncthreads();
-                        take(of_keys, keys, j0, d0, part);
-                        pyrelay_fetch_group();
-                        pyrelay_fetched<0>();
-                    }}
-                    __syncthreads();
-#pragma unroll
-                    for (int s = 0; s < 8; s++) {{
-                        if (16 * s >= part) continue;
-#pragma unroll
-                        for (int c = 0; c < 4; c++) {{
-                            u32 key[4];
-                            pyrelay_matrices(key, keys, right_lane(16 * c) + 16 * s);
-                            two_products<{of}>(score[2 * c], score[2 * c + 1], query[s], key);
-                        }}
-                    }}
-                    __syncthreads();
-                }}
-                if (whole && j0 + 64 < sources) take(of_keys, keys, j0 + 64, 0, deep);
-                pyrelay_fetch_group();
-#pragma unroll
-                for (int r = 0; r < 2; r++) {{
-                    const i64 row = i0 + own + group + 8 * r;
-                    f32 top = largest[r];
-#pragma unroll
-                    for (int c = 0; c < 8; c++) {{
-#pragma unroll
-                        for (int e = 0; e < 2; e++) {{
-                            const i64 j = j0 + 8 * c + pair + e;
-                            const bool inside = row < targets && j < sources;
-                            f32 cell = inside ? score[c][2 * r + e] : -f32(PYRELAY_INFINITY);
-{shaped}                            score[c][2 * r + e] = cell;
-                            top = pyrelay_maximum(top, cell);
-                        }}
-                    }}
-                    for (int step = 1; step < 4; step *= 2) {{
-                        top = pyrelay_maximum(top, pyrelay_shuffled(top, step));
-                    }}
-                    const f32 shift = top == -f32(PYRELAY_INFINITY) ? 0.0f : top;
-                    const f32 scale = exp(f32(largest[r] - shift));
-                    f32 total = 0;
-#pragma unroll
-                    for (int c = 0; c < 8; c++) {{
-#pragma unroll
-                        for (int e = 0; e < 2; e++) {{
-                            const f32 power = exp(f32(score[c][2 * r + e] - shift)) * {scale};
-                            score[c][2 * r + e] = power;
-                            total += power;
-                        }}
-                    }}
-                    for (int step = 1; step < 4; step *= 2) total += pyrelay_shuffled(total, step);
-                    largest[r] = top, totals[r] = fma(totals[r], scale, total);
-#pragma unroll
-                    for (int u = 0; u < 16; u++) {{
-                        sums[u][2 * r] *= scale, sums[u][2 * r + 1] *= scale;
-                    }}
-                }}
-                pyrelay_fetched<1>();
-                __syncthreads();
-#pragma unroll
-                for (int s = 0; s < 4; s++) {{
-                    u32 power[{most}][4];
-#pragma unroll
-                    for (int p = 0; p < {most}; p++) {{
-#pragma unroll
-                        for (int e = 0; e < 4; e++) {{
-                            f32 (&pieces)[4] = score[2 * s + e / 2];
-                            f32 &low = pieces[e % 2 * 2], &high = pieces[e % 2 * 2 + 1];
-                            power[p][e] = pyrelay_pair(low, high, {of}());
-                            low -= f32({of}(low)), high -= f32({of}(high));
-                        }}
-                    }}
-#pragma unroll
-                    for (int u = 0; u < 8; u++) {{
-                        if (16 * u >= columns) continue;
-                        u32 value[4];
-                        pyrelay_matrices_turned(value, values, left_lane(16 * s) + 16 * u);
-#pragma unroll
-                        for (int p = 0; p < {most}; p++) {{
-                            if (p < parts) {{
-                                two_products<{of}>(sums[2 * u], sums[2 * u + 1], power[p], value);
-                            }}
-                        }}
-                    }}
-                }}
-                __syncthreads();
-            }}
-            pyrelay_fetched<0>();
-#pragma unroll
-            for (int r = 0; r < 2; r++) {{
-                const i64 row = i0 + own + group + 8 * r;
-                if (row >= targets) continue;
-{kept}                const f32 total = guarded && totals[r] == 0 ? 1.0f : totals[r];
-#pragma unroll
-                for (int u = 0; u < 16; u++) {{
-                    const i64 column = e0 + 8 * u + pair;
-                    put_pair<{made}>(
-                        y, (entry * targets + row) * width + column, sums[u][2 * r] / total,
-                        sums[u][2 * r + 1] / total, width - column);
-                }}
-            }}
+            auto keep = [&](i64 row, f32 top, f32 total) {{
+                if (e0 != 0) return;
+{kept}            }};
+            attend<1, 128>(
+                sides[0], sides[1], sides[2], keys, values, targets, sources, depth, width, i0, e0,
+                parts, guarded != 0, y, start, shape, keep);
         }}
     }}
 }}
 """
 
 _SHAPED = """\
-                            if (inside) {{
-                                shaped(record, launch, entry * targets + row,
-                                       PYRELAY_BUFFER(f32, &cell - j), j, j + 1, 0{given});
-                            }}
+            shaped(record, launch, entry * targets + row, PYRELAY_BUFFER(f32, &cell - j), j, j + 1,
+                   0{given});
 """
 
 _KEPT = """\
-                if (e0 == 0 && pair == 0) {{
-                    tops[entry * targets + row] = largest[r];
-                    sums_of_rows[entry * targets + row] = totals[r] / {scale};
-                }}
+                tops[entry * targets + row] = top;
+                sums_of_rows[entry * targets + row] = total / {scale};
 """
 
 
@@ -222,11 +280,16 @@ def _text(
     of: str, made: str, rounded: bool, axes: int, shaping: Kernel | None, *, statistics: bool
 ) -> str:
     own = cuda_attention.of_launch(axes, shaping)
-    places = {"of": of, "made": made, "scale": _SCALES[of], "tile": 64 * LINE, "tiles": TILES}
-    parts, most = ("1", 1) if rounded else (_PARTS[of], 2 if of == "f16" else 3)
+    parts = (1, 1, 1) if rounded else _PARTS[of]
+    weighed = "".join(
+        f"        if (parts == {n}) weigh(Number<{n}>());\n" for n in sorted({*parts})
+    )
+    attend = _ATTEND.format(of=of, made=made, doublings=_DOUBLINGS[of], weighed=weighed)
     return _KERNEL.format(
-        **places, parts=parts, most=most, shaping=own.function, parameters=own.parameters,
+        made=made, tile=128 * 72, tiles=TILES, attend=attend,
+        parts="precision == 0 ? {} : precision == 1 ? {} : {}".format(*parts),
+        shaping=own.function, parameters=own.parameters,
         batch=own.batch, shaped=_SHAPED.format(given=own.given) if shaping is not None else "",
         rows_of=", Buffer<f32> tops, Buffer<f32> sums_of_rows" if statistics else "",
-        kept=_KEPT.format(**places) if statistics else "",
+        kept=_KEPT.format(scale=_SCALES[of]) if statistics else "",
     )

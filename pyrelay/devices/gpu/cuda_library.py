@@ -22,11 +22,13 @@ from pyrelay.devices.gpu import (
     cuda_half_attention_gradient,
     cuda_scans,
     cuda_scatters,
+    cuda_single_attention,
     cuda_sorts,
 )
 from pyrelay.devices.gpu.driver import ADDRESS, Text
-from pyrelay.ir.types import DType
+from pyrelay.ir.types import DType, f32
 from pyrelay.lower.planning.target import (
+    AttentionKernel,
     MatmulKernel,
     Target,
 )
@@ -296,8 +298,12 @@ def _half_matmul(of: DType, dtype: DType, axes: int) -> MatmulKernel:
     return MatmulKernel(matmul(dtype, axes, of), TILE, TILE, _PICOSECONDS)
 
 
+def _attention(dtype: DType) -> AttentionKernel:
+    return cuda_single_attention.attention() if dtype == f32 else cuda_attention.attention(dtype)
+
+
 TARGET = Target(
-    emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan,
+    emit, _matmul, cuda_convolution.convolution, _attention, cuda_scans.scan,
     cuda_scatters.scatter, sort=cuda_sorts.sort, half_attention=cuda_half_attention.attention,
     attention_gradient=cuda_attention_gradient.attention_gradient, keeps_scores=False,
     half_attention_gradient=cuda_half_attention_gradient.half_attention_gradient,

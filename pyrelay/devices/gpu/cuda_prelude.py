@@ -166,7 +166,7 @@ __device__ u32 pyrelay_bf16(f32 low, f32 high) {
     return rounded;
 }
 #define PYRELAY_MMA(shape)                                                                       \
-    asm volatile(                                                                                \
+    asm(                                                                                         \
         "mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "              \
         "{%0, %1, %2, %3};"                                                                      \
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                             \

@@ -19,10 +19,12 @@ __device__ u32 pyrelay_shared_address(const void *place) {
         : "=r"(address) : "l"(place));
     return address;
 }
+// Addresses are those of whole tiles and what is added to them, of which the compiler knows that it
+// is the same for many of them.
 // Starts to copy 16 bytes to shared memory; what was started is waited for by groups.
-__device__ void pyrelay_fetch(u16 *to, int at, const u16 *from, i64 start) {
+template <class T> __device__ void pyrelay_fetch(T *to, int at, const T *from, i64 start) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-        : : "r"(pyrelay_shared_address(to + at)), "l"(from + start) : "memory");
+        : : "r"(pyrelay_shared_address(to) + (u32)sizeof(T) * at), "l"(from + start) : "memory");
 }
 __device__ void pyrelay_fetch_words(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
@@ -37,18 +39,33 @@ template <int N> __device__ void pyrelay_fetched() {
 __device__ void pyrelay_matrices(u32 (&made)[4], const u16 *memory, int at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
         : "=r"(made[0]), "=r"(made[1]), "=r"(made[2]), "=r"(made[3])
-        : "r"(pyrelay_shared_address(memory + at)) : "memory");
+        : "r"(pyrelay_shared_address(memory) + 2 * at) : "memory");
 }
 __device__ void pyrelay_matrices_turned(u32 (&made)[4], const u16 *memory, int at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
         : "=r"(made[0]), "=r"(made[1]), "=r"(made[2]), "=r"(made[3])
-        : "r"(pyrelay_shared_address(memory + at)) : "memory");
+        : "r"(pyrelay_shared_address(memory) + 2 * at) : "memory");
+}
+// 2 to a power, with 22 digits; what would be below the normal numbers is 0.
+__device__ f32 pyrelay_exp2(f32 power) {
+    f32 made;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(power));
+    return made;
 }
 __device__ u32 pyrelay_pair(f32 low, f32 high, bf16) { return pyrelay_bf16(low, high); }
 __device__ u32 pyrelay_pair(f32 low, f32 high, f16) {
     u32 rounded;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(rounded) : "f"(high), "f"(low));
     return rounded;
+}
+// Takes away from two numbers what was rounded to a pair.
+__device__ void pyrelay_rest(f32 &low, f32 &high, u32 pair, bf16) {
+    low -= __int_as_float((i32)(pair << 16));
+    high -= __int_as_float((i32)(pair & 0xffff0000u));
+}
+__device__ void pyrelay_rest(f32 &low, f32 &high, u32 pair, f16) {
+    low -= pyrelay_half_value((u16)pair);
+    high -= pyrelay_half_value((u16)(pair >> 16));
 }
 __device__ void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)[2], bf16) {
     PYRELAY_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
@@ -59,10 +76,11 @@ __device__ void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)[2]
 """
 
 EMULATED_CORES = r"""
-static inline void pyrelay_fetch(
-    const Buffer<u16> &to, long long at, const Buffer<const u16> &from, long long start
+template <class T> static inline void pyrelay_fetch(
+    const Buffer<T> &to, long long at, const Buffer<const T> &from, long long start
 ) {
-    pyrelay_emulator::fetch(pyrelay_span(to, at, 8), pyrelay_span(from, start, 8));
+    const int count = 16 / sizeof(T);
+    pyrelay_emulator::fetch(pyrelay_span(to, at, count), pyrelay_span(from, start, count));
 }
 static inline void pyrelay_matrices(u32 (&made)[4], const Buffer<u16> &memory, long long at) {
     pyrelay_emulator::matrices(made, pyrelay_span(memory, at, 8), false);
@@ -72,8 +90,14 @@ static inline void pyrelay_matrices_turned(
 ) {
     pyrelay_emulator::matrices(made, pyrelay_span(memory, at, 8), true);
 }
+static inline f32 pyrelay_exp2(f32 power) { return __builtin_exp2f(power); }
 template <class H> static inline u32 pyrelay_pair(f32 low, f32 high, H) {
     return (u32)H(low).bits | (u32)H(high).bits << 16;
+}
+template <class H> static inline void pyrelay_rest(f32 &low, f32 &high, u32 pair, H) {
+    H one, other;
+    one.bits = (u16)pair, other.bits = (u16)(pair >> 16);
+    low -= (f32)one, high -= (f32)other;
 }
 template <class H>
 static inline void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)[2], H) {
@@ -99,17 +123,32 @@ struct Matrix {
     bool turned;
 };
 typedef pyrelay_pack<u16, 8> Eight;
-// Elements from d0 on of 64 lines, in so many columns (a multiple of 16) of a tile; zeros outside.
-// What can be copied without registers is on its way only.
-__device__ void take(const Matrix &x, Buffer<u16> tile, i64 first, i64 d0, int columns) {
+// Elements from d0 on of 64 lines, in so many columns (a multiple of 16) of a tile whose lines are
+// STEP elements apart; zeros outside. What can be copied without registers is on its way only.
+template <int STEP = LINE>
+__device__ void take(
+    const Matrix &x, Buffer<u16> tile, i64 first, i64 d0, int columns, int behind = 0
+) {
     const bool fits = x.step % 8 == 0 && pyrelay_address(x.array, x.start) % 16 == 0;
     const int packs = columns / 8;
+    const bool inside = first + 64 <= x.lines && d0 + columns <= x.depth;
+    if (fits && inside && !x.turned && BLOCK_THREADS % packs == 0) {
+        const int i = threadIdx.x / packs, d = threadIdx.x % packs * 8;
+        const int down = BLOCK_THREADS / packs;
+        i64 from = x.start + (first + i) * x.step + d0 + d;
+        const i64 each = down * x.step;
+        for (int line = i; line < 64; line += down, from += each) {
+            pyrelay_fetch(tile, behind + line * STEP + d, x.array, from);
+        }
+        return;
+    }
     if (!x.turned) {
+#pragma unroll 1
         for (int k = threadIdx.x; k < 64 * packs; k += BLOCK_THREADS) {
             const int i = k / packs, d = k % packs * 8;
             const i64 line = first + i, from = x.start + line * x.step + d0 + d;
             if (fits && line < x.lines && d0 + d + 8 <= x.depth) {
-                pyrelay_fetch(tile, i * LINE + d, x.array, from);
+                pyrelay_fetch(tile, behind + i * STEP + d, x.array, from);
                 continue;
             }
             Eight pack = {};
@@ -119,10 +158,11 @@ __device__ void take(const Matrix &x, Buffer<u16> tile, i64 first, i64 d0, int c
                     if (d0 + d + e < x.depth) pack.at[e] = x.array[from + e];
                 }
             }
-            pyrelay_put_together<8>(tile, i * LINE + d, pack);
+            pyrelay_put_together<8>(tile, behind + i * STEP + d, pack);
         }
         return;
     }
+#pragma unroll 1
     for (int k = threadIdx.x; k < 8 * columns; k += BLOCK_THREADS) {
         const int i = k % 8 * 8, d = k / 8;
         const i64 line = first + i, from = x.start + (d0 + d) * x.step + line;
@@ -138,17 +178,17 @@ __device__ void take(const Matrix &x, Buffer<u16> tile, i64 first, i64 d0, int c
             }
         }
 #pragma unroll
-        for (int e = 0; e < 8; e++) tile[(i + e) * LINE + d] = pack.at[e];
+        for (int e = 0; e < 8; e++) tile[behind + (i + e) * STEP + d] = pack.at[e];
     }
 }
 __device__ int in_tile(i64 left) { return left < 128 ? ((int)left + 15) / 16 * 16 : 128; }
 // Where the lane's line begins of the left operand of a product, 16 by 16 elements from a line on;
 // of two right operands beside each other whose lines are columns; of two whose lines are places.
-__device__ int left_lane(int line) {
-    return (line + threadIdx.x % 16) * LINE + threadIdx.x % 32 / 16 * 8;
+template <int STEP = LINE> __device__ int left_lane(int line) {
+    return (line + threadIdx.x % 16) * STEP + threadIdx.x % 32 / 16 * 8;
 }
-__device__ int right_lane(int line) {
-    return (line + threadIdx.x % 8 + threadIdx.x % 32 / 16 * 8) * LINE + threadIdx.x % 16 / 8 * 8;
+template <int STEP = LINE> __device__ int right_lane(int line) {
+    return (line + threadIdx.x % 8 + threadIdx.x % 32 / 16 * 8) * STEP + threadIdx.x % 16 / 8 * 8;
 }
 // Two neighbouring elements of a line, each of which may lie outside of the line.
 template <class T>
