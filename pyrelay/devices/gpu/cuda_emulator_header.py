@@ -336,6 +336,8 @@ static void *shared(const void *tag, size_t bytes) {
 static inline void __syncthreads() { pyrelay_emulator::barrier(); }
 static inline int __syncthreads_or(int vote) { return pyrelay_emulator::any(vote != 0); }
 #define PYRELAY_PAUSE() pyrelay_emulator::pass_on()
+static inline void pyrelay_arrive(unsigned int *word) { ++*word; }
+static inline unsigned int pyrelay_arrived(const unsigned int *word) { return *word; }
 static inline void __syncwarp() { pyrelay_emulator::warp_barrier(); }
 template <class T> static inline T __shfl_sync(unsigned int, T value, int lane) {
     return pyrelay_emulator::shuffled(value, lane);
@@ -365,6 +367,7 @@ static inline unsigned int __ballot_sync(unsigned int, int predicate) {
     return pyrelay_emulator::ballot(predicate != 0);
 }
 static inline int __popc(unsigned int bits) { return __builtin_popcount(bits); }
+static inline int __ffsll(long long bits) { return __builtin_ffsll(bits); }
 
 // An array as a kernel's parameter: on a GPU this is a plain pointer.
 template <class T> struct Buffer {

@@ -153,6 +153,16 @@ __device__ int pyrelay_dynamic_bytes() {
 #define PYRELAY_BUFFER(type, word) ((type *)(word))
 #define PYRELAY_TAKEN(address, nbytes)
 #define PYRELAY_PAUSE()
+// Counting up a word behind what was written before, by this thread and those that it has waited
+// for, and reading it before what comes next.
+__device__ void pyrelay_arrive(u32 *word) {
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" :: "l"(word) : "memory");
+}
+__device__ u32 pyrelay_arrived(const u32 *word) {
+    u32 count;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(count) : "l"(word) : "memory");
+    return count;
+}
 // Products of tensor cores, added to sums: operands as the registers of `mma.sync` hold them, by
 // PTX ISA's "Warp-level matrix fragments" for m16n8k8 (tf32) and m16n8k16 (bf16).
 __device__ u32 pyrelay_tf32(f32 value) {

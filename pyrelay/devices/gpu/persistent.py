@@ -30,6 +30,7 @@ from pyrelay.devices.gpu.persistent_leaving import (
     tape_of,
 )
 from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, Emit, emitted, shared_bytes
+from pyrelay.devices.gpu.persistent_product import as_row
 from pyrelay.devices.gpu.persistent_text import Left, Writer, fewest
 from pyrelay.devices.gpu.stretches import connected, fields_of, flow, read_outside
 from pyrelay.devices.gpu.word_texts import SPELLED
@@ -362,7 +363,8 @@ def _grids(plan: Plan, function: PlanFunction, loop: Loop) -> list[Grid]:
             found = extents_of(kernel.code, launch, values.now)
             extents += [] if found is None else [found]
         elif cuda_library.product_of(kernel.source) is not None and len(launch.operands) == 15:
-            m, n = (frozenset(values.now(o).items()) for o in launch.operands[3:5])
+            shape = as_row(launch).operands[3:5]
+            m, n = (frozenset(values.now(o).items()) for o in shape)
             products.append((m, n))
     return grids(products, extents)[:_MOST_GRIDS]
 

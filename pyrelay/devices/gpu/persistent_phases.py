@@ -113,7 +113,7 @@ class PhaseWriter:
         self.lines: list[str] = []
         self.declared: list[str] = []
         self.factors: list[_Factor] = []
-        self.owned_lines: dict[Frozen, None] = {}  # columns of phases that blocks own elements of
+        self.owned_lines: dict[Frozen, int] = {}  # columns of phases with owned elements: numbers
         self.turned: dict[int, str] = {}  # slots whose buffer takes turns with another: its bytes
         self.turning: set[int] = set()  # those that have done so since all have met
         self.cells = 0
@@ -221,8 +221,7 @@ class PhaseWriter:
         extent = [self._word(launch.extent)]
         if form is not None and self.grid is not None:
             places = owned_places(code, launch, self.grid, form, self.values.now)
-            extent = [spelled(self.grid.rows), "own", spelled(form.line)]
-            self._owns(form.line)
+            extent = [spelled(self.grid.rows), "own", self._owns(form.line)]
             turns = self._turn(code, launch, form, given, reads, writes, places)
         elif self.alike and not block_threads(source):
             places = places_of(code, launch, self.values.now)
@@ -269,11 +268,11 @@ class PhaseWriter:
             found.append(k)
         return found
 
-    def _owns(self, line: Frozen) -> None:
-        """A phase deals out elements in lines of so many."""
+    def _owns(self, line: Frozen) -> str:
+        """A phase deals out elements in lines of so many: what the kernel calls these."""
         assert self.grid is not None
-        self.owned_lines[line] = None
         self._bound(self.grid.rows, line)
+        return f"line{self.owned_lines.setdefault(line, len(self.owned_lines))}"
 
     def _cell(self, alone: bool) -> str:
         """Where a kernel leaves a scalar: with each thread, or in one of two places of the arena
@@ -290,6 +289,7 @@ class PhaseWriter:
     def _product(self, launch: Launch, text: str) -> None:
         dtype = cuda_library.product_of(text)
         assert dtype is not None
+        launch = persistent_product.as_row(launch)
         axes = (len(launch.operands) - 15) // 3
         words = list(map(self._word, launch.operands))
         told = list(map(self._told, launch.operands[3:]))
@@ -305,7 +305,8 @@ class PhaseWriter:
         a, b, c = launch.operands[:3]
         size = self._owned_product(launch, dtype)
         stays = not axes and self._stays(b, launch.operands[3:])
-        if stays or size is not None:
+        shape = [self.values.fixed(each) for each in launch.operands[3:6]]
+        if stays or size is not None or None not in shape:
             number = len(self.factors)
             kept, split = f"kept{number}", f"split{number}"
             self.factors.append(_Factor(dtype, words, size is not None, stays))
@@ -349,11 +350,11 @@ class PhaseWriter:
             self._line(f"pyrelay_{name}({', '.join([*words, self._word(nbytes)])});")
             return
         place = frozenset([owned(self.grid, line, line, size, line)])
-        self._owns(line)
+        name_of_line = self._owns(line)
         self._uses(given[1:], [target], dict.fromkeys(given, place))
         kind = f"u{8 * size}" if size < 16 else "c128"
-        shape = ["own", spelled(self.grid.rows), spelled(line), *words]
-        self._line(f"pyrelay_{name}_owned<{kind}>({', '.join(shape)});")
+        given_words = ", ".join(["own", name_of_line, *words])
+        self._line(f"pyrelay_{name}_owned<{kind}>({given_words});")
 
     def _sizes(self, operand: Any) -> set[int]:
         """Of how many bytes a buffer's elements are, where that is known."""
@@ -376,7 +377,7 @@ class PhaseWriter:
 
     def _sharing(self) -> list[str]:
         """What comes before the first round: which block owns what, weights to shared memory."""
-        lines = [] if self.grid is None else [self._owners(self.grid)]
+        lines = [] if self.grid is None else self._owners(self.grid)
         lines += [
             f"const bool turns{k} = own.on && ends{k} == {nbytes};"
             for k, nbytes in self.turned.items()
@@ -408,8 +409,8 @@ class PhaseWriter:
             ]
         return [*lines, "__syncthreads();"] if room else lines
 
-    def _owners(self, grid: Grid) -> str:
-        """The elements that the block owns."""
+    def _owners(self, grid: Grid) -> list[str]:
+        """The elements that the block owns, and how those of phases lie."""
         rows, units = spelled(grid.rows), spelled(grid.units)
         own = [factor for factor in self.factors if factor.owned]
         depth = " + ".join(factor.words[5] for factor in own) or "0"
@@ -424,7 +425,13 @@ class PhaseWriter:
         ]
         holds = [f"{rows} >= 1 && {units} >= 1", *sorted(holds)]
         given = [rows, units, depth, weights or "0", f"{MOST_KEPT // size}"]
-        return f"const pyrelay_own own = pyrelay_own_of({', '.join(given)}, {' && '.join(holds)});"
+        return [
+            f"const pyrelay_own own = pyrelay_own_of({', '.join(given)}, {' && '.join(holds)});",
+            *(
+                f"const pyrelay_line line{number} = own.line({rows}, {spelled(line)});"
+                for line, number in self.owned_lines.items()
+            ),
+        ]
 
     def _library(self, launch: Launch, text: str) -> None:
         source = cuda_library.for_blocks(text, THREADS)

@@ -5,9 +5,10 @@ In: nothing. Out: `SUPPORT`, which stands before the phases of such a kernel and
 
 Blocks meet by counting arrivals in a word that is zero when the kernel begins; only a launch whose
 blocks all run at the same time may do that (cooperative launches). What a thread has written before
-is seen by all behind it: one thread of a block fences for the others, whom the barriers of the
-block order before and after it (Xiao and Feng, "Inter-block GPU communication via fast barrier
-synchronization", 2010; NVIDIA, "PTX ISA", Memory Consistency Model: causality order).
+is seen by all behind it: one thread of a block releases it with its arrival, and acquires what the
+others have released, for its block, whose barriers order the rest before and after it (Xiao and
+Feng, "Inter-block GPU communication via fast barrier synchronization", 2010; NVIDIA, "PTX ISA",
+Memory Consistency Model: causality order).
 
 Blocks leave together: a block that has seen a failure says so where it arrives, in one of two words
 that take turns, so that nobody has gone on to the next meeting but one before all have read it.
@@ -20,6 +21,9 @@ THREADS = 256
 
 CELL = 16
 """Bytes of a scalar in the arena, and of what blocks meet by, which stands at its beginning."""
+
+ALIGNED = 256
+"""Bytes that buffers of the arena are multiples of."""
 
 PLAIN, LOOK, ASK = 0, 1, 2
 """What a meeting looks at: nothing, whether a launch has failed, whether the host wants an end."""
@@ -42,16 +46,15 @@ template <class T> __device__ T pyrelay_scalar(i64 low, i64 high) {
 }
 // The first idle buffer of those that a mask tells.
 __device__ i64 pyrelay_take(u64 &used, i64 base, i64 step, i64 nbytes) {
-    int k = 0;
-    while (used >> k & 1ull) k++;
+    const int k = __ffsll((long long)~used) - 1;
     used |= 1ull << k;
     PYRELAY_TAKEN(base + k * step, nbytes);
     return base + k * step;
 }
-__device__ void pyrelay_give(u64 &used, i64 base, i64 step, int chunks, i64 address) {
-    if (address >= base && address < base + chunks * step) {
-        used &= ~(1ull << (address - base) / step);
-    }
+// The number of a buffer is small, so that its quotient of floats is rounded to it.
+__device__ void pyrelay_give(u64 &used, i64 base, f32 each, int chunks, i64 address) {
+    const f32 number = (f32)((u64)(address - base) / ALIGNED) * each;
+    if (address >= base && number < chunks - 0.5f) used &= ~(1ull << (int)(number + 0.5f));
 }
 // All threads of the grid copy or fill together.
 __device__ void pyrelay_copy(i64 target, i64 source, i64 nbytes) {
@@ -99,10 +102,8 @@ __device__ bool pyrelay_meet(
         if (gridDim.x > 1) {
             u32 *flag = grid.words + 1 + (grid.met & 1);
             if (over) atomicExch(flag, 1u);
-            __threadfence();
-            atomicAdd(grid.words, 1u);
-            while ((i32)(*(volatile u32 *)grid.words - goal) < 0) PYRELAY_PAUSE();
-            __threadfence();
+            pyrelay_arrive(grid.words);
+            while ((i32)(pyrelay_arrived(grid.words) - goal) < 0) PYRELAY_PAUSE();
             if (look != 0) over = *(volatile u32 *)flag != 0;
         }
     }
@@ -112,10 +113,32 @@ __device__ bool pyrelay_meet(
     }
     return __syncthreads_or(over) != 0;
 }
-"""
+""".replace("ALIGNED", str(ALIGNED))
 
 OWNING = r"""
+// Division of numbers from 0 on by one that stays the same: by 32 bits of its inverse where both
+// have 16 (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
+struct pyrelay_divisor {
+    Index by;
+    u32 inverse;
+    __device__ Index of(Index number) const {
+        if (by == 1) return number;
+        return inverse != 0 ? (Index)((u64)(u32)number * inverse >> 32) : number / by;
+    }
+};
+__device__ pyrelay_divisor pyrelay_divides(Index by, Index most) {
+    const bool small = by > 1 && by < 65536 && most < 65536;
+    return {by < 1 ? 1 : by, small ? 0xffffffffu / (u32)by + 1 : 0u};
+}
 struct pyrelay_place { Index row, column; bool is; };
+// The elements of a phase: columns of a row, runs of them that are a block's, its columns and its
+// elements, or where those of all end.
+struct pyrelay_line {
+    Index count;
+    int groups, each;
+    Index end;
+    pyrelay_divisor rows, runs;
+};
 // Which elements are the block's: `deep` rows from `row` on, `wide` columns from `column` on, and
 // those that are a multiple of `units` further. Elsewhere threads of the grid take turns.
 struct pyrelay_own {
@@ -128,34 +151,39 @@ struct pyrelay_own {
     __device__ int groups(Index line) const {
         return line == units ? 1 : ((int)line + units - 1) / units;
     }
-    __device__ Index end(Index count, Index line) const {
-        return on ? (Index)(deep * wide * groups(line)) : count * line;
+    __device__ pyrelay_line line(Index count, Index columns) const {
+        const int runs = groups(columns), each = wide * runs;
+        const Index end = on ? (Index)(deep * each) : count * columns;
+        const Index length = on ? (Index)each : columns;
+        return {
+            columns, runs, each, end, pyrelay_divides(length, end), pyrelay_divides(wide, each)
+        };
     }
-    __device__ pyrelay_place at(Index cell, Index line) const {
-        if (!on) return {cell / line, cell % line, true};
-        const int each = wide * groups(line), number = (int)cell;
-        const int r = deep == 1 ? 0 : number / each, rest = number - r * each;
-        const int group = each == wide ? 0 : rest / wide;
-        const int own = column + rest - group * wide, found = group * units + own;
-        return {row + r, found, own < units && found < line};
+    __device__ pyrelay_place at(Index cell, const pyrelay_line &line) const {
+        const Index r = cell < line.rows.by ? 0 : line.rows.of(cell);
+        const Index rest = cell - r * line.rows.by;
+        if (!on) return {r, rest, true};
+        const int group = line.groups == 1 ? 0 : (int)line.runs.of(rest);
+        const int own = column + (int)rest - group * wide, found = group * units + own;
+        return {row + r, found, own < units && found < line.count};
     }
 };
 template <class T> __device__ void pyrelay_copy_owned(
-    const pyrelay_own &own, Index rows, Index line, i64 target, i64 source
+    const pyrelay_own &own, const pyrelay_line &line, i64 target, i64 source
 ) {
     if (target == source || source == 0) return;
-    for (Index cell = own.begin(); cell < own.end(rows, line); cell += own.step()) {
+    for (Index cell = own.begin(); cell < line.end; cell += own.step()) {
         const pyrelay_place at = own.at(cell, line);
-        const Index e = at.row * line + at.column;
+        const Index e = at.row * line.count + at.column;
         if (at.is) ((T *)target)[e] = ((const T *)source)[e];
     }
 }
 template <class T> __device__ void pyrelay_zero_owned(
-    const pyrelay_own &own, Index rows, Index line, i64 target
+    const pyrelay_own &own, const pyrelay_line &line, i64 target
 ) {
-    for (Index cell = own.begin(); cell < own.end(rows, line); cell += own.step()) {
+    for (Index cell = own.begin(); cell < line.end; cell += own.step()) {
         const pyrelay_place at = own.at(cell, line);
-        if (at.is) ((T *)target)[at.row * line + at.column] = T();
+        if (at.is) ((T *)target)[at.row * line.count + at.column] = T();
     }
 }
 // Rows and columns for each block so that what it reads in a round is least: `depth` elements for

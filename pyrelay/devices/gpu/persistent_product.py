@@ -6,18 +6,22 @@ the right operand.
 
 A block has a tile of the result, of as many rows and columns that each block has one and that what
 it reads in a round is least; or the rows and columns of the elements that it owns (`ownership`).
-Its threads have a column each, for eight rows, and share the sum in slices, which are added up in a
-fixed order. For few rows a warp has a column, whose operands its threads read along the sum, 16
-bytes at a time. With `matmul_precision` tf32 or bf16 tensor cores multiply tiles of 8 rows and more
-of float32, whose weights lie in shared memory as they read them. Weights, right operands that the
-loop does not change, stay in shared memory from round to round if a block's part of them fits there
-(Diamos et al., "Persistent RNNs", 2016).
+Its threads have four columns of four rows each, and share the sum in slices, which are added up in
+a fixed order. For few rows neighbouring threads, as many as the sum has use for and up to a warp,
+have a column or four, whose operands they read along the sum, 16 bytes at a time. With
+`matmul_precision` tf32 or bf16 tensor cores multiply tiles of 8 rows and more of float32, whose
+weights lie in shared memory as they read them. Weights, right operands that the loop does not
+change, stay in shared memory from round to round if a block's part of them fits there (Diamos et
+al., "Persistent RNNs", 2016).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyrelay.devices.gpu.persistent_prelude import THREADS
 from pyrelay.ir.types import DType
+from pyrelay.lower.planning.instructions import Immediate, Launch
 
 WORK = 2048
 """Elements of shared memory that products of a dtype work in: parts of sums for all threads."""
@@ -25,7 +29,10 @@ WORK = 2048
 ROWS = 8
 
 FEW = 4
-"""Rows of a tile that warps have the columns of."""
+"""Rows of a tile whose columns neighbouring threads share."""
+
+BOTH = 2
+"""Rows of a thread whose sums are added up at once: those of all threads fit into `WORK`."""
 
 STEPS = 16
 """Places of a sum that tensor cores multiply at once."""
@@ -35,17 +42,22 @@ SUPPORT = r"""
 // `run` neighbours each time and `apart` from one run to the next; those of the next tile begin
 // `stride` further, and none of a run is at `limit`. Whether the columns of the right operand stay
 // in shared memory; whether rows are few: then they lie there one by one, of `padded` elements;
-// whether tensor cores multiply: then `held` columns lie there as their warps read them.
+// whether tensor cores multiply: then `held` columns lie there as their warps read them. Columns
+// that are no one's are zeros.
+// `is`: whether the block has a tile; `mine` and `top`: the first column and row of it. bits: how
+// many threads share a column of few rows, as a logarithm.
 struct pyrelay_split {
-    Index across, down, rows, columns, run, stride, apart, limit, padded, held;
-    bool kept, few, cores;
+    Index across, down, rows, columns, run, stride, apart, limit, padded, held, mine, top;
+    pyrelay_divisor runs;
+    int bits;
+    bool kept, few, cores, is;
     template <class T> __device__ Index bytes() const {
         return kept ? held * padded * (Index)sizeof(T) : 0;
     }
     __device__ Index first(Index item) const { return item % across * stride; }
     // The column of the result; -1 for none.
     __device__ Index at(Index first, Index j, Index n) const {
-        const Index group = j < run ? 0 : j / run, own = first + j - group * run;
+        const Index group = j < run ? 0 : runs.of(j), own = first + j - group * run;
         const Index found = own + group * apart;
         return j < columns && own < limit && found < n ? found : -1;
     }
@@ -57,12 +69,18 @@ __device__ void pyrelay_lay(pyrelay_split &split, Index k, Index room, i64 preci
     const Index fits = 16 / (Index)sizeof(T) > 0 ? 16 / (Index)sizeof(T) : 1;
     const Index pack = split.cores ? STEPS : fits;
     split.padded = (k + pack - 1) / pack * pack;
-    split.held = split.cores ? (split.columns + 7) / 8 * 8 : split.columns;
+    const Index whole = split.cores ? 8 : split.few ? 1 : fits;
+    split.held = (split.columns + whole - 1) / whole * whole;
     split.kept = (i64)split.held * split.padded <= room / (Index)sizeof(T);
+    split.runs = pyrelay_divides(split.run, split.columns);
+    while (split.bits < 5 && fits << split.bits < k) split.bits++;
+    split.is = (Index)blockIdx.x < split.across * split.down;
+    split.mine = split.first(blockIdx.x);
+    split.top = blockIdx.x / split.across % split.down * split.rows;
 }
 template <class T>
 __device__ pyrelay_split pyrelay_split_of(Index m, Index n, Index k, Index room, i64 precision) {
-    pyrelay_split best = {1, 1, m, n, n, n, 0, n, k, n, false, false, false};
+    pyrelay_split best = {1, 1, m, n, n, n, 0, n, k, n};
     i64 least = -1;
     for (Index down = 1; down <= 16 && down <= gridDim.x; down *= 2) {
         if (down > 1 && (down - 1) * ROWS >= m) break;
@@ -90,7 +108,7 @@ template <class T> __device__ pyrelay_split pyrelay_split_owned(
     const Index rows = (own.rows + own.down - 1) / own.down;
     pyrelay_split found = {
         own.across, own.down, rows, own.wide * own.groups(n), own.wide, own.wide, own.units,
-        own.units, k, 0, false, false, false
+        own.units, k
     };
     pyrelay_lay<T>(found, k, room, precision);
     return found;
@@ -101,7 +119,7 @@ template <class T> __device__ void pyrelay_keep(
 ) {
     if (!split.kept) return;
     const Index first = split.first(blockIdx.x);
-    const Index columns = split.columns, depth = split.few ? split.padded : k;
+    const Index columns = split.held, depth = split.few ? split.padded : k;
     for (Index e = threadIdx.x; split.cores && e < split.held * split.padded; e += blockDim.x) {
         const Index lane = e / 4 % 32, slice = e / (8 * STEPS) % (split.padded / STEPS);
         const Index step = slice * STEPS + lane % 4 * 4 + e % 4;
@@ -124,58 +142,139 @@ template <class T> struct pyrelay_operand {
         return data[start + (turned ? column * line + row : row * line + column)];
     }
 };
-// A tile of a product, R rows at once; `kept` is 0 where the right operand is read as it lies.
-template <int R, class T, class Add> __device__ void pyrelay_tile(
+// A tile of a product: a thread has R rows of W columns, or of several such packs, and a slice of
+// the sum; from what the block keeps of the right operand, if it does.
+template <int R, int W, class T, class Add> __device__ void pyrelay_tile(
     Buffer<T> work, const T *kept, const pyrelay_split &split, const pyrelay_operand<T> &a,
     const pyrelay_operand<T> &b, Buffer<T> c, Index c_start, Index c_line, Index row, Index rows,
     Index first, Index n, Index k, bool adds, Add add
 ) {
-    const int depth = WORK / R;
+    typedef pyrelay_pack<T, W> Pack;
     const Index columns = split.columns;
-    int wide = 8;
-    while (wide < columns && wide < THREADS) wide *= 2;
-    const int slices = THREADS / wide;
-    const bool along = kept == nullptr && b.turned;  // neighbours read neighbours
-    const int own = along ? threadIdx.x / slices : threadIdx.x % wide;
-    const int slice = along ? threadIdx.x % slices : threadIdx.x / wide;
-    for (Index left = 0; left < columns; left += wide) {
-        const Index j = left + own, column = split.at(first, j, n);
-        for (Index top = 0; top < rows; top += R) {
-            T sums[R];
+    int bits = 3, high = 0;  // packs side by side, and above each other: powers of two
+    while (W << bits < columns && 1 << bits < THREADS) bits++;
+    while (R << high < rows && high < 3 && 1 << (bits + high) < THREADS) high++;
+    const int wide = 1 << bits, group = wide << high, slices = THREADS >> (bits + high);
+    const int lines = R << high, depth = WORK / R >> high;
+    const bool along = !split.kept && b.turned;  // neighbours read neighbours
+    const int share = along ? threadIdx.x * group / THREADS : threadIdx.x & (group - 1);
+    const int slice = along ? threadIdx.x & (slices - 1) : threadIdx.x >> (bits + high);
+    const int own = share & (wide - 1), part = share >> bits;
+    const bool packs = !a.turned && k % W == 0 && a.line % W == 0
+        && pyrelay_lined_up<W>(a.start, a.data);
+    for (Index left = 0; left < columns; left += wide * W) {
+        const Index j = left + own * W;
+        Index column[W];
 #pragma unroll
-            for (int r = 0; r < R; r++) sums[r] = T(0);
+        for (int w = 0; w < W; w++) column[w] = split.at(first, j + w, n);
+        bool together = !b.turned && b.line % W == 0 && column[0] >= 0;
+#pragma unroll
+        for (int w = 1; w < W; w++) together = together && column[w] == column[0] + w;
+        together = together && pyrelay_lined_up<W>(b.start + column[0], b.data);
+        for (Index top = 0; top < rows; top += lines) {
+            T sums[R][W];
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+#pragma unroll
+                for (int w = 0; w < W; w++) sums[r][w] = T(0);
+            }
+            // Neighbours have lines, and packs of these; the next ones come while others are used.
+            constexpr int TAKES = WORK / (THREADS * W);
+            Pack some[TAKES];
+            const auto fetch = [&](Index start) {
+#pragma unroll
+                for (int t = 0; t < TAKES && packs; t++) {
+                    const int e = threadIdx.x + t * THREADS, step = (e / R >> high) * W;
+                    const Index i = top + (e & (lines - 1));
+                    some[t] = {};
+                    if (step < depth && start + step < k && i < rows) {
+                        some[t] = pyrelay_together<W>(
+                            a.data, a.start + (row + i) * a.line + start + step
+                        );
+                    }
+                }
+            };
+            fetch(0);
             for (Index start = 0; start < k; start += depth) {
                 const int steps = k - start < depth ? (int)(k - start) : depth;
                 __syncthreads();
-                for (int e = threadIdx.x; e < steps * R; e += THREADS) {
-                    const int line = R == 1 ? 0 : e / steps, step = e - line * steps;
+#pragma unroll
+                for (int t = 0; t < TAKES && packs; t++) {
+                    const int e = threadIdx.x + t * THREADS, step = (e / R >> high) * W;
+                    if (step >= depth) continue;
+#pragma unroll
+                    for (int w = 0; w < W; w++) {
+                        work[(step + w) * lines + (e & (lines - 1))] = some[t].at[w];
+                    }
+                }
+                for (int e = threadIdx.x; !packs && e < steps * lines; e += THREADS) {
+                    const int line = e & (lines - 1), step = e / R >> high;
                     const Index i = top + line;
-                    work[step * R + line] = i < rows ? a.at(row + i, start + step) : T(0);
+                    work[step * lines + line] = i < rows ? a.at(row + i, start + step) : T(0);
                 }
                 __syncthreads();
-                if (column < 0) continue;
-#pragma unroll 4
-                for (int step = slice; step < steps; step += slices) {
-                    const T right = kept != nullptr ? kept[(start + step) * columns + j]
-                        : b.at(start + step, column);
+                fetch(start + depth);
+                const auto sum_up = [&](auto of) {
+#pragma unroll(R == 1 ? 8 : 4)
+                    for (int step = slice; step < steps; step += slices) {
+                        const Pack right = of(start + step);
+                        const auto own_rows = pyrelay_together<R>(work, step * lines + part * R);
 #pragma unroll
-                    for (int r = 0; r < R; r++) sums[r] = add(sums[r], work[step * R + r], right);
+                        for (int r = 0; r < R; r++) {
+#pragma unroll
+                            for (int w = 0; w < W; w++) {
+                                sums[r][w] = add(sums[r][w], own_rows.at[r], right.at[w]);
+                            }
+                        }
+                    }
+                };
+                if (j >= columns) continue;
+                if (split.kept) {
+                    sum_up([&](Index step) {
+                        return *(const Pack *)(kept + step * split.held + j);
+                    });
+                } else if (together) {
+                    sum_up([&](Index step) {
+                        return pyrelay_together<W>(b.data, b.start + step * b.line + column[0]);
+                    });
+                } else {
+                    sum_up([&](Index step) {
+                        Pack some;
+#pragma unroll
+                        for (int w = 0; w < W; w++) {
+                            some.at[w] = column[w] < 0 ? T(0) : b.at(step, column[w]);
+                        }
+                        return some;
+                    });
                 }
             }
-            __syncthreads();
+            const int each = group * W;
 #pragma unroll
-            for (int r = 0; r < R; r++) work[r * THREADS + slice * wide + own] = sums[r];
-            __syncthreads();
-            for (int e = threadIdx.x; e < R * wide; e += THREADS) {
-                const int line = e / wide, at = e % wide;
-                const Index found = split.at(first, left + at, n);
-                if (top + line >= rows || found < 0) continue;
-                T sum = work[line * THREADS + at];
-                for (int s = 1; s < slices; s++) {
-                    sum = T(sum + work[line * THREADS + s * wide + at]);
+            for (int base = 0; base < R; base += BOTH) {
+                __syncthreads();
+#pragma unroll
+                for (int r = 0; r < BOTH && base + r < R; r++) {
+                    Pack some;
+#pragma unroll
+                    for (int w = 0; w < W; w++) some.at[w] = sums[base + r][w];
+                    pyrelay_put_together(work, (r * THREADS + slice * group + share) * W, some);
                 }
-                const Index place = c_start + (row + top + line) * c_line + found;
-                c[place] = adds ? T(c[place] + sum) : sum;
+                __syncthreads();
+                const int many = R < BOTH ? R : BOTH;
+                for (int e = threadIdx.x; e < many * each; e += THREADS) {
+                    const int r = e >= each, at = e - r * each, pack = at / W;
+                    const Index line = top + (pack >> bits) * R + base + r;
+                    const Index found = split.at(
+                        first, left + (pack & (wide - 1)) * W + at % W, n
+                    );
+                    if (line >= rows || found < 0) continue;
+                    T sum = work[r * THREADS * W + at];
+                    for (int s = 1; s < slices; s++) {
+                        sum = T(sum + work[r * THREADS * W + s * each + at]);
+                    }
+                    const Index place = c_start + (row + line) * c_line + found;
+                    c[place] = adds ? T(c[place] + sum) : sum;
+                }
             }
             __syncthreads();
         }
@@ -223,7 +322,7 @@ template <class T> __device__ void pyrelay_cores(
                     }
                 }
             }
-            if (kept != nullptr) {
+            if (split.kept) {
                 right = *(const pyrelay_pack<T, 4> *)(
                     kept + left * split.padded + start * 8 + lane * 4
                 );
@@ -266,50 +365,116 @@ template <class T> __device__ void pyrelay_cores(
     }
     __syncthreads();
 }
-// A tile of few rows: a column for each warp, whose threads share the sum and read packs of N.
-template <int R, int N, class T, class Add> __device__ void pyrelay_lines(
+// A tile of few rows: C columns for a power of two of neighbouring threads, which share the sum and
+// read packs of N.
+template <int R, int C, int N, class T, class Add> __device__ void pyrelay_lines(
     const T *kept, const pyrelay_split &split, const pyrelay_operand<T> &a,
     const pyrelay_operand<T> &b, Buffer<T> c, Index c_start, Index c_line, Index row, Index rows,
     Index first, Index n, Index k, bool adds, Add add
 ) {
     typedef pyrelay_pack<T, N> Pack;
-    const int lane = threadIdx.x % 32;
-    for (Index j = threadIdx.x / 32; j < split.columns; j += THREADS / 32) {
-        const Index column = split.at(first, j, n);
-        if (column < 0) continue;
-        T sums[R];
-#pragma unroll
-        for (int r = 0; r < R; r++) sums[r] = T(0);
-#pragma unroll 2
-        for (Index start = lane * N; start < k; start += 32 * N) {
-            Pack right;
-            if (kept != nullptr) {
-                right = *(const Pack *)(kept + j * split.padded + start);
-            } else {
-#pragma unroll
-                for (int e = 0; e < N; e++) {
-                    right.at[e] = start + e < k ? b.at(start + e, column) : T(0);
-                }
-            }
-#pragma unroll
-            for (int r = 0; r < R; r++) {
-                if (r >= rows) break;
-                const Index place = a.start + (row + r) * a.line + start;
-                if (N > 1) {
-                    const auto left = pyrelay_together<N>(a.data, place);
-#pragma unroll
-                    for (int e = 0; e < N; e++) sums[r] = add(sums[r], left.at[e], right.at[e]);
-                } else {
-                    sums[r] = add(sums[r], a.at(row + r, start), right.at[0]);
-                }
-            }
-        }
+    const int bits = C == 4 && split.bits < 2 ? 2 : split.bits;
+    const int across = 1 << bits, lane = threadIdx.x & (across - 1), side = threadIdx.x >> bits;
+    const Index columns = split.columns;
+    const bool wide = N > 1 && b.line % N == 0 && pyrelay_lined_up<N>(b.start, b.data);
+    for (Index base = 0; base < columns; base += (THREADS >> bits) * C) {
+        const Index j = base + side * C;
+        T sums[R][C];
 #pragma unroll
         for (int r = 0; r < R; r++) {
-            if (r >= rows) break;
-            T sum = sums[r];
-            for (int step = 16; step > 0; step /= 2) sum = T(sum + pyrelay_shuffled(sum, step));
-            if (lane != 0) continue;
+#pragma unroll
+            for (int e = 0; e < C; e++) sums[r][e] = T(0);
+        }
+        // So many packs at once, of those that there are.
+        const auto packs_of = [&](auto count, Index start, auto of) {
+            constexpr int M = decltype(count)::N;
+            Pack right[M][C], some[M][R];
+#pragma unroll
+            for (int p = 0; p < M; p++) {
+                const Index place = start + p * across * N;
+                if (place >= k) continue;
+#pragma unroll
+                for (int e = 0; e < C; e++) right[p][e] = of(e, place);
+#pragma unroll
+                for (int r = 0; r < R; r++) {
+                    if (R > 1 && r >= rows) break;
+                    if (N > 1) {
+                        some[p][r] = pyrelay_together<N>(
+                            a.data, a.start + (row + r) * a.line + place
+                        );
+                    } else {
+                        some[p][r].at[0] = a.at(row + r, place);
+                    }
+                }
+            }
+#pragma unroll
+            for (int p = 0; p < M; p++) {
+                if (start + p * across * N >= k) continue;
+#pragma unroll
+                for (int r = 0; r < R; r++) {
+                    if (R > 1 && r >= rows) break;
+#pragma unroll
+                    for (int e = 0; e < C; e++) {
+#pragma unroll
+                        for (int l = 0; l < N; l++) {
+                            sums[r][e] = add(sums[r][e], some[p][r].at[l], right[p][e].at[l]);
+                        }
+                    }
+                }
+            }
+        };
+        const auto sum_up = [&](auto of) {
+            constexpr int M = R == 1 ? 2 : 1;
+            for (Index start = lane * N; start < k; start += M * across * N) {
+                packs_of(pyrelay_count<M>(), start, of);
+            }
+        };
+        if (split.kept) {
+            sum_up([&](int e, Index start) {
+                const Index held = j + e < columns ? j + e : columns - 1;
+                return *(const Pack *)(kept + held * split.padded + start);
+            });
+        } else {
+            Index column[C];
+#pragma unroll
+            for (int e = 0; e < C; e++) {
+                const Index found = split.at(first, j + e, n);
+                column[e] = found < 0 ? 0 : found;
+            }
+            if (wide) {
+                sum_up([&](int e, Index start) {
+                    return pyrelay_together<N>(b.data, b.start + column[e] * b.line + start);
+                });
+            } else {
+                sum_up([&](int e, Index start) {
+                    Pack some;
+#pragma unroll
+                    for (int l = 0; l < N; l++) {
+                        some.at[l] = start + l < k ? b.at(start + l, column[e]) : T(0);
+                    }
+                    return some;
+                });
+            }
+        }
+        // Of four columns each half of the threads goes on with two, each quarter with one.
+        const bool upper = lane & across / 2, odd = lane & across / 4;
+        const Index mine = j + (C == 1 ? 0 : upper * 2 + odd), last = C == 1 ? 1 : across / 4;
+        const Index column = mine < columns ? split.at(first, mine, n) : -1;
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            if (R > 1 && r >= rows) break;
+            T sum = sums[r][0];
+            int mask = across / 2;
+            if (C == 4) {
+                const T low = T((upper ? sums[r][C / 2] : sum)
+                    + pyrelay_shuffled(upper ? sum : sums[r][C / 2], mask));
+                const T high = T((upper ? sums[r][C - 1] : sums[r][C / 4])
+                    + pyrelay_shuffled(upper ? sums[r][C / 4] : sums[r][C - 1], mask));
+                sum = T((odd ? high : low) + pyrelay_shuffled(odd ? low : high, mask / 2));
+                mask /= 4;
+            }
+            for (; mask > 0; mask /= 2) sum = T(sum + pyrelay_shuffled(sum, mask));
+            if ((C == 1 ? lane : lane & (last - 1)) != 0 || column < 0) continue;
             const Index place = c_start + (row + r) * c_line + column;
             c[place] = adds ? T(c[place] + sum) : sum;
         }
@@ -317,9 +482,13 @@ template <int R, int N, class T, class Add> __device__ void pyrelay_lines(
 }
 """
 for _name, _number in (
-    ("ROWS", ROWS), ("FEW", FEW), ("STEPS", STEPS), ("WORK", WORK), ("THREADS", THREADS)
+    ("ROWS", ROWS), ("FEW", FEW), ("STEPS", STEPS), ("WORK", WORK), ("THREADS", THREADS),
+    ("BOTH", BOTH),
 ):
     SUPPORT = SUPPORT.replace(_name, str(_number))
+
+_PLAIN = 15
+"""Operands of a product without batch axes."""
 
 _PHASE = """\
 __device__ void phase(
@@ -330,6 +499,44 @@ __device__ void phase(
     i64 precision
 ) {{
     const auto add = []({t} sum, {t} left, {t} right) {{ return {add}; }};
+{head}        const pyrelay_operand<{t}> left = {{a, a_start, a_line, a_turned}};
+        const pyrelay_operand<{t}> right = {{b, b_start, b_line, b_turned}};
+        const Index rows = m - row < split.rows ? m - row : split.rows;
+{cores}        if (split.few && (split.kept || b_turned)) {{
+            const bool packs = !a_turned && k % {pack} == 0 && a_line % {pack} == 0
+                && pyrelay_lined_up<{pack}>(a_start, a);
+            const bool one = rows == 1;
+            if (packs && one && split.columns << split.bits > {threads}) {{
+                pyrelay_lines<1, 4, {pack}>(kept, split, left, right, c, c_start, c_line, row,
+                    rows, first, n, k, adds != 0, add);
+            }} else if (packs && one) {{
+                pyrelay_lines<1, 1, {pack}>(kept, split, left, right, c, c_start, c_line, row,
+                    rows, first, n, k, adds != 0, add);
+            }} else if (packs) {{
+                pyrelay_lines<{few}, 4, {pack}>(kept, split, left, right, c, c_start, c_line,
+                    row, rows, first, n, k, adds != 0, add);
+            }} else {{
+                pyrelay_lines<{few}, 4, 1>(kept, split, left, right, c, c_start, c_line, row,
+                    rows, first, n, k, adds != 0, add);
+            }}
+        }} else if (rows == 1) {{
+            pyrelay_tile<1, {wide}>(work, kept, split, left, right, c, c_start, c_line, row,
+                rows, first, n, k, adds != 0, add);
+        }} else {{
+            pyrelay_tile<4, {wide}>(work, kept, split, left, right, c, c_start, c_line, row,
+                rows, first, n, k, adds != 0, add);
+        }}
+    }}
+}}
+"""
+
+# Without batch axes there are no more tiles than blocks.
+_ONE = """\
+    for (bool once = split.is; once; once = false) {
+        const Index first = split.mine, row = split.top, c_start = 0, a_start = 0, b_start = 0;
+"""
+
+_STACKS = """\
     const Index tiles = split.across * split.down;
     Index stacks = 1;
 {stacks}    for (Index item = blockIdx.x; item < tiles * stacks; item += gridDim.x) {{
@@ -337,34 +544,11 @@ __device__ void phase(
         Index rest = item / tiles;
         const Index c_start = rest * m * c_line;
         Index a_start = 0, b_start = 0;
-{batch}        const pyrelay_operand<{t}> left = {{a, a_start, a_line, a_turned}};
-        const pyrelay_operand<{t}> right = {{b, b_start, b_line, b_turned}};
-        const Index rows = m - row < split.rows ? m - row : split.rows;
-        const {t} *const weights = split.kept ? kept : nullptr;
-{cores}        if (split.few && (split.kept || b_turned)) {{
-            const bool packs = !a_turned && k % {pack} == 0 && a_line % {pack} == 0
-                && pyrelay_lined_up<{pack}>(a_start, a);
-            if (packs) {{
-                pyrelay_lines<{few}, {pack}>(weights, split, left, right, c, c_start, c_line, row,
-                    rows, first, n, k, adds != 0, add);
-            }} else {{
-                pyrelay_lines<{few}, 1>(weights, split, left, right, c, c_start, c_line, row,
-                    rows, first, n, k, adds != 0, add);
-            }}
-        }} else if (rows == 1) {{
-            pyrelay_tile<1>(work, weights, split, left, right, c, c_start, c_line, row, rows,
-                first, n, k, adds != 0, add);
-        }} else {{
-            pyrelay_tile<{rows}>(work, weights, split, left, right, c, c_start, c_line, row, rows,
-                first, n, k, adds != 0, add);
-        }}
-    }}
-}}
-"""
+{batch}"""
 
 _CORES = """\
         if (split.cores) {
-            pyrelay_cores(work, weights, split, left, right, c, c_start, c_line, row, rows, first,
+            pyrelay_cores(work, kept, split, left, right, c, c_start, c_line, row, rows, first,
                 n, k, adds != 0, precision);
             continue;
         }
@@ -377,16 +561,37 @@ _BATCH_AXIS = """\
 """
 
 
+def as_row(launch: Launch) -> Launch:
+    """A product, with a column as its right operand turned into one of a row: blocks share the
+    columns of a result, and keep right operands. Another launch is as it was."""
+    if len(launch.operands) != _PLAIN:
+        return launch
+    a, b, c, m, n, k, a_turned, b_turned, adds, a_line, b_line, c_line = launch.operands[:12]
+    one, flags = Immediate(1), (Immediate(0), Immediate(1))
+    if n != one or c_line != one or m == one or not {a_turned, b_turned} <= {*flags}:
+        return launch
+    # A row whose elements are neighbours lies the same turned and not.
+    flat = b_turned == one or b_line == one
+    left = (flags[not flat], k if flat else b_line)
+    shape = (b, a, c, one, m, k, left[0], flags[a_turned == flags[0]], adds, left[1], a_line, m)
+    return replace(launch, operands=(*shape, *launch.operands[12:]))
+
+
 def product(dtype: DType, axes: int) -> str:
     """The product of stacks of matrices with this many batch axes."""
     t = dtype.name
     add = f"{t}(sum | (left * right))" if dtype.kind == "b" else f"{t}(sum + left * right)"
+    if t in ("f32", "f64"):  # as libraries add up
+        add = "fma(left, right, sum)"
+    pack = max(16 // dtype.size, 1)
     parameters = "".join(
         f", Index extent{k}, Index a_stride{k}, Index b_stride{k}" for k in range(axes)
     )
     return _PHASE.format(
-        t=t, add=add, rows=ROWS, few=FEW, pack=max(16 // dtype.size, 1),
+        t=t, add=add, few=FEW, pack=pack, wide=min(pack, 4), threads=THREADS,
         batch_parameters=parameters, cores=_CORES if t == "f32" else "",
-        stacks="".join(f"    stacks *= extent{k};\n" for k in range(axes)),
-        batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
+        head=_STACKS.format(
+            stacks="".join(f"    stacks *= extent{k};\n" for k in range(axes)),
+            batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
+        ) if axes else _ONE,
     )

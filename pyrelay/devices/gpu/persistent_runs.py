@@ -13,8 +13,7 @@ import numpy as np
 
 from pyrelay.devices.gpu.persistent import Loop
 from pyrelay.devices.gpu.persistent_leaving import Tape
-from pyrelay.devices.gpu.persistent_prelude import CELL
-from pyrelay.devices.gpu.persistent_text import ALIGNED
+from pyrelay.devices.gpu.persistent_prelude import ALIGNED, CELL
 from pyrelay.devices.runtime.layout import WORD
 from pyrelay.lower.planning.instructions import Immediate
 

@@ -15,6 +15,7 @@ from pyrelay.devices.gpu.hazards import Buffers, Pending, Used
 from pyrelay.devices.gpu.ownership import Grid, Values
 from pyrelay.devices.gpu.persistent_phases import Emit, PhaseWriter, buffer_text
 from pyrelay.devices.gpu.persistent_prelude import (
+    ALIGNED,
     ASK,
     CELL,
     OWNING,
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from pyrelay.devices.gpu.persistent import Loop
 
 _MOST_ATTEMPTS = 4
-
-ALIGNED = 256
-"""Bytes that buffers of the arena are multiples of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +146,7 @@ class Writer(PhaseWriter):
         start = f"arena + {CELL * (2 * loop.cells + 1)}"
         for g, group in enumerate(loop.groups):
             body += [
+                f"const f32 each{g} = 1.0f / (f32)(step{g} / {ALIGNED});",
                 f"const i64 base{g} = (({start}) + {ALIGNED - 1}) / {ALIGNED} * {ALIGNED};",
                 f"i64 taken{g} = 0;" if group.escapes else f"u64 used{g} = 0;",
             ]
@@ -366,7 +365,7 @@ class Writer(PhaseWriter):
                 self.declared.append(f"i64 {name} = 0;")
                 self._line(f"{name} = {self._word(address)};")
         chunks = [group.chunks for group in self.loop.groups]
-        gives = [f"pyrelay_give(used{g}, base{g}, step{g}, {chunks[g]}, {name});" for g in own]
+        gives = [f"pyrelay_give(used{g}, base{g}, each{g}, {chunks[g]}, {name});" for g in own]
         self.pending.free(address)
         if name.startswith("idle"):
             self.idle += [*gives, f"{name} = 0;"]

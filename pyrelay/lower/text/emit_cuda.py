@@ -60,6 +60,7 @@ from pyrelay.lower.passes.column_blocks import BLOCK_THREADS as COLUMN_THREADS
 from pyrelay.lower.passes.column_blocks import ColumnBlocks, column_blocks
 from pyrelay.lower.passes.cooperation import BLOCK_THREADS, Cooperation, cooperation
 from pyrelay.lower.passes.held_rows import HeldRows, held_rows, length_of
+from pyrelay.lower.passes.loads_first import loads_first
 from pyrelay.lower.passes.packs import Packs, packs
 from pyrelay.lower.passes.row_packs import row_packs
 from pyrelay.lower.text.cuda_heads import (
@@ -115,7 +116,7 @@ def emit(
         if printer.apart is None:
             printer.threads, printer.held = "blockDim.x", held_rows(kernel, shared)
             parts += _geometry(kernel, shared, on_device, printer.held)
-    more = ("const pyrelay_own &own", "Index line") if owned is not None else ()
+    more = ("const pyrelay_own &own", "const pyrelay_line &line") if owned is not None else ()
     parts.append(kernel_head(kernel, names, on_device, more) + printer.text())
     return "\n".join(parts)
 
@@ -304,7 +305,10 @@ class _Printer(RangePrinter):
         self.out.write("    " * depth + text + "\n")
 
     def _body(self, body: Body, depth: int) -> None:
-        for statement in body:
+        ordered, loads = (body, 0) if self.owned is None else loads_first(body)
+        for number, statement in enumerate(ordered):
+            if number == loads and loads:
+                self.pending.flush(depth, memory=True)
             if isinstance(statement, (Compute, Load)):
                 self._define(statement, body, depth)
             elif isinstance(statement, Read):

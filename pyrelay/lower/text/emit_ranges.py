@@ -59,12 +59,13 @@ class RangePrinter(BlockPrinter):
         elif self.shared is not None or self.columns is not None:
             thread, step = "blockIdx.x", "gridDim.x"
         if self.owned is not None:
-            self._line("for (Index cell = own.begin(); cell < own.end(last, line);", 1)
+            self._line("for (Index cell = own.begin(); cell < line.end;", 1)
             self._line("     cell += own.step()) {", 1)
             self._line("const pyrelay_place at = own.at(cell, line);", 2)
             self._line("if (!at.is) continue;", 2)
             by_row = self.owned.column is not None
-            self._line(f"const i64 begin = at.row{'' if by_row else ' * line + at.column'};", 2)
+            item = "at.row" if by_row else "at.row * line.count + at.column"
+            self._line(f"const i64 begin = {item};", 2)
         elif self.packed is None:
             self._line(f"for (i64 begin = first + {thread};", 1)
             self._line(f"     begin < last; begin += {step}) {{", 1)

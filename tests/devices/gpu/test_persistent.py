@@ -417,11 +417,11 @@ extern "C" __global__ void kernel(
     PYRELAY_SHARED(f32, work, 2048);
     PYRELAY_SHARED(u64, weights, 4096);
     f32 *kept = (f32 *)&weights[0];
-    const pyrelay_split split = pyrelay_split_owned<f32>(own, m, n, k, 32768, {precision});
+    const pyrelay_split split = pyrelay_split_owned<f32>(own, m, n, k, {room}, {precision});
     pyrelay_keep<f32>(kept, split, b, n, k, turned, line);
     pyrelay_meet(grid, record, launch, 0);
     const f32 nan = f32(__builtin_nan(""));
-    for (i64 e = threadIdx.x; blockIdx.x == 0 && e < k * n; e += 256) lost[e] = nan;
+    for (i64 e = threadIdx.x; split.kept && blockIdx.x == 0 && e < k * n; e += 256) lost[e] = nan;
     pyrelay_meet(grid, record, launch, 0);
     for (int round = 0; round < 2; round++) {{
         phase0::phase(record, launch, 0, 1, work, kept, split, a, b, c, m, n, k, 0, turned, round,
@@ -444,20 +444,24 @@ def rounded(x: Any, precision: int) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [1, 9, 17])
+@pytest.mark.parametrize("rows", [1, 3, 9, 17])
 @pytest.mark.parametrize("turned", [0, 1])
 @pytest.mark.parametrize("precision", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("depth", "columns", "room"), [(70, 37, 32768), (64, 40, 32768), (64, 40, 0)]
+)
 def test_weights_that_fit_are_read_from_memory_once(
-    rows: int, turned: int, precision: int
+    rows: int, turned: int, precision: int, depth: int, columns: int, room: int
 ) -> None:
-    units, depth, columns, blocks = 10, 70, 37, 3
+    units, blocks = 10, 3
     driver = cuda_emulator.EmulatorDriver()
     support = "\n".join([
         persistent_prelude.index_type(small=turned == 0), persistent_prelude.SUPPORT,
         persistent_prelude.OWNING, persistent_product.SUPPORT,
     ])
     text = WEIGHTS.format(
-        support=support, product=persistent_product.product(f32, 0), precision=precision
+        support=support, product=persistent_product.product(f32, 0), precision=precision,
+        room=room,
     )
     (function,) = driver.load([Text(text, ())])
     rng = np.random.default_rng(4)
@@ -468,14 +472,48 @@ def test_weights_that_fit_are_read_from_memory_once(
     arrays = (words, a, given, given, c, out)
     for each in arrays:
         driver.sizes[each.ctypes.data] = each.nbytes
-    given = [0, 0, 0, 1, *(each.ctypes.data for each in arrays)]
-    driver.launch_meeting(function, blocks, given, 0)
-    assert np.isnan(given).all()
+    told = [0, 0, 0, 1, *(each.ctypes.data for each in arrays)]
+    driver.launch_meeting(function, blocks, told, 0)
+    assert np.isnan(given).all() if room else out[5] == 0
     cores = precision > 0 and rows > 9  # two blocks share the rows
     a, b = (rounded(x, precision * cores) for x in (a, b))
     np.testing.assert_allclose(c, 2 * (a @ b), rtol=1e-4, atol=1e-4)
     # Units of a block, in four runs, and packs of four; of more rows each block has all columns.
-    assert out[5] == (4 if rows == 1 else 10) * 4 * (80 if cores else 72)
+    padded = -(-depth // 16) * 16 if cores else -(-depth // 4) * 4
+    assert out[5] == (room > 0) * (4 if rows <= 3 else 10) * 4 * padded
+
+
+DIVIDES = """\
+{support}
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const i64> by,
+    Buffer<const i64> numbers, Buffer<i64> out
+) {{
+    for (i64 k = first + blockIdx.x * blockDim.x + threadIdx.x; k < last; k += blockDim.x) {{
+        out[k] = pyrelay_divides(by[k], numbers[k]).of(numbers[k]);
+    }}
+}}
+"""
+
+
+def test_division_by_what_stays_the_same() -> None:
+    by, numbers = map(np.ravel, np.meshgrid(
+        [1, 2, 3, 7, 10, 255, 256, 641, 32768, 65535, 65536, 100_003],
+        [0, 1, 2, 6, 7, 254, 255, 256, 6699, 32767, 65534, 65535, 65536, 10**9 + 7],
+    ))
+    by, numbers = (np.ascontiguousarray(each, np.int64) for each in (by, numbers))
+    text = DIVIDES.format(support="\n".join([
+        "#define MEETS 1", persistent_prelude.index_type(small=False), persistent_prelude.SUPPORT,
+        persistent_prelude.OWNING,
+    ]))
+    driver = cuda_emulator.EmulatorDriver()
+    (function,) = driver.load([Text(text, ())])
+    out = np.zeros_like(numbers)
+    for each in (by, numbers, out):
+        driver.sizes[each.ctypes.data] = each.nbytes
+    given = [0, 0, 0, len(out), *(each.ctypes.data for each in (by, numbers, out))]
+    driver.launch_meeting(function, 1, given, 0)
+    np.testing.assert_array_equal(out, numbers // by)
 
 
 def test_every_spelling_is_of_an_instruction() -> None:
@@ -548,6 +586,30 @@ def test_a_step_of_a_recurrence_meets_once(monkeypatch: pytest.MonkeyPatch) -> N
     for function, gates in ((state_of_lstm, 24), (gru, 18)):
         args = (x, wx[:, :gates], wh[:, :gates], b[:gates])
         assert meetings(pyrelay.jit(function, device=ON), *args, monkeypatch=monkeypatch) == [1]
+
+
+def rnn_of_columns(x: Any, w: Any) -> Any:
+    h = np.zeros(w.shape[0])
+    for t in range(x.shape[0]):
+        h = np.tanh(w @ h + x[t])
+    return h
+
+
+def rnn_of_turned_columns(x: Any, w: Any) -> Any:
+    h = np.zeros((w.shape[0], 1))
+    for t in range(x.shape[0]):
+        h = np.tanh(w.T @ h + x[t][:, None])
+    return h
+
+
+@pytest.mark.parametrize("function", [rnn_of_columns, rnn_of_turned_columns])
+def test_a_column_is_a_row(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    x, w = rng.normal(size=(9, 12)), rng.normal(size=(12, 12)) / 4
+    one, grid, many, plain = all_ways(function, x, w, monkeypatch=monkeypatch)
+    for found in (one, grid, many):
+        np.testing.assert_allclose(found, plain, rtol=1e-12, atol=1e-14)
+    assert meetings(pyrelay.jit(function, device=ON), x, w, monkeypatch=monkeypatch) == [1]
 
 
 @pytest.mark.slow
