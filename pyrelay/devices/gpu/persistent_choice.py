@@ -2,14 +2,14 @@
 
 In: what the launches of a round cost, how often its phases meet, how many blocks may meet. Out: how
 many blocks, 0 for round by round. This is an estimate from extents that are known before the loop;
-all its numbers stand here, and none of them was measured yet.
+all its numbers stand here. They are those of an H200.
 
-A launch costs what the host takes for it where it steps through the plan in Python; rounds that are
-graphs (`round_graphs`) cost less, which is not counted. Inside of a kernel a meeting stands in its
-place: a barrier of a block, or one of the grid, which lasts as long as a few trips to the L2 cache
-and the longer the more blocks count themselves in. What a phase computes is
-shared by as many blocks as it has work for. A grid has one block for each multiprocessor, and so
-hides less latency than launches that fill the machine.
+A launch costs what it takes in rounds that are graphs (`round_graphs`), its kernel's beginning and
+end included. Inside of a kernel a phase takes its time as well, however little it computes, and a
+meeting: a barrier of a block, or one of the grid, which lasts as long as a few trips to the L2
+cache and the longer the more blocks count themselves in. What a phase computes is shared by as many
+blocks as it has work for. A grid has one block for each multiprocessor, and so hides less latency
+than launches that fill the machine.
 """
 
 from __future__ import annotations
@@ -18,21 +18,30 @@ from collections.abc import Iterator, Sequence
 
 from pyrelay.records import dataclass
 
-LAUNCH = 6_000_000
-"""Picoseconds of a launch, by the host."""
+LAUNCH = 4_000_000
+"""Picoseconds of a launch: recurrent networks of 32 to 256 elements took 3.7 to 4.9 us for each of
+a round's, a generator of characters 4.1."""
 
-BLOCK_BARRIER = 200_000
-GRID_BARRIER, GRID_BARRIER_BLOCK = 1_000_000, 8_000
+PHASE = 800_000
+"""Picoseconds of a phase that computes little: gates of an LSTM took 1800 cycles, its product
+1500."""
+
+BLOCK_BARRIER = 100_000
+GRID_BARRIER, GRID_BARRIER_BLOCK = 1_000_000, 1_000
 """Picoseconds of a barrier: of a block; of a grid, and more for each of its blocks."""
 
-CORES = 5
-"""How many cores of a CPU, in whose picoseconds work is told, a block is as fast as."""
+CORES, CORES_PRODUCT = 5, 2
+"""How many cores of a CPU, in whose picoseconds work is told, a block is as fast as: at elements,
+at products, whose weights it may have to read again."""
 
 FULL, LIBRARY = 2, 8
 """How much faster the whole machine is than a grid that meets: at elements, at products."""
 
 CORES_GRID, CORES_LIBRARY = 3, 8
 """How much faster tensor cores are at products: in a grid that meets, in the device's library."""
+
+LIBRARY_TILES = 16
+"""Tiles of 16 by 16 elements that the device's library has a multiprocessor compute."""
 
 PHASE_THREADS = 256
 PRODUCT_BLOCKS = 2
@@ -94,18 +103,19 @@ def _grids(most: int) -> Iterator[int]:
 
 def _meeting(work: Sequence[Work], meets: int, blocks: int, cores: bool) -> float:
     barrier = GRID_BARRIER + GRID_BARRIER_BLOCK * blocks if blocks > 1 else BLOCK_BARRIER
-    faster = CORES_GRID if cores else 1
+    product = CORES_PRODUCT * (CORES_GRID if cores else 1)
     return meets * barrier + sum(
-        w.total / (CORES * min(blocks, w.blocks) * (faster if w.by == BY_PRODUCT else 1))
+        PHASE + w.total / (min(blocks, w.blocks) * (product if w.by == BY_PRODUCT else CORES))
         for w in work
     )
 
 
 def _rounds(work: Sequence[Work], most: int, cores: bool) -> float:
-    library = LIBRARY * (CORES_LIBRARY if cores else 1)
+    library = CORES_PRODUCT * LIBRARY * (CORES_LIBRARY if cores else 1)
     return sum(
-        LAUNCH + w.total / (CORES * (
-            library * most if w.by == BY_PRODUCT else min(FULL * most, w.blocks)
-        ))
+        LAUNCH + w.total / (
+            library * min(most, max(w.items // LIBRARY_TILES, 1)) if w.by == BY_PRODUCT
+            else CORES * min(FULL * most, w.blocks)
+        )
         for w in work
     )

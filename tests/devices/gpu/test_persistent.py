@@ -542,7 +542,7 @@ def shifted(z: Any, n: int) -> Any:
     return z
 
 
-Z = np.random.default_rng(0).normal(size=2600)  # smaller ones are elements of one kernel
+Z = np.random.default_rng(0).normal(size=17000)  # smaller ones are elements of one kernel
 
 
 class Planned(Exception):
