@@ -424,11 +424,7 @@ template <int R, int C, int N, class T, class Add> __device__ void pyrelay_lines
             }
         };
         const auto sum_up = [&](auto of) {
-            constexpr int M = R > 1 ? 1 : C > 1 ? 2 : 4;
-            if (across * N >= k) {
-                packs_of(pyrelay_count<1>(), lane * N, of);
-                return;
-            }
+            constexpr int M = R == 1 ? 2 : 1;
             for (Index start = lane * N; start < k; start += M * across * N) {
                 packs_of(pyrelay_count<M>(), start, of);
             }
