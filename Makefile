@@ -63,7 +63,9 @@ gpu-test: $(GPU_NEEDS)
 	  tests/lower/passes/test_narrow.py tests/lower/passes/test_cooperation.py \
 	  tests/lower/kernels/test_traffic.py tests/ops/test_scalar.py tests/opt/test_picks.py \
 	  tests/opt/test_extremes.py tests/lower/kernels/test_whole_schedule.py \
-	  tests/lower/passes/test_row_packs.py tests/lower/passes/test_online.py
+	  tests/lower/passes/test_row_packs.py tests/lower/passes/test_online.py \
+	  tests/lower/passes/test_reciprocals.py tests/lower/passes/test_held_rows.py \
+	  tests/lower/passes/test_long_chunks.py
 
 gpu-bench: $(firstword $(GPU_NEEDS))
 	$(GPU_PYTHON) -m benchmarks.gpu $(OUT)

@@ -6,7 +6,7 @@ stands, with its own numpy in the place of NumPy's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -90,8 +90,45 @@ def replayed(torch: Any, call: Callable[[], Any]) -> Callable[[], Any]:
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        call()
-    return lambda: graph.replay()
+        given = call()
+
+    def replay() -> Any:
+        graph.replay()
+        return given
+
+    return replay
+
+
+def torch_lstm(torch: Any, function: str, args: Sequence[Any]) -> Callable[[], Any]:
+    """PyTorch's LSTM, which is cuDNN's, with the weights of a call of `lstm`, `lstm_batch` or
+    `lstm_loss`, whose gradient it gives; gates stand in another order there."""
+    x, wx, wh, b = args
+    n = wh.shape[0]
+
+    def other_order(gates: Any) -> Any:
+        return torch.cat([gates[..., n : 2 * n], gates[..., :n], gates[..., 2 * n :]], -1)
+
+    steps = x if x.ndim == 3 else x[:, None]
+    module = torch.nn.LSTM(x.shape[-1], n).to(x.device)
+    own = [module.weight_ih_l0, module.weight_hh_l0, module.bias_ih_l0]
+    with torch.no_grad():
+        for parameter, given in zip(own, (wx, wh, b), strict=True):
+            gates = other_order(given)
+            parameter.copy_(gates.T if gates.ndim == 2 else gates)
+        module.bias_hh_l0.zero_()
+    module.flatten_parameters()
+
+    def forward() -> Any:
+        with torch.no_grad():
+            last = module(steps)[0][-1]
+        return last if x.ndim == 3 else last[0]
+
+    def gradient() -> Any:
+        h = module(steps)[0][-1]
+        found = torch.autograd.grad((h * h).sum(), own)
+        return tuple(other_order(g.T if g.ndim == 2 else g) for g in found)
+
+    return gradient if function == "lstm_loss" else forward
 
 
 def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
@@ -101,21 +138,6 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
     def perceptron(x: Any, w: Any, v: Any, y: Any) -> Any:
         error = torch.tanh(x @ w) @ v - y
         return (error * error).sum()
-
-    def lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
-        return lstm_batch(x[:, None], wx, wh, b)[0]
-
-    def lstm_batch(x: Any, wx: Any, wh: Any, b: Any) -> Any:
-        # cuDNN's order of the gates is another one, its work the same.
-        state = torch.zeros(1, x.shape[1], wh.shape[0], device=x.device, dtype=x.dtype)
-        weights = [wx.T.contiguous(), wh.T.contiguous(), b, torch.zeros_like(b)]
-        return torch._VF.lstm(
-            x, (state, state), weights, True, 1, 0.0, wh.requires_grad, False, False
-        )[0][-1]
-
-    def lstm_loss(*args: Any) -> Any:
-        h = lstm(*args)
-        return (h * h).sum()
 
     def characters(state: Any, w: Any, u: Any, stop: Any) -> Any:
         count = 0
@@ -173,6 +195,6 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
         "place_of_largest": torch.argmax,
         "conjugate_gradients": conjugate_gradients,
         "picked": lambda table, i: (table[i] * table[i]).sum(),
-        "lstm": lstm, "lstm_batch": lstm_batch, "lstm_loss": lstm_loss, "characters": characters,
-        "small_kernels": small_kernels, "transformer": transformer, "two_layers": two_layers,
+        "characters": characters, "small_kernels": small_kernels, "transformer": transformer,
+        "two_layers": two_layers,
     }

@@ -331,6 +331,9 @@ def _torch(form: str) -> Library:
 
     def called(function: Callable[..., Any], argnums: Any, args: list[Any]) -> Callable[[], Any]:
         made = gpu_peers.torch_versions(torch).get(function.__name__)
+        if function.__name__.startswith("lstm"):
+            call = gpu_peers.torch_lstm(torch, function.__name__, args)
+            return gpu_peers.replayed(torch, call) if form == "torch graph" else call
         if made is None:
             raise NotImplementedError(f"no version of {function.__name__} for PyTorch")
         if argnums is not None:

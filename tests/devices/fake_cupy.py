@@ -230,6 +230,7 @@ class Machine:
         self.units: list[str] = []
         self.waited: list[Any] = []  # a stream and the event that it waits for
         self.replays = self.synchronized = 0
+        self.has_pinned = False
         device = SimpleNamespace(id=0, compute_capability="90")
         runtime = SimpleNamespace(
             driverGetVersion=lambda: 13010, runtimeGetVersion=lambda: 13020,
@@ -309,9 +310,10 @@ class Machine:
 
     def pinned(self, nbytes: int) -> Any:
         made = (ctypes.c_uint8 * nbytes)()
-        # The emulator's kernels look for signals by calling a function at this address.
-        pinned = type("Pinned", (type(made),), {"ptr": self.memory.stop_word})
-        return pinned.from_buffer(made)
+        # The emulator's kernels look for signals by calling a function at the first one's address.
+        place = ctypes.addressof(made) if self.has_pinned else self.memory.stop_word
+        self.has_pinned = True
+        return type("Pinned", (type(made),), {"ptr": place}).from_buffer(made)
 
     def compile(
         self, source: str, options: Any, arch: Any, filename: str, *, cache_in_memory: bool

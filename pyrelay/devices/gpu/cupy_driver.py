@@ -12,6 +12,7 @@ multiprocessor.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import importlib
 import re
@@ -47,6 +48,7 @@ from pyrelay.records import dataclass
 
 _SPINNING = 0.002  # seconds of looking at the stream without a pause
 _PAUSE = 0.0001
+_STAGED = 4096  # bytes that are read by way of pinned memory
 _NOT_READY = 600  # cudaErrorNotReady
 _STACK_LIMIT = 0  # cudaLimitStackSize
 _RECURSIVE = "__device__ int routine"
@@ -80,6 +82,7 @@ class CupyDriver(Driver):
         self.blas = _cublas()
         self.workspaces: dict[int, tuple[int, Any]] = {}  # of captured products, by stream
         self.capturing = _Capturing()
+        self.staging = _Staging()
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -100,11 +103,23 @@ class CupyDriver(Driver):
             self.runtime.memcpyAsync(address, array.ctypes.data, array.nbytes, kind, self.stream)
 
     def download(self, array: np.ndarray[Any, Any], address: int) -> None:
+        if not array.nbytes:
+            self.wait()
+            return
+        # A few bytes go to pinned memory, by work in the stream like any other: then there is one
+        # thing to wait for. Others wait in the copy.
+        few = array.nbytes <= _STAGED
+        target = self.staging.place(self.cupy) if few else array.ctypes.data
+        if not few:
+            self.wait()
+        kind = self.runtime.memcpyDeviceToHost
+        try:
+            self.runtime.memcpyAsync(target, address, array.nbytes, kind, self.stream)
+        except RuntimeError as error:
+            raise cuda_diagnosis.stopped(error) from error
         self.wait()
-        if array.nbytes:
-            kind = self.runtime.memcpyDeviceToHost
-            self.runtime.memcpyAsync(array.ctypes.data, address, array.nbytes, kind, self.stream)
-            self.runtime.streamSynchronize(self.stream)
+        if few:
+            ctypes.memmove(array.ctypes.data, target, array.nbytes)
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         kind = self.runtime.memcpyDeviceToDevice
@@ -183,8 +198,7 @@ class CupyDriver(Driver):
         started = time.perf_counter()
         looked = False
         try:
-            # Any other answer is an error of the device, which `synchronize` raises.
-            while query(stream.ptr) == _NOT_READY:
+            while (status := query(stream.ptr)) == _NOT_READY:
                 looked = True
                 if time.perf_counter() - started > _SPINNING:
                     time.sleep(_PAUSE)
@@ -201,10 +215,11 @@ class CupyDriver(Driver):
             # process would take for that of their own next kernel.
             with contextlib.suppress(RuntimeError):
                 self.runtime.check_status(_NOT_READY)
-        try:
-            stream.synchronize()
-        except RuntimeError as error:
-            raise cuda_diagnosis.stopped(error) from error
+        if status:
+            try:
+                stream.synchronize()  # raises what that is
+            except RuntimeError as error:
+                raise cuda_diagnosis.stopped(error) from error
 
     @property
     def stream(self) -> int:
@@ -385,6 +400,18 @@ def unit(texts: Sequence[Text]) -> str:
         renamed = text.source.replace("void kernel(", f"void kernel{number}(")
         parts.append(f"namespace unit{number} {{\n{renamed}\n}}\n{UNDEFINED}")
     return "\n".join(parts)
+
+
+class _Staging(threading.local):
+    """Pinned memory of a thread, for a few bytes of the device."""
+
+    memory: Any = None
+
+    def place(self, cupy: Any) -> int:
+        """Its address."""
+        if self.memory is None:
+            self.memory = cupy.cuda.alloc_pinned_memory(_STAGED)
+        return int(self.memory.ptr)
 
 
 class _Capturing(threading.local):
