@@ -83,11 +83,17 @@ print("done", flush=True)
 NAMES = ("scalar_while", "scalar_for", "nested", "elements", "arrays", "recursive", "calls_python")
 
 
+def interruptible() -> None:
+    """What a shell runs in the background ignores the signal, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_interrupts_every_kind_of_endless_loop_within_a_second(tmp_path: Path) -> None:
     program = tmp_path / "endless.py"
     program.write_text(PROGRAM)
     with subprocess.Popen(
-        [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=interruptible,
     ) as child:
         assert child.stdout is not None
         assert child.stderr is not None
