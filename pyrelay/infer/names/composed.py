@@ -1,4 +1,4 @@
-"""Names whose meaning is plain Python (the package in_python), methods of ufuncs.
+"""Names whose meaning is plain Python (the package in_python), and what NumPy says of types.
 
 In: NumPy and `math` objects. Out: entries in the table of names. An error inside of a composed
 function is reported at the user's call.
@@ -7,8 +7,6 @@ function is reported at the user's call.
 from __future__ import annotations
 
 import cmath
-import dataclasses
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,14 +34,11 @@ from pyrelay.infer.in_python import (
 )
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
-from pyrelay.infer.names.adapters import cast, dtype_of, normal_axis, one_axis, operand, strong
+from pyrelay.infer.names.adapters import cast, normal_axis, operand, strong
 from pyrelay.infer.names.creation import of_no_axes
 from pyrelay.infer.names.handlers import elementwise, handles, of_ufunc
-from pyrelay.infer.names.reduction import scan, stored
-from pyrelay.infer.operators import raised
 from pyrelay.ir import types
 from pyrelay.ops import linalg
-from pyrelay.ops.running import RUNNING
 from pyrelay.ops.special import digamma
 
 
@@ -135,14 +130,14 @@ handles(np.lib.stride_tricks.sliding_window_view)(
     in_python("np.lib.stride_tricks.sliding_window_view", arrangement.sliding_window_view)
 )
 handles(type(np.mgrid).__getitem__)(in_python("np.mgrid", arrangement.grid))
+handles(np.polyfit)(in_python("np.polyfit", linear_algebra.polyfit))
+handles(np.roots)(in_python("np.roots", linear_algebra.roots))
+
+
 @handles(np.cov)
 def cov(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
     """np.cov; of one variable an array of no axes, whose function of ours gives the number."""
     return of_no_axes(it, in_python("np.cov", statistics.cov)(it, *args, **keywords))
-
-
-handles(np.polyfit)(in_python("np.polyfit", linear_algebra.polyfit))
-handles(np.roots)(in_python("np.roots", linear_algebra.roots))
 
 
 def _primitive(op: str, attributes: Sequence[str]) -> Callable[..., V.Value]:
@@ -404,199 +399,3 @@ def vectorize(
             "np.vectorize is compiled without otypes, excluded and signature",
         )
     return V.Partial(V.Known(sorting.vectorized), (pyfunc,), ())
-
-
-# -- methods of ufuncs -----------------------------------------------------------------------------
-
-_REDUCTIONS = {
-    "add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min,
-    "logical_and": np.all, "logical_or": np.any,
-}
-
-
-def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
-    """The handler of np.add.at, np.subtract.outer, np.maximum.reduce, ...; None for others."""
-    name = ufunc.__name__
-    if method == "reduce" and name in _REDUCTIONS:
-        return functools.partial(_along_first, _REDUCTIONS[name])
-    if method == "accumulate" and ufunc.nin == 2 and ufunc.nout == 1:
-        return functools.partial(_accumulate, ufunc)
-    general: Any = {
-        "reduce": products.reduced, "reduceat": products.reduced_between,
-    }.get(method)
-    if general is not None and ufunc.nin == 2:
-        return functools.partial(_with_ufunc, in_python(f"np.{name}.{method}", general), ufunc)
-    plain = handlers.lookup(ufunc)
-    if method == "outer" and plain is not None:
-        return functools.partial(_outer, plain)
-    if method == "at" and name == "add":
-        return _add_at
-    if method == "at" and name == "subtract":
-        return in_python("np.subtract.at", placement.subtracted_at)
-    if method == "at" and ufunc.nin <= 2 and ufunc.nout == 1:
-        handler = in_python(f"np.{name}.at", placement.applied_at)
-        return functools.partial(_with_ufunc, handler, ufunc)
-    return None
-
-
-def _along_first(
-    fn: Any, it: Interpreter, array: V.Value, axis: V.Value = V.Known(0),
-    **keywords: V.Value,
-) -> V.Value:
-    """A reduction; unlike NumPy's functions, methods take the first axis by default."""
-    handler = handlers.lookup(fn)
-    assert handler is not None
-    return handlers.apply(it, fn, handler, (array, axis), keywords)
-
-
-_SCANS = {"add": scan("cumsum"), "multiply": scan("cumprod")}
-#: what scans of truths are in NumPy's loops: of bools
-_OF_TRUTHS = {
-    "logical_and": "bitwise_and", "logical_or": "bitwise_or", "logical_xor": "bitwise_xor",
-}
-
-
-def _accumulate(
-    ufunc: np.ufunc, it: Interpreter, array: V.Value, axis: V.Value = V.Known(0),
-    dtype: V.Value = V.NONE, out: V.Value = V.NONE,
-) -> V.Value:
-    """ufunc.accumulate(array, axis, dtype, out): one scan, or a loop where there is none."""
-    name, x = ufunc.__name__, strong(it, operand(it, array))
-    rank = it.tensor(x).rank
-    if rank == 0:
-        raise raised(it, TypeError("cannot accumulate on a scalar"))
-    if axis == V.NONE:
-        if rank != 1:
-            raise raised(it, ValueError("accumulate does not allow multiple axes"))
-        axis = V.Known(0)
-    if name in _SCANS:
-        return _SCANS[name](it, x, axis, dtype, out)
-    x = cast(it, x, _accumulated_type(it, ufunc, it.tensor(x).dtype, dtype_of(it, dtype)))
-    running = RUNNING.get(_OF_TRUTHS.get(name, name))
-    if running is not None and it.tensor(x).dtype.kind != "c":
-        at = one_axis(it, axis, rank)
-        return stored(it, out, it.call(running.name, x, axis=at, reverse=False))
-    handler = in_python(f"np.{name}.accumulate", products.accumulated)
-    return stored(it, out, handler(it, V.Known(ufunc), x, axis))
-
-
-def _accumulated_type(
-    it: Interpreter, ufunc: np.ufunc, given: types.DType, wanted: types.DType | None
-) -> types.DType:
-    """The type of the loop that NumPy would run, whose result is its first operand as well."""
-    if types.bf16 in (given, wanted):
-        return given if wanted is None else wanted
-    taken = given if wanted is None else wanted
-    try:
-        loop = ufunc.resolve_dtypes((None, taken.numpy, None), reduction=True)
-    except TypeError:
-        raise it.failure(
-            errors.TypeMismatchError,
-            f"np.{ufunc.__name__}.accumulate does not take numbers of {taken.numpy_name}",
-        ) from None
-    found = types.from_numpy(loop[0])
-    if found is None or loop[0] != loop[1] or wanted not in (None, found):
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            f"np.{ufunc.__name__}.accumulate is not compiled for numbers of {taken.numpy_name}",
-        )
-    return found
-
-
-def _with_ufunc(
-    handler: Callable[..., V.Value], ufunc: np.ufunc, it: Interpreter, *args: V.Value,
-    **keywords: V.Value,
-) -> V.Value:
-    return handler(it, V.Known(ufunc), *args, **keywords)
-
-
-def _outer(plain: Callable[..., V.Value], it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
-    """All pairs: the axes of a, then those of b."""
-    left, right = strong(it, operand(it, a)), strong(it, operand(it, b))
-    rank, more = it.tensor(left).rank, it.tensor(right).rank
-    if more:
-        left = it.call("expand_dims", left, axes=tuple(range(rank, rank + more)))
-    return plain(it, left, right)
-
-
-def _add_at(it: Interpreter, a: V.Value, indices: V.Value, b: V.Value) -> V.Value:
-    """np.add.at: repeated indices add up."""
-    from pyrelay.infer.arrays.subscripts import add_item
-
-    add_item(it, a, indices, b)
-    return V.NONE
-
-
-# -- dataclasses -----------------------------------------------------------------------------------
-
-
-@handles(dataclasses.fields)
-def fields(it: Interpreter, class_or_instance: V.Value) -> V.Value:
-    """dataclasses.fields of a dataclass or of an object of one."""
-    match class_or_instance:
-        case V.Known(cls) | V.Ref(_, cls) | V.Data(cls=cls) if dataclasses.is_dataclass(cls):
-            return V.Tuple(tuple(map(V.Known, dataclasses.fields(cls))))
-    raise it.failure(
-        errors.TypeMismatchError,
-        f"fields() needs a dataclass, not {V.describe(class_or_instance)}",
-    )
-
-
-@handles(dataclasses.replace)
-def replace(it: Interpreter, obj: V.Value, **changes: V.Value) -> V.Value:
-    """dataclasses.replace: another object of the class, some fields changed."""
-    if isinstance(obj, V.Data) and dataclasses.is_dataclass(obj.cls):
-        from pyrelay.infer.attributes import get_attribute
-
-        names = [f.name for f in dataclasses.fields(obj.cls) if f.init and f.name not in changes]
-        kept = {name: get_attribute(it, obj, name) for name in names}
-        return calls.call(it, V.Known(obj.cls), (), {**kept, **changes})
-    if not (isinstance(obj, V.Ref) and obj.cls is not None and dataclasses.is_dataclass(obj.cls)):
-        raise it.failure(
-            errors.TypeMismatchError, f"replace() needs a dataclass, not {V.describe(obj)}"
-        )
-    content = it.content(obj.root)
-    given = {f.name: content[f.name] for f in dataclasses.fields(obj.cls) if f.init}
-    return calls.call(it, V.Known(obj.cls), (), {**given, **changes})
-
-
-@handles(dataclasses.asdict)
-def asdict(it: Interpreter, obj: V.Value) -> V.Value:
-    """dataclasses.asdict: a dict of copies of the fields, dataclasses in them as dicts too."""
-    return _as_fields(it, obj, "asdict", lambda fields: it.new_ref("dict", fields))
-
-
-@handles(dataclasses.astuple)
-def astuple(it: Interpreter, obj: V.Value) -> V.Value:
-    """dataclasses.astuple: a tuple of copies of the fields, dataclasses in them as tuples too."""
-    return _as_fields(it, obj, "astuple", lambda fields: V.Tuple(tuple(fields.values())))
-
-
-def _as_fields(
-    it: Interpreter, obj: V.Value, name: str, made: Callable[[dict[str, V.Value]], V.Value]
-) -> V.Value:
-    def copied(value: V.Value) -> V.Value:
-        match value:
-            case V.ArrayRef():
-                return it.new_array(it.atom(value))
-            case V.Tuple(items, cls):
-                return V.Tuple(tuple(map(copied, items)), cls)
-            case V.Ref(root, cls) if cls is not None and dataclasses.is_dataclass(cls):
-                content = it.content(root)
-                return made({f.name: copied(content[f.name]) for f in dataclasses.fields(cls)})
-            case V.Ref(root) if root.kind == "dict":
-                return it.new_ref("dict", {k: copied(v) for k, v in it.content(root).items()})
-            case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
-                return it.new_ref("list", tuple(map(copied, it.content(root))))
-            case V.Known() | V.Scalar():
-                return value
-        raise it.failure(
-            errors.UnsupportedOperationError, f"{name}() cannot copy {V.describe(value)}",
-            hints=("name the fields that you need: {'x': obj.x, ...}",),
-        )
-
-    if not (isinstance(obj, V.Ref) and obj.cls is not None and dataclasses.is_dataclass(obj.cls)):
-        raise it.failure(
-            errors.TypeMismatchError, f"{name}() needs a dataclass, not {V.describe(obj)}"
-        )
-    return copied(obj)

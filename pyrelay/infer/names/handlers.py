@@ -68,6 +68,7 @@ def _load() -> None:
             containers,
             copying,
             creation,
+            dataclasses,
             effects,
             folds,
             iteration,
@@ -118,7 +119,7 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
         return lookup(obj)
     ufunc = getattr(obj, "__self__", None)
     if type(ufunc) is np.ufunc:
-        from pyrelay.infer.names.composed import ufunc_method
+        from pyrelay.infer.names.ufunc_methods import ufunc_method
 
         return ufunc_method(ufunc, obj.__name__)
     if isinstance(ufunc, type) and obj in _OF_CLASSES:
