@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import attributes, calls, needs, operators
+from pyrelay.infer import attributes, calls, in_place, needs, operators
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
 from pyrelay.infer.containers import lists, open_sequences, sets, starred, text
@@ -149,7 +149,7 @@ def _binary(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _inplace(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    return operators.inplace(it, attrs["op"], args[0], args[1])
+    return in_place.inplace(it, attrs["op"], args[0], args[1])
 
 
 def _compare(it: Interpreter, args: Args, attrs: Any) -> V.Value:

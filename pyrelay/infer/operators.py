@@ -1,4 +1,7 @@
-"""Python's operators on abstract values: arithmetic, comparison, boolean, in place."""
+"""Python's operators on abstract values: arithmetic, comparison, boolean; `op=` is in in_place.py.
+
+In: operators and values. Out: the value of the result, for which ops are emitted.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,6 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
     ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}
-_PYTHON_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv,
-    "//": operator.ifloordiv, "%": operator.imod, "**": operator.ipow, "@": operator.imatmul,
-    "&": operator.iand, "|": operator.ior, "^": operator.ixor, "<<": operator.ilshift,
-    ">>": operator.irshift,
 }
 _PYTHON_UNARY: dict[str, Callable[[Any], Any]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert,
@@ -81,7 +78,7 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if longer is not None:
         return longer
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        return _over_cases(it, x, y, lambda a, b: binary(it, op, a, b), _PYTHON[op])
+        return over_cases(it, x, y, lambda a, b: binary(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
     x, y = number_of_enum(x), number_of_enum(y)
@@ -132,7 +129,7 @@ _NUMPY_FLOAT = TensorType(types.f64)
 
 def _beside_an_array(it: Interpreter, value: V.Value, other: V.Value) -> V.Value:
     """A list or tuple whose other operand is an array as the array that NumPy makes of it."""
-    listed = _is_list(value) or (isinstance(value, V.Tuple) and value.cls is None) or (
+    listed = is_list(value) or (isinstance(value, V.Tuple) and value.cls is None) or (
         isinstance(value, V.Known) and isinstance(value.value, tuple)
     )
     if not listed or not isinstance(other, V.ArrayRef) or not other.type.shape:
@@ -178,7 +175,7 @@ def _python_bools(it: Interpreter, op: str, x: V.Value, y: V.Value) -> tuple[Any
     )
 
 
-def _over_cases(
+def over_cases(
     it: Interpreter, x: V.Value, y: V.Value, use: Callable[[V.Value, V.Value], V.Value],
     python: Callable[[Any, Any], Any],
 ) -> V.Value:
@@ -235,7 +232,7 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
     if op == "+":
         if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
             return V.Tuple(x.items + y.items)
-        if _is_list(x) and _is_list(y):
+        if is_list(x) and is_list(y):
             return _joined_lists(it, x, y)  # type: ignore[arg-type]
     if op == "*":
         for container, count in ((x, y), (y, x)):
@@ -243,7 +240,7 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
                 repeated_items = binary(it, op, container.items, count)
                 assert isinstance(repeated_items, V.Ref)
                 return open_sequences.tuple_of(it, repeated_items)
-            if isinstance(container, V.Tuple) or _is_list(container):
+            if isinstance(container, V.Tuple) or is_list(container):
                 ty = V.number_type(count)
                 if ty is None or not ty.dtype.is_integer:
                     raise it.failure(
@@ -251,7 +248,7 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
                         f"can't multiply {V.describe(container)} by {V.describe(count)}",
                         hints=("np.array(...) makes numbers of it that can be multiplied",),
                     )
-                if _is_list(container) and _repeats_at_run_time(it, container, count):
+                if is_list(container) and _repeats_at_run_time(it, container, count):
                     from pyrelay.infer.containers.lists import repeated
 
                     return repeated(it, container, count)  # type: ignore[arg-type]
@@ -295,7 +292,8 @@ def _repeats_at_run_time(it: Interpreter, container: V.Value, count: V.Value) ->
     return V.number_type(count) is not None
 
 
-def _is_list(value: V.Value) -> bool:
+def is_list(value: V.Value) -> bool:
+    """Whether this is a list."""
     return isinstance(value, V.Ref) and value.root.kind == "list"
 
 
@@ -395,7 +393,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         equal = constants.same(it, x, y) if op in ("==", "!=") else None
         if equal is not None:
             return equal if op == "==" else unary(it, "not", equal)
-        return _over_cases(it, x, y, lambda a, b: compare(it, op, a, b), _PYTHON[op])
+        return over_cases(it, x, y, lambda a, b: compare(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
     x, y = number_of_enum(x), number_of_enum(y)
@@ -431,7 +429,7 @@ def either(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 
 def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        return _over_cases(it, x, y, lambda a, b: _is(it, a, b), operator.is_)
+        return over_cases(it, x, y, lambda a, b: _is(it, a, b), operator.is_)
     for one, other in ((x, y), (y, x)):
         if isinstance(one, V.Scalar) and one.type == types.PY_BOOL and isinstance(other, V.Known):
             return compare(it, "==", x, y) if type(other.value) is bool else V.Known(False)
@@ -468,7 +466,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         note(container, item, it)
     whole = isinstance(container, V.Ref) and container.cls is not None
     if isinstance(container, V.Union) or (isinstance(item, V.Union) and not whole):
-        return _over_cases(
+        return over_cases(
             it, container, item, lambda c, i: _contains(it, c, i), lambda c, i: i in c
         )
     if text.is_text(container) and text.is_text(item):
@@ -533,78 +531,3 @@ def _in_range(it: Interpreter, container: V.Range, item: V.Value) -> V.Value:
     distance = binary(it, "-", item, start)
     rest = binary(it, "%", distance, step)
     return both(it, result, truth(it, compare(it, "==", rest, V.Known(0))))
-
-
-def _of_shape(it: Interpreter, op: str, result: V.Value, target: TensorType) -> V.Value:
-    """The result of `op=`, which has to have the shape of what it is written into."""
-    ty = it.tensor(result)
-    pairs = list(zip(ty.shape, target.shape, strict=False))
-    answers = [it.program.guards.equal(own, wanted) for own, wanted in pairs]
-    if ty.rank != target.rank or False in answers:
-        from pyrelay.infer.flow.handling import without_words
-
-        failure = it.failure(
-            errors.ShapeError,
-            f"'{op}=' cannot write {ty} into {target}: the result has another shape",
-            hints=(f"write 'x = x {op} y' to make a new array",),
-        )
-        raise without_words(it, failure, ValueError)
-    for (own, wanted), answer in zip(pairs, answers, strict=True):
-        if answer is None:
-            it.emit("check_equal", left=own, right=wanted, text=_OUTPUT)
-    return result if all(answers) else it.call("refine", result, shape=target.shape)
-
-
-_OUTPUT = "non-broadcastable output operand with shape ({1},) doesn't match the shape ({0},)"
-
-
-def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
-    """The new value of `x` after `x op= y`; an array or list is changed itself."""
-    from pyrelay.infer.arrays.storing import write_whole
-
-    if isinstance(x, V.Union) or isinstance(y, V.Union):
-        result = _over_cases(
-            it, x, y, lambda a, b: inplace(it, op, a, b), _PYTHON_INPLACE[op]
-        )
-        cases = x.possible if isinstance(x, V.Union) else (x,)
-        return x if all(isinstance(c, V.ArrayRef) for c in cases) else result
-    if isinstance(x, V.ArrayRef):
-        result = _of_shape(it, op, binary(it, op, x, y), x.type)
-        write_whole(it, x, _same_kind(it, op, result, x.type))
-        return x
-    changed = sets.inplace(it, op, x, y) or protocols.inplace(it, op, x, y)
-    if changed is not None:
-        return changed
-    if _is_list(x) and isinstance(y, V.ArrayRef) and y.type.shape:
-        return binary(it, op, x, y)  # the array is asked first, so that the name becomes an array
-    if (_is_list(x) and op == "+") or (_is_dict(x) and op == "|"):
-        from pyrelay.infer.attributes import call_method
-
-        call_method(it, V.Method(x, "extend" if op == "+" else "update"), (y,), {})
-        return x
-    result = binary(it, op, x, y)
-    if _is_list(x) and op == "*":
-        from pyrelay.infer.arrays.subscripts import set_item
-
-        set_item(it, x, V.Slice(V.NONE, V.NONE, V.NONE), result)
-        return x
-    return result
-
-
-def _is_dict(value: V.Value) -> bool:
-    return isinstance(value, V.Ref) and value.root.kind == "dict"
-
-
-def _same_kind(it: Interpreter, op: str, result: V.Value, target: types.TensorType) -> Any:
-    """The result cast to the array's dtype, as NumPy's casting='same_kind' allows."""
-    import numpy as np
-
-    ty = it.tensor(result)
-    if not np.can_cast(ty.dtype.numpy, target.dtype.numpy, "same_kind"):
-        raise it.failure(
-            errors.TypeMismatchError,
-            f"'{op}=' cannot write {ty} into {target}: NumPy does not cast {ty.dtype} to "
-            f"{target.dtype} here",
-            hints=(f"write 'x = x {op} y' to make a new array",),
-        )
-    return it.builder.cast(it.atom(result), target.dtype)

@@ -16,11 +16,12 @@ from pyrelay.infer import values as V
 from pyrelay.infer.attributes import BoundSuper, put_attribute
 from pyrelay.infer.calls import call
 from pyrelay.infer.flow.truth import truth
+from pyrelay.infer.in_place import inplace
 from pyrelay.infer.in_python import getters, lists
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.builtins import int_, len_
 from pyrelay.infer.names.handlers import handles
-from pyrelay.infer.operators import binary, compare, inplace, unary
+from pyrelay.infer.operators import binary, compare, unary
 
 _SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
