@@ -17,7 +17,7 @@ from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import sets
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.operators import binary, is_list, over_cases
+from pyrelay.infer.operators import binary, over_cases
 from pyrelay.ir import types
 from pyrelay.ir.types import TensorType
 
@@ -69,15 +69,15 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     changed = sets.inplace(it, op, x, y) or protocols.inplace(it, op, x, y)
     if changed is not None:
         return changed
-    if is_list(x) and isinstance(y, V.ArrayRef) and y.type.shape:
+    if V.is_list(x) and isinstance(y, V.ArrayRef) and y.type.shape:
         return binary(it, op, x, y)  # the array is asked first, so that the name becomes an array
-    if (is_list(x) and op == "+") or (_is_dict(x) and op == "|"):
+    if (V.is_list(x) and op == "+") or (_is_dict(x) and op == "|"):
         from pyrelay.infer.attributes import call_method
 
         call_method(it, V.Method(x, "extend" if op == "+" else "update"), (y,), {})
         return x
     result = binary(it, op, x, y)
-    if is_list(x) and op == "*":
+    if V.is_list(x) and op == "*":
         from pyrelay.infer.arrays.subscripts import set_item
 
         set_item(it, x, V.Slice(V.NONE, V.NONE, V.NONE), result)

@@ -129,7 +129,7 @@ _NUMPY_FLOAT = TensorType(types.f64)
 
 def _beside_an_array(it: Interpreter, value: V.Value, other: V.Value) -> V.Value:
     """A list or tuple whose other operand is an array as the array that NumPy makes of it."""
-    listed = is_list(value) or (isinstance(value, V.Tuple) and value.cls is None) or (
+    listed = V.is_list(value) or (isinstance(value, V.Tuple) and value.cls is None) or (
         isinstance(value, V.Known) and isinstance(value.value, tuple)
     )
     if not listed or not isinstance(other, V.ArrayRef) or not other.type.shape:
@@ -232,15 +232,15 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
     if op == "+":
         if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
             return V.Tuple(x.items + y.items)
-        if is_list(x) and is_list(y):
-            return _joined_lists(it, x, y)  # type: ignore[arg-type]
+        if V.is_list(x) and V.is_list(y):
+            return _joined_lists(it, x, y)
     if op == "*":
         for container, count in ((x, y), (y, x)):
             if isinstance(container, V.OpenTuple):
                 repeated_items = binary(it, op, container.items, count)
                 assert isinstance(repeated_items, V.Ref)
                 return open_sequences.tuple_of(it, repeated_items)
-            if isinstance(container, V.Tuple) or is_list(container):
+            if isinstance(container, V.Tuple) or V.is_list(container):
                 ty = V.number_type(count)
                 if ty is None or not ty.dtype.is_integer:
                     raise it.failure(
@@ -248,14 +248,14 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
                         f"can't multiply {V.describe(container)} by {V.describe(count)}",
                         hints=("np.array(...) makes numbers of it that can be multiplied",),
                     )
-                if is_list(container) and _repeats_at_run_time(it, container, count):
+                if V.is_list(container) and _repeats_at_run_time(it, container, count):
                     from pyrelay.infer.containers.lists import repeated
 
-                    return repeated(it, container, count)  # type: ignore[arg-type]
+                    return repeated(it, container, count)
                 n = it.static(count, "the number of repetitions")
                 if isinstance(container, V.Tuple):
                     return V.Tuple(container.items * n)
-                return it.new_ref("list", it.content(container.root) * n)  # type: ignore[union-attr]
+                return it.new_ref("list", it.content(container.root) * n)
     if op == "|" and all(isinstance(v, V.Ref) and v.root.kind == "dict" for v in (x, y)):
         from pyrelay.infer.nodes.dicts import new_dict
 
@@ -290,11 +290,6 @@ def _repeats_at_run_time(it: Interpreter, container: V.Value, count: V.Value) ->
         alike = len(items) == 1 and V.tensor_type(items[0]) is not None
         return alike and type(count.value) is int and count.value > MOST_STATIC
     return V.number_type(count) is not None
-
-
-def is_list(value: V.Value) -> bool:
-    """Whether this is a list."""
-    return isinstance(value, V.Ref) and value.root.kind == "list"
 
 
 def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:

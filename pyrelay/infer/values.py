@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeGuard
 
 from pyrelay.errors import Span
 from pyrelay.infer.nodes.datatypes import NO_NODE, Schema, Sort
@@ -501,6 +501,11 @@ def function_name(function: Function) -> str:
 def is_known_number(value: Value) -> bool:
     """True for a number whose value is known."""
     return isinstance(value, Known) and types.of_scalar(value.value) is not None
+
+
+def is_list(value: Value) -> TypeGuard[Ref]:
+    """True for a list."""
+    return isinstance(value, Ref) and value.root.kind == "list"
 
 
 def node(pool: Ref, kinds: Sequence[int], kind: Value, row: Value) -> Value:

@@ -30,9 +30,8 @@ def fitted(
 
     `unequal` is the text of the error for two lengths that the running program finds unequal.
     """
-    is_list = isinstance(value, V.Ref) and value.root.kind == "list"
     is_range = isinstance(value, V.Known) and isinstance(value.value, range)
-    if is_list or is_range or isinstance(value, V.Tuple | V.OpenTuple | V.Range):
+    if V.is_list(value) or is_range or isinstance(value, V.Tuple | V.OpenTuple | V.Range):
         from pyrelay.infer.names.adapters import to_array
 
         value = to_array(it, value)

@@ -146,7 +146,7 @@ def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.V
     items = it.content(obj.root)
     if not isinstance(items, V.Growing):
         many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES or (
-            it.program.chooses and any(_is_list(item) for item in items)
+            it.program.chooses and any(V.is_list(item) for item in items)
         )
         if not items and isinstance(key, V.Slice):
             slice_of_axis(it, key, 0, known_shape=False)  # which says what is wrong with the bounds
@@ -155,10 +155,6 @@ def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.V
             return choice.item(it, items, key, "list")
         items = it.content(obj.root)
     return lists.get_item(it, obj, items, key, checked=checked)
-
-
-def _is_list(item: V.Value) -> bool:
-    return isinstance(item, V.Ref) and item.root.kind == "list"
 
 
 def _grows_at(it: Interpreter, obj: V.Ref, key: V.Value) -> bool:
@@ -258,7 +254,7 @@ def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
     def convert(item: V.Value) -> V.Value:
         from pyrelay.infer.names.adapters import to_array
 
-        if isinstance(item, V.Range) or (isinstance(item, V.Ref) and item.root.kind == "list"):
+        if isinstance(item, V.Range) or V.is_list(item):
             return to_array(it, item)
         if isinstance(item, V.Known) and isinstance(item.value, (list, range)):
             return to_array(it, V.Tuple(tuple(map(V.Known, item.value))))
@@ -447,7 +443,7 @@ def add_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
 
 def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     """`del obj[key]` of a list or dict."""
-    if isinstance(obj, V.Ref) and obj.root.kind == "list" and _grows_at(it, obj, key):
+    if V.is_list(obj) and _grows_at(it, obj, key):
         if isinstance(key, V.Slice):
             from pyrelay.infer.containers.list_slices import delete_slice
 
@@ -459,7 +455,7 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
         method = special(it, obj, "__delitem__", key)
         if method is not None:
             return
-    if _is_list(obj) and isinstance(key, V.Slice) and not it.content(obj.root):  # type: ignore[union-attr]
+    if V.is_list(obj) and isinstance(key, V.Slice) and not it.content(obj.root):
         slice_of_axis(it, key, 0, known_shape=False)
         return
     if isinstance(obj, V.Ref) and obj.root.kind == "dict":
@@ -475,7 +471,7 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
         del content[known]
         it.heap.write(obj.root, content, it.let.span if it.let else None)
         return
-    if isinstance(obj, V.Ref) and obj.root.kind == "list":
+    if V.is_list(obj):
         items = list(it.content(obj.root))
         del items[known]
         it.heap.write(obj.root, tuple(items), it.let.span if it.let else None)

@@ -34,7 +34,7 @@ def growing_content(it: Interpreter, value: V.Value) -> V.Growing | None:
     """The content of a list or tuple of run-time length; None for anything else."""
     if isinstance(value, V.OpenTuple):
         value = value.items
-    if not (isinstance(value, V.Ref) and value.root.kind == "list"):
+    if not V.is_list(value):
         return None
     content = it.content(value.root)
     return content if isinstance(content, V.Growing) else None

@@ -389,7 +389,7 @@ def _python_shuffle(it: Interpreter, rng: V.Ref, x: V.Value) -> V.Value:
     from pyrelay.infer.names.builtins import len_
     from pyrelay.infer.names.numpy import take
 
-    if isinstance(x, V.Ref) and x.root.kind == "list":
+    if V.is_list(x):
         ty = TensorType(types.i64, (extent(it, len_(it, x)),))
         order = draw(it, rng, "order", (len_(it, x),), ty)
         call(it, V.Known(in_lists.put_in_order), (x, order), {})

@@ -362,8 +362,7 @@ def block(it: Interpreter, arrays: V.Value) -> V.Value:
     """np.block: an array from nested lists of blocks."""
 
     def depth_of(value: V.Value) -> int:
-        nested = isinstance(value, V.Ref) and value.root.kind == "list"
-        return 1 + depth_of(nested_items(it, value)[0]) if nested else 0
+        return 1 + depth_of(nested_items(it, value)[0]) if V.is_list(value) else 0
 
     def leaves_rank(value: V.Value, depth: int) -> int:
         if not depth:

@@ -104,8 +104,7 @@ def are_numbers(it: Interpreter, ranks: V.Value) -> V.Value:
     content = lists.growing_content(it, ranks)
     if content is not None:
         return V.Known(not _needs_order(content.template))
-    static = isinstance(ranks, V.Ref) and ranks.root.kind == "list"
-    items = it.content(ranks.root) if static else V.leaves_of((ranks,))  # type: ignore[union-attr]
+    items = it.content(ranks.root) if V.is_list(ranks) else V.leaves_of((ranks,))
     return V.Known(not any(
         isinstance(leaf, (V.Text, V.OpenTuple)) for leaf in V.leaves_of(tuple(items))
     ))

@@ -177,10 +177,6 @@ def contents(it: Interpreter, value: V.Value) -> Sequence[V.Value]:
     return ()
 
 
-def _is_list(value: V.Value) -> bool:
-    return isinstance(value, V.Ref) and value.root.kind == "list"
-
-
 def build(
     it: Interpreter, cls: type, values: Mapping[str, V.Value], made: V.Root | None = None
 ) -> V.Value:
@@ -202,7 +198,7 @@ def build(
     expected = expected_fields(cls)
     builder = _Node(it, family, pool, cls)
     sorts = tuple(
-        (n, Grows() if (isinstance(known.get(n), Grows) or is_of_many(cls)) and _is_list(v)
+        (n, Grows() if (isinstance(known.get(n), Grows) or is_of_many(cls)) and V.is_list(v)
          else builder.sort_of(v, expected.get(n), n))
         for n, v in values.items()
     )
