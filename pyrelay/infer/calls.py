@@ -20,9 +20,10 @@ from pyrelay import errors
 from pyrelay.infer import memoising, numba_functions
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import text
+from pyrelay.infer.frames import Frame
 from pyrelay.infer.guards import NameGuard, keyword_defaults
 from pyrelay.infer.in_python import ONCE
-from pyrelay.infer.interpreter import Frame, Interpreter
+from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir.nodes import Block, Function, Var
 
 _DEEPEST_INLINE = 200

@@ -21,13 +21,14 @@ from pyrelay.infer.arrays import identity
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.flow.narrowing import Fact
 from pyrelay.infer.flow.revisits import Visits
+from pyrelay.infer.frames import Frame, Mark, Question, Read
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.marks import marked_operands
 from pyrelay.infer.program import Place, Program
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, PyCall, Var
+from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, PyCall, Var
 from pyrelay.ir.op import OPS, Op, RelationError
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
@@ -54,9 +55,6 @@ MOST_SPLITS = 64
 
 Rest = Callable[[tuple[V.Value, ...]], Sequence[V.Value]]
 
-Question = tuple[Any, ...]
-"""An op and the numbers it is given, of which it is asked whether it raises."""
-
 
 @dataclass(eq=False)
 class NeedsCheck(Exception):
@@ -64,43 +62,6 @@ class NeedsCheck(Exception):
 
     left: Extent
     right: Extent
-
-
-@dataclass
-class Frame:
-    """One activation of a Relay function."""
-
-    function: Function
-    home: Any  # ParsedFunction the function belongs to
-    owner: Any  # Python function whose globals and closure it reads
-    env: dict[Var, V.Value] = field(default_factory=dict)
-    consumer: Callable[[V.Value], V.Value] | None = None  # of a generator: takes what it yields
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A value read from a field, and the last Let that reading it took, by its block and place."""
-
-    value: V.Value
-    lets: list[Let]
-    count: int
-    last: Let | None
-
-    @property
-    def valid(self) -> bool:
-        """False if the Lets were taken back."""
-        if not self.count:
-            return True
-        return len(self.lets) >= self.count and self.lets[self.count - 1] is self.last
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A place of the block at hand: what is emitted behind it may be taken back."""
-
-    lets: int
-    answered: frozenset[Question]
-    asked: frozenset[Question]
 
 
 @dataclass

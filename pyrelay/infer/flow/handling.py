@@ -23,7 +23,8 @@ from pyrelay.infer import values as V
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import text
 from pyrelay.infer.flow.raising import Failure, failures
-from pyrelay.infer.interpreter import Interpreter, Question
+from pyrelay.infer.frames import Question
+from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import walk
 from pyrelay.ir.effects import effect_of
 from pyrelay.ir.nodes import UNREAD, Const, FnCall, Let, OpCall, Var, Vjp

@@ -14,7 +14,8 @@ from pyrelay import errors
 from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.joining import same_reference
-from pyrelay.infer.interpreter import Interpreter, Read
+from pyrelay.infer.frames import Read
+from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import functions_in_nodes as functions
 from pyrelay.infer.nodes.datatypes import (
     NO_NODE,
