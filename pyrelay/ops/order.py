@@ -67,6 +67,8 @@ def _cotangent_of_sort(y: Handle, g: Handle, x: Handle) -> tuple[Handle]:
 def among_all(places: Handle) -> Handle:
     """Places in each of several lines as places among the elements of all lines, in one row."""
     lines, length = places.shape
+    if lines == 1:
+        return reshape(places, shape=(length,))
     build = places.builder
     first = build.call(OPS["iota"], size=lines, dtype=types.i64) * build.extent(length)
     placed = places + reshape(first, shape=(lines, 1))
