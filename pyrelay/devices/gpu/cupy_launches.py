@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyrelay.devices.gpu import cuda_diagnosis
+from pyrelay.devices.gpu.bounded import Bounded
 from pyrelay.devices.gpu.driver import ADDRESS, Text, block_threads, pack
 from pyrelay.devices.gpu.row_geometry import Rows, rows_of, shape_of
 from pyrelay.devices.runtime.layout import WORD
@@ -29,7 +30,6 @@ WAVES = 32
 
 _WARP = 32
 _ROOM = 128  # words that a thread's block has at first
-_MOST_GRIDS = 256  # numbers of items that a kernel remembers the grid of
 _MOST_BLOCKS = 2**31 - 1  # of a grid
 _ALWAYS = (ADDRESS, "i64", "i64", "i64")  # the record, the launch and the range
 
@@ -63,7 +63,7 @@ class Function:
     rows: Rows | None
     room: int
     most_threads: int
-    grids: dict[tuple[int, int], Grid]
+    grids: Bounded[tuple[int, int], Grid]
 
 
 def function(
@@ -78,7 +78,7 @@ def function(
     return Function(
         kernel, int(kernel.ptr), block_threads(text.source), pack(text.source), resident,
         struct.Struct(f"<{words}q"), tuple(firsts) if words > len(firsts) else None,
-        rows_of(text.source), room, most_threads, {},
+        rows_of(text.source), room, most_threads, Bounded(),
     )
 
 
@@ -176,7 +176,5 @@ class Launches:
             share = -(-parts // (_WARP * self.processors)) * _WARP
             threads = min(share, ELEMENT_THREADS)
             grid = Grid(min(-(-parts // threads), self.most_blocks), threads)
-        if len(made.grids) >= _MOST_GRIDS:
-            made.grids.clear()
         made.grids[items, elements] = grid
         return grid

@@ -28,10 +28,6 @@ MOST_BYTES = 1 << 28
 """Of buffers that go on a tape in one launch, but for those of a single round."""
 
 
-MOST_LAYOUTS = 256
-"""That a program remembers."""
-
-
 class Layout:
     """How the memory of a loop is divided: bytes of all, and for each group of its buffers their
     sizes, how far they are apart, how many there are. told: what the kernel is told of it behind
@@ -69,8 +65,6 @@ def _arena(
     layouts, key = run.program.layouts, (made.launch, values, rounds)
     layout = layouts.get(key)
     if layout is None:
-        if len(layouts) >= MOST_LAYOUTS:
-            layouts.clear()
         layout = layouts[key] = Layout(made.loop, values, rounds)
     address = run.allocate(layout.nbytes)
     run.zero(address, CELL)

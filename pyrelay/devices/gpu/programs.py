@@ -26,6 +26,7 @@ from pyrelay import config, errors
 from pyrelay.devices.base import Loaded
 from pyrelay.devices.compiler import native
 from pyrelay.devices.gpu import cuda_library
+from pyrelay.devices.gpu.bounded import MOST_KEPT, Bounded
 from pyrelay.devices.gpu.cuda_convolution import MODES
 from pyrelay.devices.gpu.driver import (
     Compilation,
@@ -64,8 +65,6 @@ from pyrelay.lower.planning.instructions import Plan
 from pyrelay.lower.text import emit_kernel
 
 _UNKNOWN = object()
-_MOST_KEPT = 256
-"""Of what is worked out for extents, by extents."""
 
 DEEPEST = 1 << 20
 """Calls in each other at which recursion is taken to be endless."""
@@ -99,9 +98,9 @@ class GpuExecutable:
         self.late: dict[int, Any] = {}
         self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its number
         # What was worked out, by extents and all else that it hangs on.
-        self.products: dict[Any, Any] = {}
-        self.blocks: dict[Any, int] = {}
-        self.layouts: dict[Any, Layout] = {}
+        self.products: Bounded[Any, Any] = Bounded()
+        self.blocks: Bounded[Any, int] = Bounded()
+        self.layouts: Bounded[Any, Layout] = Bounded()
         self.host_kernels: dict[int, Any] = {}
         for launched in made.launches:
             if launched.text == -1 and launched.kernel not in self.host_kernels:
@@ -388,7 +387,7 @@ class Run(GuessingMemory, ScalarCommands):
         if cell is None:
             cell = self.cell()
             self.driver.upload(cell.address, np.array(words, np.int64))
-            if len(self.constants) < _MOST_KEPT:
+            if len(self.constants) < MOST_KEPT:
                 self.constants[words] = cell
         return cell
 
@@ -451,8 +450,6 @@ class Run(GuessingMemory, ScalarCommands):
         if blocks is None:
             made = program.code.persistent[number]
             most = self.driver.resident(self._function(self.launches[made.launch].text))
-            if len(program.blocks) >= _MOST_KEPT:
-                program.blocks.clear()
             blocks = blocks_of(work_of(made.loop, values), made.meets, most, cores)
             program.blocks[key] = blocks
         program.forms[number] = blocks
@@ -481,10 +478,8 @@ class Run(GuessingMemory, ScalarCommands):
         if items <= 0:
             return
         products, key = self.program.products, (number, words[3:], self.precision)
-        made: Any = products.get(key, _UNKNOWN)  # other threads may clear them
+        made: Any = products.get(key, _UNKNOWN)
         if made is _UNKNOWN:
-            if len(products) >= _MOST_KEPT:
-                products.clear()
             made = products[key] = self._product(number, words)
         if made is None or not self._by_library(made, words, aside or self.aside):
             self.launch(number, items, words)
