@@ -18,7 +18,7 @@ from typing import Any
 from pyrelay.devices.gpu import cuda_diagnosis
 from pyrelay.devices.gpu.bounded import Bounded
 from pyrelay.devices.gpu.driver import ADDRESS, Text, block_threads, pack
-from pyrelay.devices.gpu.row_geometry import Rows, rows_of, shape_of
+from pyrelay.devices.gpu.row_geometry import WARP, Rows, rows_of, shape_of
 from pyrelay.devices.runtime.layout import WORD
 from pyrelay.records import dataclass
 
@@ -28,7 +28,6 @@ ELEMENT_THREADS = 256
 WAVES = 32
 """Blocks for each multiprocessor, at most; threads go on to further items by themselves."""
 
-_WARP = 32
 _ROOM = 128  # words that a thread's block has at first
 _MOST_BLOCKS = 2**31 - 1  # of a grid
 _ALWAYS = (ADDRESS, "i64", "i64", "i64")  # the record, the launch and the range
@@ -173,7 +172,7 @@ class Launches:
         else:
             # Few items are spread over all multiprocessors, by whole warps.
             parts = -(-items // made.pack)
-            share = -(-parts // (_WARP * self.processors)) * _WARP
+            share = -(-parts // (WARP * self.processors)) * WARP
             threads = min(share, ELEMENT_THREADS)
             grid = Grid(min(-(-parts // threads), self.most_blocks), threads)
         made.grids[items, elements] = grid
