@@ -12,8 +12,8 @@ where rows are short, the rows, so that those of one place always fall to the sa
 Many indices are cut into parts. What is added at those of a part, a block adds up in an array of
 the part's own, in their order, and other blocks add these arrays up, in theirs. Integers, whose
 sums are the same in any order, are added atomically, to small arrays in shared memory first. Of
-rows that are
-written to one place the last one is found first: the greatest number wins, whoever comes when.
+rows that are written to one place the last one is found first: the greatest number wins, whoever
+comes when.
 """
 
 from __future__ import annotations
