@@ -27,6 +27,7 @@ from typing import Any
 
 from pyrelay.devices.gpu import launch_texts
 from pyrelay.devices.gpu.cuda_attention import PICOSECONDS, of_launch
+from pyrelay.devices.gpu.cuda_tensor_cores import matrix
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, KernelOf, Launched
 from pyrelay.ir.types import DType, f32
@@ -76,13 +77,7 @@ _TENSOR_PRODUCT = _TENSOR_CORES + _TENSOR
 _TILES = """\
 #define BLOCK_THREADS 256
 const int SIDE = {side}, EACH = SIDE / 16, CELLS = SIDE * SIDE / 256, RESULTS = SIDE / 8;
-// Element d of a line is at start + i * step + d, or, turned, at start + d * step + i.
-struct Matrix {{
-    Buffer<const {t}> array;
-    i64 start, step, lines, depth;
-    bool turned;
-}};
-// Elements from d0 on of lines from `first` on, 32 of each, in lines of 33; zeros outside.
+{matrix}// Elements from d0 on of lines from `first` on, 32 of each, in lines of 33; zeros outside.
 __device__ void take(const Matrix &x, Buffer<{t}> tile, i64 first, i64 d0) {{
 #pragma unroll 4
     for (int k = threadIdx.x; k < 32 * SIDE; k += BLOCK_THREADS) {{
@@ -386,7 +381,7 @@ class Variety:
 def attention_gradient(dtype: DType) -> AttentionGradientKernel:
     """The kernel for floats of this type."""
     t, side = dtype.name, 64 if dtype == f32 else 32
-    before, product = _TILES.format(t=t, side=side), "ByThreads"
+    before, product = _TILES.format(t=t, side=side, matrix=matrix(t)), "ByThreads"
     if dtype == f32:
         before, product = _TENSOR_PRODUCT + before + _BY_WARPS, "ByWarps"
     return kernel_of_variety(

@@ -18,19 +18,13 @@ from __future__ import annotations
 
 from pyrelay.devices.gpu import cuda_attention
 from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS
+from pyrelay.devices.gpu.cuda_tensor_cores import matrix
 from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.planning.target import AttentionKernel
 
 ROWS = 64
 
-_TILES = """\
-// A matrix of which tiles are taken: element d of a line is at start + i * step + d, or, turned, at
-// start + d * step + i.
-struct Matrix {
-    Buffer<const f32> array;
-    i64 start, step, lines, depth;
-    bool turned;
-};
+_TILES = matrix("f32") + """\
 typedef pyrelay_pack<f32, 4> Four;
 // Where four elements of a line lie, from 4 * four on: of lines that lanes take beside each other,
 // and of lines that they take in pairs.

@@ -2,7 +2,7 @@
 
 In: nothing. Out: `DEVICE_CORES`, to stand behind `cuda_prelude.DEVICE`, what the emulator has in
 its place (`EMULATED_CORES`, behind its `AFTER`), and `TILES`, for texts of kernels: a tile is 64
-lines of up to 128 elements in shared memory, of a matrix that lies anywhere.
+lines of up to 128 elements in shared memory, of a `matrix` that lies anywhere.
 
 Operands of `mma.sync.m16n8k16` have the lanes of NVIDIA, "PTX ISA", section 9.7.14 (Warp-level
 matrix fragments): pairs of neighbouring elements in a register, as `ldmatrix` reads them. Copies
@@ -114,15 +114,21 @@ static inline void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)
 LINE = 136
 """Elements from one line of a tile to the next: 8 lines lie in different banks."""
 
-TILES = f"\nconst int LINE = {LINE};" + r"""
+
+def matrix(element: str) -> str:
+    """What the texts of kernels that take tiles of such elements call a matrix."""
+    return f"""\
 // A matrix of which tiles are taken: element d of a line is at start + i * step + d, or, turned, at
 // start + d * step + i.
-struct Matrix {
-    Buffer<const u16> array;
+struct Matrix {{
+    Buffer<const {element}> array;
     i64 start, step, lines, depth;
     bool turned;
-};
-typedef pyrelay_pack<u16, 8> Eight;
+}};
+"""
+
+
+TILES = f"\nconst int LINE = {LINE};\n" + matrix("u16") + r"""typedef pyrelay_pack<u16, 8> Eight;
 // Elements from d0 on of 64 lines, in so many columns (a multiple of 16) of a tile whose lines are
 // STEP elements apart; zeros outside. What can be copied without registers is on its way only.
 template <int STEP = LINE>
