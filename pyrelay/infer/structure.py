@@ -25,10 +25,10 @@ from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.nodes.annotations import is_record_class
-from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, ones_of
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, alternatives, ones_of
 from pyrelay.infer.nodes.instances import slots_of
 from pyrelay.infer.nodes.packing import Packer
-from pyrelay.infer.nodes.pools import Packed, PackedTree
+from pyrelay.infer.nodes.pools import Packed, PackedTree, column_names
 from pyrelay.infer.objects import is_constant_object, is_generator
 from pyrelay.ir import types
 from pyrelay.records import dataclass
@@ -171,7 +171,7 @@ def _finish(into: Flattened) -> Key:
         schema = into.pools[number].schema
         single = type(root) is not list
         into.leaves[leaf : leaf + 2] = (int(kinds[0]), int(rows[0])) if single else (kinds, rows)
-        possible = {k for kind in set(kinds.tolist()) for k in schema.alternatives(kind)}
+        possible = {k for kind in set(kinds.tolist()) for k in alternatives(schema, kind)}
         described.append((number, tuple(sorted(possible))))
     return (tuple(p.schema for p in into.pools[first:]), tuple(described))
 
@@ -203,7 +203,7 @@ def _enter(packed: Packed, into: Flattened) -> int:
     into.pools.append(packed)
     _remember(packed, into)
     into.leaves.extend(packed.columns.values())
-    into.names.extend(f"{packed.schema} {column}" for column in packed.columns)
+    into.names.extend(column_names(packed.schema))
     return len(into.pools) - 1
 
 

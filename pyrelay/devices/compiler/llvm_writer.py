@@ -80,6 +80,10 @@ class Word:
     def __ge__(self, other: Word | int) -> Flag:
         return self._compare(">=", other)
 
+    def unsigned_below(self, other: Word | int) -> Flag:
+        """Whether it is less as an unsigned word."""
+        return Flag(self.f, self.f.b.icmp_unsigned("<", self.raw, self.f.raw(other)))
+
     def equals(self, other: Word | int) -> Flag:
         """Whether the words are the same."""
         return self._compare("==", other)

@@ -11,7 +11,9 @@ import ctypes
 import functools
 import sys
 import types as python_types
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ import numpy as np
 from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
 from pyrelay.devices.runtime.library import trees, want_trees
 from pyrelay.infer.nodes.datatypes import (
+    MOST_SCHEMAS,
     Array,
     Callee,
     Child,
@@ -40,9 +43,6 @@ from pyrelay.ir import types
 
 _MOST_SCHEMAS = 4
 """Schemas of a family that are tried, one after the other."""
-
-_MOST_TABLES = 256
-"""Schemas whose tables are kept."""
 
 _MOST_KINDS = 63
 _LEAST_ROWS = 64
@@ -208,9 +208,9 @@ class _Tables:
 
     # -- calls
 
-    def _template(self) -> np.ndarray[Any, Any]:
-        """The record of a call, without what is of one call."""
-        walk = np.zeros(F.Walk.WORDS, np.int64)
+    def _template(self) -> array[int]:
+        """The record of a call, without what is of one call; sets where its parts begin."""
+        walk = [0] * F.Walk.WORDS
         *_, kinds = self.tables
         for place, value in (
             (F.Walk.KINDS, kinds.ctypes.data), (F.Walk.KIND_COUNT, len(self.schema.classes)),
@@ -220,51 +220,58 @@ class _Tables:
             (F.Walk.TUPLE, id(tuple)), (F.Walk.GROUP_COUNT, len(self.groups)),
         ):  # fmt: skip
             walk[place // F.WORD] = value
-        columns = [[0, d.itemsize, 0] for group in self.groups for d in group.values()]
-        arrays = [
-            [0, 0, *(1 if n == 1 else -1 for n in sort.ones),
-             *[0] * (F.MOST_AXES - len(sort.ones))]
-            for _, sort in self.arrays.values()
-        ]
-        parts = [walk, np.array(columns, np.int64).ravel()]
-        parts.append(np.zeros(len(self.groups) * F.Group.WORDS, np.int64))
-        parts += [np.array(arrays, np.int64).ravel(), np.zeros(len(self.schema.classes), np.int64)]
-        self.starts = np.cumsum([0, *map(len, parts)])
-        return np.concatenate(parts)
+        parts = (
+            [walk],
+            [[0, d.itemsize, 0] for group in self.groups for d in group.values()],
+            [[0, 0, 0, len(group), 0] for group in self.groups],
+            [
+                [0, 0, *(1 if n == 1 else -1 for n in sort.ones),
+                 *[0] * (F.MOST_AXES - len(sort.ones))]
+                for _, sort in self.arrays.values()
+            ],
+            [[0]] * len(self.schema.classes),
+        )  # fmt: skip
+        words = [list(chain.from_iterable(rows)) for rows in parts]
+        self.starts = tuple(accumulate(map(len, words)))
+        return array("q", chain.from_iterable(words))
 
     def packed(self, family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None:
         """The trees in columns; None where they are unlike this schema."""
-        record = self.template.copy()
-        base = record.ctypes.data
-        walk, columns, groups, arrays, lists = (
-            record[a:b] for a, b in zip(self.starts, self.starts[1:], strict=False)
-        )
-        addresses = [base + F.WORD * int(start) for start in self.starts]
+        record = self.template[:]
+        base, _ = record.buffer_info()
+        columns, groups, arrays, lists, end = self.starts
         owners = [bytearray() for _ in self.numbers]
         stack, table = bytearray(), bytearray()
-        objects: list[list[Any]] = [[] for _ in self.schema.classes]
+        rooms = self.rooms  # what the call before needed, of any thread
+        expected = [
+            rooms[self.own[k]] if k in self.own else 0 for k in range(len(self.schema.classes))
+        ]
+        objects: list[list[Any]] = [[None] * count for count in expected]
         met: list[list[Any]] = [[] for _ in self.arrays]
-        columns[F.Column.OWNER // F.WORD :: F.Column.WORDS] = list(map(id, owners))
-        arrays[F.Arrays.LIST // F.WORD :: F.Arrays.WORDS] = list(map(id, met))
-        lists[:] = list(map(id, objects))
-        first = 0
-        for k, group in enumerate(self.groups):
-            room = max(self.rooms[k] + (self.rooms[k] >> 3), _LEAST_ROWS)
-            start = addresses[1] + first * F.Column.WORDS * F.WORD
-            groups[k * F.Group.WORDS : (k + 1) * F.Group.WORDS] = 0, 0, start, len(group), room
-            first += len(group)
-        roots = np.fromiter(map(id, trees), np.int64, len(trees))
+        record[columns + F.Column.OWNER // F.WORD : groups : F.Column.WORDS] = _ids(owners)
+        record[arrays + F.Arrays.LIST // F.WORD : lists : F.Arrays.WORDS] = _ids(met)
+        record[lists:end] = _ids(objects)
+        first = columns
+        for row, group, room in zip(
+            range(groups, arrays, F.Group.WORDS), self.groups, rooms, strict=True
+        ):
+            record[row + F.Group.COLUMNS // F.WORD] = base + first * F.WORD
+            record[row + F.Group.FIRST_ROOM // F.WORD] = max(room + (room >> 3), _LEAST_ROWS)
+            first += len(group) * F.Column.WORDS
+        roots = _ids(trees)
         for place, value in (
-            (F.Walk.COLUMNS, addresses[1]), (F.Walk.GROUPS, addresses[2]),
-            (F.Walk.ARRAYS, addresses[3]), (F.Walk.LISTS, addresses[4]),
+            (F.Walk.COLUMNS, base + columns * F.WORD), (F.Walk.GROUPS, base + groups * F.WORD),
+            (F.Walk.ARRAYS, base + arrays * F.WORD), (F.Walk.LISTS, base + lists * F.WORD),
             (F.Walk.STACK_OWNER, id(stack)), (F.Walk.TABLE_OWNER, id(table)),
-            (F.Walk.ROOTS, roots.ctypes.data), (F.Walk.ROOT_COUNT, len(roots)),
+            (F.Walk.ROOTS, roots.buffer_info()[0]), (F.Walk.ROOT_COUNT, len(roots)),
         ):  # fmt: skip
-            walk[place // F.WORD] = value
+            record[place // F.WORD] = value
         if not _walk()(base):
             return None
-        counts = groups[F.Group.COUNT // F.WORD :: F.Group.WORDS].tolist()
+        counts = record[groups + F.Group.COUNT // F.WORD : arrays : F.Group.WORDS].tolist()
         self.rooms = counts
+        for kind, group_of in self.own.items():
+            del objects[kind][counts[group_of] :]
         found: dict[str, np.ndarray[Any, Any]] = {}
         owner = iter(owners)
         for group, count in zip(self.groups, counts, strict=True):
@@ -278,6 +285,11 @@ class _Tables:
             kept[path] = every
         ordered = {name: found[name] for name in schema_columns(self.schema)}
         return Packed(self.schema, ordered, objects, kept), places
+
+
+def _ids(objects: Iterable[Any]) -> array[int]:
+    """The addresses of objects."""
+    return array("q", map(id, objects))
 
 
 _WORD = np.dtype(np.int64)
@@ -310,7 +322,7 @@ def tables_of(schema: Schema) -> _Tables | None:
         made = _Tables(schema)
     except _UnsupportedError:
         made = None
-    while len(_known) >= _MOST_TABLES:
+    while len(_known) >= MOST_SCHEMAS:
         _known.pop(next(iter(_known)), None)
     if made is None or made.keeps_for_good:
         _known[schema] = made
@@ -382,7 +394,14 @@ def is_layout_known() -> bool:
     fewer = count.value
     attributes = vars(pair)
     after = word_at(id(pair) - F.INSTANCE_VALUES), word_at(id(pair) - F.INSTANCE_DICT)
-    return found == expected and fewer == 1 and after == (0, id(attributes))
+    ints = [
+        (word_at(id(x) + F.INT_SIZE), ctypes.c_uint32.from_address(id(x) + F.INT_DIGITS).value)
+        for x in (5, -(2**30 - 1))
+    ]
+    expected_ints = [(1, 5), (-1, 2**30 - 1)]
+    return (
+        found == expected and fewer == 1 and after == (0, id(attributes)) and ints == expected_ints
+    )
 
 
 __all__ = ["is_layout_known", "packed", "tables_of"]

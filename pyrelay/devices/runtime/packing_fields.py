@@ -2,7 +2,8 @@
 
 In: nothing. Out: constants. Tables are rows of 64-bit words; places are byte offsets. Those in
 CPython's objects are of its public headers, but for the attributes of an instance without a dict
-of its own, which are those of one version (`packing.py` compares them with the interpreter).
+of its own, and what an int is made of: these are those of one version (`packing.py` compares them
+with the interpreter).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ WORD = 8
 
 REFERENCES = 0
 OBJECT_CLASS = 8
-VALUE = 16  # of a number
+VALUE = 16  # of a float, a complex number or one of NumPy
+INT_SIZE, INT_DIGITS = 16, 24  # of an int: digits of 30 bits, less than 0 of a negative one
 COUNT = 16  # of the items of a list or tuple
 LIST_ITEMS = 24  # the address of the items
 ARRAY_DATA, ARRAY_NDIM, ARRAY_EXTENTS, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 64

@@ -29,6 +29,8 @@ from pyrelay.devices.runtime.packing_fields import (
     COUNT,
     INSTANCE_DICT,
     INSTANCE_VALUES,
+    INT_DIGITS,
+    INT_SIZE,
     LEAVING,
     LIST_ITEMS,
     OBJECT_CLASS,
@@ -140,6 +142,11 @@ class Packing(Rows):
         self.refuse(f, cls.differs(f.load(sort, Sort.B)))
 
         def as_int() -> None:
+            size = f.load(value, INT_SIZE)
+            with f.when((size + 1).unsigned_below(3), likely=True):
+                digit = f.load_narrow(value + INT_DIGITS, 32, False)
+                f.store(data + (row << 3), 0, digit * size)
+                f.ret(1)
             overflow = f.address(f.local_words(1))
             f.store(overflow, 0, 0)
             found = f.c("PyLong_AsLongLongAndOverflow", value, overflow)

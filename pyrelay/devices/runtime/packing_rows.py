@@ -12,7 +12,10 @@ from llvmlite import ir
 
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
 from pyrelay.devices.runtime.packing_fields import (
+    COUNT,
+    LIST_ITEMS,
     OBJECT_CLASS,
+    REFERENCES,
     STACK_WORDS,
     TABLE_WORDS,
     WORD,
@@ -123,13 +126,23 @@ class Rows:
         return f
 
     def _new_node(self) -> Function:
-        """(walk, kind, object): the row of a node, which is kept in its kind's list; or -1."""
+        """(walk, kind, object): the row of a node, which is kept in its kind's list; or -1.
+
+        A list has a None, of which there are always more, for each row that was expected.
+        """
         f = self.function("new_node", 3)
         walk, kind, node = f.parameters
         entry = f.load(walk, Walk.KINDS) + kind * (Kind.WORDS * WORD)
         row = f.call(self.new_row, self.group(f, walk, f.load(entry, Kind.GROUP)))
         self.refuse(f, row < 0, -1)
         nodes = f.load(f.load(walk, Walk.LISTS) + (kind << 3))
+        with f.when(row < f.load(nodes, COUNT), likely=True):
+            item = f.load(nodes, LIST_ITEMS) + (row << 3)
+            before = f.load(item)
+            f.store(node, REFERENCES, f.load(node, REFERENCES) + 1)
+            f.store(item, 0, node)
+            f.store(before, REFERENCES, f.load(before, REFERENCES) - 1)
+            f.ret(row)
         self.give_up(f, f.c("PyList_Append", nodes, node, returns=INT32), -1)
         f.ret(row)
         return f

@@ -25,6 +25,9 @@ from pyrelay.records import dataclass
 NO_NODE = 0
 """The kind of None."""
 
+MOST_SCHEMAS = 256
+"""Schemas of which what every call asks is kept."""
+
 
 # -- sorts -----------------------------------------------------------------------------------------
 
@@ -127,13 +130,7 @@ class Schema:
         """The kinds of which there can be nodes."""
         return tuple(k for k, f in enumerate(self.fields) if k and f is not None)
 
-    def alternatives(self, kind: int) -> tuple[int, ...]:
-        """The kinds that may stand where this one does, by the fields that hold nodes."""
-        groups = [set(c.kinds) for c in self._children() if kind in c.kinds]
-        least = min(groups, key=len) if groups else {kind}
-        return tuple(sorted((least | {kind}) - {NO_NODE}))
-
-    def _children(self) -> Iterator[Child]:
+    def children(self) -> Iterator[Child]:
         pending = [s for fields in self.fields for _, s in fields or ()]
         while pending:
             sort = pending.pop()
@@ -147,6 +144,14 @@ class Schema:
 
     def __str__(self) -> str:
         return " | ".join(self.classes[k].__name__ for k in self.known())
+
+
+@functools.lru_cache(MOST_SCHEMAS)
+def alternatives(schema: Schema, kind: int) -> tuple[int, ...]:
+    """The kinds that may stand where this one does, by the fields that hold nodes."""
+    groups = [set(c.kinds) for c in schema.children() if kind in c.kinds]
+    least = min(groups, key=len) if groups else {kind}
+    return tuple(sorted((least | {kind}) - {NO_NODE}))
 
 
 @functools.cache

@@ -11,6 +11,8 @@ a tuple the columns of its parts `path[k]`, one of several cases `path.case` and
 
 from __future__ import annotations
 
+import functools
+import types as python_types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -20,6 +22,7 @@ import numpy as np
 from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.nodes.datatypes import (
+    MOST_SCHEMAS,
     NO_NODE,
     Array,
     Callee,
@@ -125,14 +128,21 @@ def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
                 yield from column_sorts(case, f"{path}|{k}")
 
 
-def schema_columns(schema: Schema) -> dict[str, Column]:
+@functools.lru_cache(MOST_SCHEMAS)
+def schema_columns(schema: Schema) -> Mapping[str, Column]:
     """All columns of a pool."""
-    return {
+    return python_types.MappingProxyType({
         column: sort
         for kind in schema.known()
         for name, field_sort in schema.of(kind).items()
         for column, sort in column_sorts(field_sort, f"{kind}.{name}")
-    }
+    })
+
+
+@functools.lru_cache(MOST_SCHEMAS)
+def column_names(schema: Schema) -> tuple[str, ...]:
+    """What errors call the columns of a pool."""
+    return tuple(f"{schema} {column}" for column in schema_columns(schema))
 
 
 # -- packing ---------------------------------------------------------------------------------------

@@ -184,6 +184,30 @@ def test_many_nodes_grow_the_columns_the_stack_and_the_table() -> None:
         assert [row[id(n)] for n in node.others] == inside.tolist()
 
 
+def test_trees_after_larger_and_smaller_ones_hold_their_own_nodes() -> None:
+    both([Node(0.5)])
+    family = EVERYWHERE.of(Node)
+    trees = {count: Node(1.0, None, [Node(float(k)) for k in range(count)]) for count in (3, 900)}
+    of_none = sys.getrefcount(None)
+    for count in (900, 3, 900, 3, 0, 900) * 20:
+        tree = trees.get(count) or Node(2.5)
+        found = packing.packed(family, [tree])  # type: ignore[arg-type]
+        assert found is not None
+        assert found[0].objects[1][0] is tree
+        assert set(map(id, found[0].objects[1][1:])) == set(map(id, tree.others))
+        assert len(found[0].objects[1]) == 1 + len(tree.others)
+        del found
+    assert abs(sys.getrefcount(None) - of_none) < 1000  # 48,000 nodes took the place of a None
+
+
+def test_ints_of_any_size_are_read() -> None:
+    numbers = [s * n for n in (0, 1, 2**30 - 1, 2**30, 2**31, 2**60, 2**63 - 1) for s in (1, -1)]
+    trees = [Slotted(n, True) for n in [*numbers, -(2**63)]]
+    packed, _ = both([*trees])
+    assert packed.columns["1.number"].tolist() == [*numbers, -(2**63)]
+    assert packing.packed(EVERYWHERE.of(Slotted), [Slotted(2**63, True)]) is None  # type: ignore[arg-type]
+
+
 def test_a_chain_of_any_length_is_packed() -> None:
     tree = chain(100_000)
     both([chain(2)])
