@@ -303,7 +303,7 @@ class EmulatorDriver(Driver):
     def follow(self, array: DeviceArray) -> None:
         raise InvariantError("the emulator takes arrays of the host.")
 
-    def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
+    def beside(self, kind: type) -> AbstractContextManager[Any]:
         return contextlib.nullcontext()
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:

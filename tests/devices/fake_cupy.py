@@ -136,6 +136,11 @@ class ndarray:  # noqa: N801 -- CuPy's name
             "version": 3, "strides": self.strides, "stream": self.stream,
         }
 
+    def __dlpack__(self, *, stream: int | None = None) -> Any:
+        """What other libraries take it over by; no stream is 0, and -1 waits for nothing."""
+        assert stream is None or stream == -1 or stream > 0
+        return SimpleNamespace(content=(self, stream))
+
     def view(self) -> Any:
         """The elements, as an array of NumPy's over the same memory."""
         if self.strides is None:

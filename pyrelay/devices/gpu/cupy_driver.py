@@ -14,8 +14,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import importlib
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from pyrelay import config
-from pyrelay.devices.gpu import cublas, cuda_diagnosis, cupy_taking
+from pyrelay.devices.gpu import array_taking, cublas, cuda_diagnosis
+from pyrelay.devices.gpu.array_libraries import carried_by, handed_over, stream_of
 from pyrelay.devices.gpu.cuda_compiler import Compiler
 from pyrelay.devices.gpu.cuda_prelude import BLOCKS, DEVICE, PRELUDE, STACK
 from pyrelay.devices.gpu.cupy_launches import Function, Launches, function
@@ -52,7 +51,6 @@ _STAGED = 4096  # bytes that are read by way of pinned memory
 _NOT_READY = 600  # cudaErrorNotReady
 _STACK_LIMIT = 0  # cudaLimitStackSize
 _RECURSIVE = "__device__ int routine"
-_MODULE = re.compile(r"^[A-Za-z]\w*")
 
 
 class CupyDriver(Driver):
@@ -299,27 +297,23 @@ class CupyDriver(Driver):
         event = _stream_at(self.cupy, stream).record()
         self.cupy.cuda.get_current_stream().wait_event(event)
 
-    def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
+    def beside(self, kind: type) -> AbstractContextManager[Any]:
         if self.several and (current := self.runtime.getDevice()) != self.number:
             raise DeviceError(
                 f"CuPy's current device is GPU {current}, and programs run on GPU {self.number}.",
                 notes=("a process uses the GPU that is current when the first program runs.",),
                 hints=(f"call it inside 'with cupy.cuda.Device({self.number})'",),
             )
-        if array is None:
-            return contextlib.nullcontext()
-        # PyTorch has a current stream of its own, which its arrays do not tell.
-        if not type(array.value).__module__.startswith("torch"):
-            return contextlib.nullcontext()
-        torch = importlib.import_module("torch")
-        stream = int(torch.cuda.current_stream().cuda_stream)
-        if stream == self.stream:
+        stream = stream_of(kind, self.number)
+        if stream is None or stream == self.stream:
             return contextlib.nullcontext()
         found: AbstractContextManager[Any] = _stream_at(self.cupy, stream)
         return found
 
-    def taking(self, parameters: Sequence[Parameter]) -> Callable[..., Taken | None] | None:
-        return cupy_taking.taking(parameters, self.cupy, self.number, self.several)
+    def taking(
+        self, parameters: Sequence[Parameter], kind: type
+    ) -> Callable[..., Taken | None] | None:
+        return array_taking.taking(parameters, kind, self.cupy, self.number, self.several)
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         try:
@@ -334,27 +328,11 @@ class CupyDriver(Driver):
     def array(
         self, address: int, owner: Any, dtype: np.dtype[Any], shape: tuple[int, ...], like: Any
     ) -> Any:
-        if type(like) is self.own:
+        kind = type(like)
+        if kind is self.own:
             return self.own(shape, dtype, owner)
-        found = _MODULE.match(type(like).__module__)
-        home, name = _IMPORTERS.get(found[0] if found else "", ("", ""))
-        brain = dtype.name == "bfloat16"
-        if not home or (brain and home == "numba.cuda"):  # which has no such arrays
-            return self.cupy.ndarray(shape, dtype=dtype, memptr=owner)
-        bits = np.dtype(np.int16) if brain else dtype  # not every CuPy hands bfloat16 over
-        made = self.cupy.ndarray(shape, dtype=bits, memptr=owner)
-        library = importlib.import_module(home)
-        taken = getattr(library, name)(made)
-        if not brain:
-            return taken
-        return taken.view(library.bfloat16 if home == "torch" else dtype)
-
-
-#: How libraries other than CuPy take an array over without a copy.
-_IMPORTERS = {
-    "torch": ("torch", "from_dlpack"), "jax": ("jax.dlpack", "from_dlpack"),
-    "jaxlib": ("jax.dlpack", "from_dlpack"), "numba": ("numba.cuda", "as_cuda_array"),
-}  # fmt: skip
+        made = self.own(shape, carried_by(kind, dtype), owner)
+        return handed_over(made, kind, dtype)
 
 
 @dataclass(frozen=True, slots=True)

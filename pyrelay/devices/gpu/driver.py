@@ -108,9 +108,11 @@ class Compilation:
 
 
 class Driver(ABC):
-    """One GPU, or what stands for one. compilations: what was compiled or read from disk so far."""
+    """One GPU, or what stands for one. compilations: what was compiled or read from disk so far.
+    own: the class of arrays of the library that it is driven by; None where it has none."""
 
     name: str
+    own: Any = None
     compilations: Sequence[Compilation] = ()
 
     # -- memory --------------------------------------------------------------------------------
@@ -212,16 +214,18 @@ class Driver(ABC):
         """
 
     @abstractmethod
-    def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
-        """Inside, work goes where the library of an array sends its own.
+    def beside(self, kind: type) -> AbstractContextManager[Any]:
+        """Inside, work goes where the library of a class of arrays sends its own.
 
         Raises DeviceError where another device than this one is current.
         """
 
-    def taking(self, parameters: Sequence[Parameter]) -> Callable[..., Taken | None] | None:
+    def taking(
+        self, parameters: Sequence[Parameter], kind: type
+    ) -> Callable[..., Taken | None] | None:
         """A function that takes arguments for these parameters of a plan where all arrays among
-        them are of the device's own library, lie here and are as programs read them; it gives None
-        for others. None where there is no such function."""
+        them are of this class, lie here and are as programs read them; it gives None for others.
+        None where there is no such function."""
         return None
 
     @abstractmethod

@@ -6,7 +6,7 @@ texts of kernels, each once, and a `Launched` for each place that launches one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from pyrelay.devices.gpu import cuda_library, launch_texts
@@ -117,6 +117,10 @@ class LaunchWriter:
         """The address where a kernel finds a scalar."""
         return f"run.place({', '.join(map(self._word, operands))})"
 
+    def _tested(self, condition: str, slots: Set[int]) -> str:
+        """Text of a condition on words of the host that lie in these slots."""
+        return f"({condition})"
+
     def _line(self, text: str) -> None:
         self.lines.append(text)
 
@@ -202,8 +206,15 @@ class LaunchWriter:
             self.launches.launched(
                 Launched(self.launches.late_text(text), launch.kernel, launch.first_site)
             )
-            guard = bound_of(small, launch, code, self._known)
-            self._issue("launch", f"{number} + ({guard} >= {LARGEST})", launch, words)
+            slots: set[int] = set()
+
+            def read(operand: Any) -> str:
+                slots.update((operand.index,) if isinstance(operand, Slot) else ())
+                return self._known(operand)
+
+            guard = bound_of(small, launch, code, read)
+            large = self._tested(f"{guard} >= {LARGEST}", slots)
+            self._issue("launch", f"{number} + {large}", launch, words)
         self.lines += after
 
     def _host_launch(self, launch: Launch) -> None:

@@ -11,7 +11,7 @@ takes no stack of Python's. Jumps go through a loop that finds a block by bisect
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from pyrelay.devices.gpu import cuda_library, guesses, persistent_ends
@@ -24,6 +24,7 @@ from pyrelay.devices.gpu.plan_rounds import Rounds, RoundWriter
 from pyrelay.devices.gpu.straight import Straight, straight_loops
 from pyrelay.devices.gpu.stretches import flow, read_outside, runs_on_host, stretches, tape_slots
 from pyrelay.devices.gpu.unread import without_unread
+from pyrelay.devices.gpu.worked_out import FEWEST, Ahead
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import Plan, Slot
 from pyrelay.records import dataclass
@@ -62,7 +63,8 @@ class PlanCode:
     for each branch that the host may guess (`guesses`) what its condition is where a loop goes on,
     None where it leaves no loop. own: launches that guessing needs, None where nothing is guessed.
     arrays: what is allocated, in the user's words, by the number that `run.allocate` is given.
-    fetches: whether words of results may lie on the device.
+    fetches: whether words of results may lie on the device. worked_out: how many tables `known0`,
+    `known1`, ... the functions keep words in that follow from others (`worked_out`).
     """
 
     source: str
@@ -78,6 +80,7 @@ class PlanCode:
     own: guesses.Own | None
     arrays: tuple[str, ...]
     fetches: bool
+    worked_out: int
 
 
 def plan_code(plan: Plan) -> PlanCode:
@@ -95,7 +98,7 @@ def plan_code(plan: Plan) -> PlanCode:
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.late),
         tuple(shared.launches), fails, shared.generators, shared.stretches,
         tuple(shared.rounds), tuple(shared.persistent), tuple(shared.stays), own,
-        tuple(shared.arrays), _fetches(plan, shared.slots[0]),
+        tuple(shared.arrays), _fetches(plan, shared.slots[0]), shared.worked_out,
     )
 
 
@@ -131,7 +134,7 @@ class _Shared(PlanLaunches):
         ]
         self.persistent: list[Persistent] = []
         self.rounds: list[Rounds] = []
-        self.stretches = 0
+        self.stretches = self.worked_out = 0
 
 
 def _recursive(plan: Plan) -> tuple[bool, ...]:
@@ -180,13 +183,16 @@ class _Function(InstructionWriter):
         head = f"def f{self.number}(run{given}):"
         out: list[str] = []
         self.single = len(blocks) == 1
+        self.ahead = Ahead(
+            self.plan, range(self.function.parameters if self.single else 0), self.on_device
+        )
         read, written = flow(self.plan, self.function.code)
         begin = read if self.single else sorted({*read, *written})
         fresh = [f"s{k} = " for k in begin if k >= self.function.parameters]
         out += [f"    {''.join(fresh[k : k + 50])}0" for k in range(0, len(fresh), 50)]
         lines = [self._block(n, block, len(blocks)) for n, block in enumerate(blocks)]
         if self.single:
-            out += (f"    {line}" for line in lines[0] or ["pass"])
+            out += (f"    {line}" for line in [*self._worked_out(), *lines[0]] or ["pass"])
         else:
             out += ["    at = 0", "    while True:"]
             depth = 2
@@ -241,9 +247,11 @@ class _Function(InstructionWriter):
         for part, worth_it in stretches(self.plan, block, self.on_device, self.tapes):
             if worth_it:
                 self._stretch(part)
+                self.ahead.passed(part)
                 continue
             for instruction in part:
-                self._instruction(instruction)
+                if not self.ahead.take(instruction):
+                    self._instruction(instruction)
         if not isinstance(block[-1], _ALL_LEAVES) and number + 1 < count:
             self._persistent(self.blocks[number + 1][0])
             self.lines.append(f"at = {number + 1}")
@@ -320,6 +328,40 @@ class _Function(InstructionWriter):
         self._line("blocks = run.blocks_for(kernel, values)")
         return True
 
+    def _tested(self, condition: str, slots: Set[int]) -> str:
+        return self.ahead.tested(condition, slots)
+
+    def _worked_out(self) -> list[str]:
+        """Lines that do what is done ahead: by a function whose results are kept, if it is much.
+        """
+        ahead = self.ahead
+        lines, self.lines = self.lines, []
+        for instruction in ahead.taken:
+            self._instruction(instruction)
+        self.lines += (f"{name} = {text}" for text, name in ahead.tests.items())
+        made, self.lines = self.lines, lines
+        if ahead.operations < FEWEST:
+            return made
+        later = read_outside(self.plan, self.function, ahead.taken)
+        slots = [k for k in flow(self.plan, ahead.taken)[1] if k in later]
+        found = [*(f"s{k}" for k in slots), *ahead.tests.values()]
+        results = "".join(f"{name}, " for name in found)
+        if not results:
+            return []
+        number = self.shared.worked_out
+        self.shared.worked_out += 1
+        names = ", ".join(f"s{k}" for k in ahead.given)
+        self.before.append("\n".join([
+            f"def w{number}({names}):", *(f"    {line}" for line in made),
+            f"    return ({results})", "",
+        ]))
+        table = f"known{number}"
+        return [
+            f"found = {table}.get(({names}, ))",
+            f"if found is None: found = {table}[{names}, ] = w{number}({names})",
+            f"({results}) = found",
+        ]
+
     def _stretch(self, part: Sequence[ins.Instruction]) -> None:
         """A function of its own, which `graphs` may replace by what it did before."""
         given, written = flow(self.plan, part)
@@ -328,6 +370,7 @@ class _Function(InstructionWriter):
         number = self.shared.stretches
         self.shared.stretches += 1
         lines, self.lines = self.lines, []
+        ahead, self.ahead = self.ahead, Ahead(self.plan, (), self.on_device)
         for instruction in part:
             self._instruction(instruction)
         words = "".join(f"s{k}, " for k in results)
@@ -335,7 +378,7 @@ class _Function(InstructionWriter):
             f"def g{number}(run{''.join(f', s{k}' for k in given)}):",
             *(f"    {line}" for line in self.lines), f"    return ({words})", "",
         ]
-        self.lines = lines
+        self.lines, self.ahead = lines, ahead
         made = f"run.stretch({number}, g{number}, ({''.join(f's{k}, ' for k in given)}))"
         self._line(f"({words}) = {made}" if words else made)
 

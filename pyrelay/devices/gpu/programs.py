@@ -117,15 +117,18 @@ class GpuExecutable:
         ]
         self.idle: dict[int, list[Run]] = {}  # by stream
         self.results = places_of(plan.results)
-        self.take = driver.taking(plan.parameters)
         self.like = next(
             (k for k, p in enumerate(plan.parameters) if isinstance(p, ArrayParameter)), -1
         )
+        self.takes: Bounded[type, Callable[..., Taken | None] | None] = Bounded()
+        #: Whether `direct` takes any arguments.
+        self.is_direct = driver.own is not None and self._taking(driver.own) is not None
         self.data = [_uploaded(driver, array) for array in plan.arrays]
         names: dict[str, Any] = {
             "Stopped": Stopped, "Mismatched": Mismatched(), "Guessed": Guessed,
             "unary": UNARY_MEANINGS, "binary": BINARY_MEANINGS, "checked": CHECKED_MEANINGS,
             "M": (1 << 64) - 1, "H": 1 << 63,
+            **{f"known{k}": Bounded() for k in range(made.worked_out)},
         }
         exec(_compiled(made.source), names)
         names.update({
@@ -174,15 +177,26 @@ class GpuExecutable:
 
     def call(self, *arguments: Any) -> Any:
         """Run the program."""
-        own = next((a for a in arguments if isinstance(a, DeviceArray)), None)
-        with self.driver.beside(own):
+        own = next((a.value for a in arguments if isinstance(a, DeviceArray)), None)
+        with self.driver.beside(type(own)):
             return self._called(arguments, None)
 
     def direct(self, *arguments: Any) -> Any:
-        """Run the program with arrays of the device's own library (`Driver.taking`)."""
-        assert self.take is not None
-        taken = self.take(*arguments)
-        return MISMATCH if taken is None else self._called(arguments, taken)
+        """Run the program with arrays of one class that are asked directly (`Driver.taking`)."""
+        kind = type(arguments[self.like])
+        take = self.takes[kind] if kind in self.takes else self._taking(kind)
+        taken = None if take is None else take(*arguments)
+        if taken is None:
+            return MISMATCH
+        if kind is self.driver.own:
+            return self._called(arguments, taken)
+        with self.driver.beside(kind):
+            return self._called(arguments, taken)
+
+    def _taking(self, kind: type) -> Callable[..., Taken | None] | None:
+        """What takes arguments with arrays of a class."""
+        made = self.takes[kind] = self.driver.taking(self.plan.parameters, kind)
+        return made
 
     def _called(self, arguments: Sequence[Any], taken: Taken | None) -> Any:
         stream = self.driver.stream
@@ -217,7 +231,7 @@ def loaded_by(driver: Callable[[], Driver]) -> Callable[[Plan], Loaded]:
     """How a device loads plans (`base.Device.load`)."""
     def load(plan: Plan) -> Loaded:
         made = GpuExecutable(plan, driver())
-        return Loaded(made.call, told=made.told, direct=made.direct if made.take else None)
+        return Loaded(made.call, told=made.told, direct=made.direct if made.is_direct else None)
 
     return load
 

@@ -72,9 +72,11 @@ def is_device_array(value: Any) -> bool:
 
 def device_array(value: Any) -> DeviceArray:
     """The description of an array for which `is_device_array` is true."""
+    value, is_view = _computed(value)
     told = _interface(value)
     assert told is not None
     address, readonly = told["data"]
+    readonly = readonly or is_view
     strides = told.get("strides")
     dtype = types.bf16.numpy if _is_bfloat16(value) else np.dtype(told["typestr"])
     return DeviceArray(
@@ -94,6 +96,14 @@ def _interface(value: Any) -> dict[str, Any] | None:
     except AttributeError:
         return None
     return found
+
+
+def _computed(value: Any) -> tuple[Any, bool]:
+    """An array whose elements are in memory as they are, and whether it is a copy: PyTorch's views
+    by `conj` and `imag` leave it to those who read them to change signs, and tell nobody."""
+    if hasattr(type(value), "resolve_neg") and (value.is_conj() or value.is_neg()):
+        return value.resolve_conj().resolve_neg(), True
+    return value, False
 
 
 def _is_bfloat16(value: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from pyrelay.errors import AliasError, DeviceError, InvalidValueError
 from pyrelay.ir.types import f32
 from tests.devices import fake_cupy
 from tests.devices.fake_cupy import D2D, D2H, H2D, Cublas, Machine, Stream, installed, ndarray
+from tests.devices.fake_libraries import ArrayImpl, Dtype, Jax, Tensor, Torch
 from tests.devices.running_kernels import needs_compiler
 from tests.dtypes import HERE
 
@@ -141,36 +141,24 @@ def test_work_of_other_streams_is_waited_for_without_the_host(machine: Machine) 
     assert machine.synchronized == 0
 
 
-class Tensor(ndarray):
-    """An array of PyTorch's, which has a current stream of its own."""
-
-    __module__ = "torch"
-
-
 @needs_compiler
+@pytest.mark.parametrize("quick", [True, False])
 def test_arrays_of_torch_are_worked_on_in_the_stream_of_torch(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, quick: bool
 ) -> None:
-    seen: list[int] = []
-
-    def from_dlpack(made: ndarray) -> ndarray:
-        seen.append(machine.streams[-1].ptr)
-        return made
-
-    stream = SimpleNamespace(cuda_stream=55)
-    torch = SimpleNamespace(
-        cuda=SimpleNamespace(current_stream=lambda: stream), from_dlpack=from_dlpack
-    )
+    torch = Torch(machine, quick=quick)
     monkeypatch.setitem(sys.modules, "torch", torch)
-    given = machine.array(np.arange(3.0))
     function = pyrelay.jit(lambda x: x + 1.0)
-    result = function(Tensor(given.shape, given.dtype, given.data))
-    assert result.get().tolist() == [1.0, 2.0, 3.0]
-    assert seen == [55]
+    torch.streams[0] = 55
+    for _ in range(2):
+        found = function(torch.tensor(np.arange(3.0)))
+        assert type(found) is Tensor
+        assert found.get().tolist() == [1.0, 2.0, 3.0]
+    assert torch.taken == [55, 55]
     assert machine.streams == [machine.null]
-    stream.cuda_stream = 0
-    function(Tensor(given.shape, given.dtype, given.data))
-    assert seen == [55, 0]
+    torch.streams[0] = 0
+    function(torch.tensor(np.arange(3.0)))
+    assert torch.taken == [55, 55, 0]
 
 
 @needs_compiler
@@ -405,82 +393,34 @@ def test_programs_stay_on_the_gpu_that_they_began_on(
 
 
 @needs_compiler
-def test_arrays_of_jax_are_waited_for_since_they_tell_no_stream(machine: Machine) -> None:
-    waited: list[bool] = []
-
-    class Array(ndarray):
-        def block_until_ready(self) -> None:
-            waited.append(True)
-
-    given = machine.array(np.ones(3))
-    made = Array(given.shape, given.dtype, given.data)
-    made.stream = None
-    assert pyrelay.jit(lambda x: x + 1.0)(made).get().tolist() == [2.0] * 3
-    assert waited == [True]
-
-
-@needs_compiler
 def test_bfloat16_arrays_of_all_libraries_are_known_by_the_name_of_their_type(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brain = pytest.importorskip("ml_dtypes").bfloat16
-    taken: list[Any] = []
-
-    class Bits(ndarray):
-        """What a library makes of the 16-bit integers that it was handed."""
-
-        def view(self, dtype: Any = None) -> Any:
-            if dtype is None:
-                return super().view()
-            taken.append(dtype)
-            return ndarray(self.shape, brain, self.data)
-
-    def from_dlpack(made: ndarray) -> ndarray:
-        assert made.dtype == np.int16
-        return Bits(made.shape, made.dtype, made.data)
-
-    class OfTorch(ndarray):
-        __module__ = "torch"
-
-        @property
-        def __cuda_array_interface__(self) -> dict[str, Any]:
-            data = (self.data.ptr, False)
-            return {"shape": self.shape, "typestr": "<V2", "data": data, "strides": self.strides}
-
-    class OfJax(ndarray):
-        __module__ = "jaxlib._jax"
-        __cuda_array_interface__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
-
-        def devices(self) -> tuple[Any, ...]:
-            return (SimpleNamespace(platform="gpu"),)
-
-        def unsafe_buffer_pointer(self) -> int:
-            return int(self.data.ptr)
-
-    stream = SimpleNamespace(cuda_stream=0)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(
-        cuda=SimpleNamespace(current_stream=lambda: stream), from_dlpack=from_dlpack,
-        bfloat16="torch.bfloat16",
-    ))  # fmt: skip
-    monkeypatch.setitem(sys.modules, "jax.dlpack", SimpleNamespace(from_dlpack=from_dlpack))
+    torch, jax = Torch(machine, brain), Jax(machine)
+    torch.int16 = Dtype("int16", np.int16)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "jax.dlpack", jax)
     given = machine.array(np.arange(12).reshape(3, 4).astype(brain))
     function = pyrelay.jit(lambda x: x * x + 1)
     assert function(given).dtype == brain
-    for kind in (OfTorch, OfJax):
-        made = kind(given.shape, given.dtype, given.data)
-        if kind is OfTorch:
-            made.dtype = "torch.bfloat16"  # type: ignore[assignment]
-        found = function(made).get()
-        assert found.dtype == brain
-        np.testing.assert_array_equal(found.astype(int), np.arange(12).reshape(3, 4) ** 2 + 1)
-    assert taken == ["torch.bfloat16", np.dtype(brain)]
+    for made in (
+        Tensor(torch, given.data, given.shape, torch.bfloat16),
+        ArrayImpl(jax, given.data, given.shape, brain),
+    ):
+        for _ in range(2):
+            found = function(made)
+            assert type(found) is type(made)
+            assert found.dtype in (torch.bfloat16, brain)
+            np.testing.assert_array_equal(
+                found.get().astype(int), np.arange(12).reshape(3, 4) ** 2 + 1
+            )
 
     def doubled(x: Any) -> Any:
         x *= 2
         return x.sum()
 
-    columns = OfTorch((4, 3), "i2", given.data)
-    columns.dtype, columns.strides = "torch.bfloat16", (2, 8)  # type: ignore[assignment]
+    columns = Tensor(torch, given.data, (4, 3), torch.bfloat16, strides=(1, 4))
     assert pyrelay.jit(doubled)(columns).get() == 132
     np.testing.assert_array_equal(given.get().astype(int), np.arange(12).reshape(3, 4) * 2)
 

@@ -1,7 +1,8 @@
-"""Arrays of CuPy's as arguments: which calls ask them directly, and what is found of others."""
+"""Arrays of a device as arguments: which calls ask them directly, and what is found of others."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import pyrelay
 from pyrelay import config
-from pyrelay.devices.gpu.cupy_taking import taking
+from pyrelay.devices.gpu.array_taking import taking
 from pyrelay.errors import AliasError, DeviceError
 from pyrelay.lower.planning.boundary import (
     ArrayParameter,
@@ -20,6 +21,7 @@ from pyrelay.lower.planning.boundary import (
 )
 from pyrelay.lower.planning.words import encode
 from tests.devices.fake_cupy import Machine, installed, ndarray
+from tests.devices.fake_libraries import ArrayImpl, Jax, Tensor, Torch
 from tests.devices.running_kernels import needs_compiler
 
 FACTOR: Any = 2.0
@@ -33,7 +35,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 def taker(machine: Machine, *parameters: Parameter, several: bool = False) -> Callable[..., Any]:
-    made = taking(parameters, machine.cupy, 0, several)
+    made = taking(parameters, ndarray, machine.cupy, 0, several)
     assert made is not None
     return made
 
@@ -109,9 +111,66 @@ def test_arrays_of_another_gpu_are_left_to_who_tells_that(machine: Machine) -> N
 
 
 def test_programs_that_take_no_array_have_no_such_way(machine: Machine) -> None:
-    assert taking((ScalarParameter("int"),), machine.cupy, 0, False) is None
+    assert taking((ScalarParameter("int"),), ndarray, machine.cupy, 0, False) is None
     many = tuple(ArrayParameter("float64", 1, writeable=True) for _ in range(20))
-    assert taking(many, machine.cupy, 0, False) is None
+    assert taking(many, ndarray, machine.cupy, 0, False) is None
+
+
+def test_classes_of_other_libraries_have_no_such_way(machine: Machine) -> None:
+    vector = (ArrayParameter("float64", 1),)
+    of_cupy = type("ndarray", (ndarray,), {"__module__": "cupy"})
+    for kind in (np.ndarray, of_cupy, type("DeviceNDArray", (), {"__module__": "numba.cuda"})):
+        assert taking(vector, kind, machine.cupy, 0, False) is None
+
+
+@pytest.fixture
+def torch(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Torch:
+    made = Torch(machine)
+    monkeypatch.setitem(sys.modules, "torch", made)
+    return made
+
+
+@pytest.fixture
+def jax(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Jax:
+    made = Jax(machine)
+    monkeypatch.setitem(sys.modules, "jax.dlpack", made)
+    return made
+
+
+def test_tensors_of_torch_are_taken_as_they_lie(machine: Machine, torch: Torch) -> None:
+    matrix = ArrayParameter("float32", 2, writeable=True)
+    take: Any = taking((matrix, ScalarParameter("int")), Tensor, machine.cupy, 0, True)
+    x = torch.tensor(np.ones((3, 4), np.float32))
+    assert take(x, 7) == ((x.data_ptr(), 3, 4, 7), {x.data_ptr(): 48})
+
+    def changed(**attributes: Any) -> Tensor:
+        made = Tensor(torch, x.data, x.shape, x.dtype)
+        for name, value in attributes.items():
+            setattr(made, name, value)
+        return made
+
+    assert take(changed(), 7) is not None
+    for attributes in (
+        {"dtype": torch.float64}, {"shape": (3, 4, 1)}, {"is_cuda": False}, {"layout": "sparse"},
+        {"strides": (1, 3)}, {"requires_grad": True}, {"turned": x}, {"home": 1},
+    ):
+        assert take(changed(**attributes), 7) is None, attributes
+    assert take(type("Parameter", (Tensor,), {})(torch, x.data, x.shape, x.dtype), 7) is None
+    assert torch.asked == []
+
+
+def test_arrays_of_jax_are_waited_for_and_never_written(machine: Machine, jax: Jax) -> None:
+    vector = ArrayParameter("float32", 1)
+    take: Any = taking((vector, vector), ArrayImpl, machine.cupy, 0, True)
+    x = jax.array(np.ones(3, np.float32))
+    assert take(x, x) == ((x.data.ptr, 3) * 2, {x.data.ptr: 12})
+    assert jax.waited == [x, x]
+    for name, value in (("home", 1), ("platform", "cpu"), ("copies", 2), ("shape", (3, 1))):
+        other = ArrayImpl(jax, x.data, x.shape, x.dtype)
+        setattr(other, name, value)
+        assert take(x, other) is None, name
+    for parameter in (ArrayParameter("bfloat16", 1), ArrayParameter("float32", 1, writeable=True)):
+        assert taking((parameter,), ArrayImpl, machine.cupy, 0, False) is None
 
 
 # -- calls -----------------------------------------------------------------------------------------
@@ -154,6 +213,68 @@ def test_calls_after_the_first_ask_arrays_directly(machine: Machine, asked: list
     assert asked == []
     assert isinstance(scaled({"w": w}, x, 2.0)["y"], np.ndarray)  # on the CPU
     assert scaled.cache_info().compilations == 2
+
+
+@needs_compiler
+def test_so_do_tensors_of_torch(torch: Torch) -> None:
+    scaled = pyrelay.jit(lambda x, w, k: (x * w * k, x))
+    x, w = np.arange(4.0), np.arange(4.0) + 2
+    given = torch.tensor(x)
+    scaled(given, torch.tensor(w), 2.0)
+    assert torch.asked != []
+    torch.asked.clear()
+    hits = scaled.cache_info().hits
+    for stream in (0, 0, 77):
+        torch.streams[0] = stream
+        found, same = scaled(given, torch.tensor(w), k=3.0)
+        assert type(found) is Tensor
+        assert found.get().tolist() == (x * w * 3.0).tolist()
+        assert same is given
+    assert torch.asked == []
+    assert torch.taken[-3:] == [0, 0, 77]
+    assert scaled.cache_info().hits == hits + 3
+
+
+@needs_compiler
+def test_tensors_that_ask_for_gradients_are_refused_at_every_call(torch: Torch) -> None:
+    function = pyrelay.jit(lambda x: x + 1.0)
+    given = torch.tensor(np.ones(3))
+    for _ in range(2):
+        function(given)
+    given.requires_grad = True
+    with pytest.raises(RuntimeError, match="requires grad"):
+        function(given)
+
+
+@needs_compiler
+def test_views_of_torch_that_turn_signs_are_read_as_what_they_mean(torch: Torch) -> None:
+    function = pyrelay.jit(lambda x: x * 2.0)
+    plain = torch.tensor(np.array([1 + 2j]))
+    for _ in range(2):
+        assert function(plain).get().tolist() == [2 + 4j]
+    view = Tensor(torch, plain.data, plain.shape, plain.dtype)
+    view.turned = torch.tensor(np.array([1 - 2j]))
+    assert function(view).get().tolist() == [2 - 4j]
+
+    def double(x: Any) -> None:
+        x *= 2.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        pyrelay.jit(double)(view)
+
+
+@needs_compiler
+def test_so_do_arrays_of_jax(jax: Jax) -> None:
+    function = pyrelay.jit(lambda x: x + 1.0)
+    given = jax.array(np.ones(3))
+    assert function(given).get().tolist() == [2.0] * 3
+    hits = function.cache_info().hits
+    jax.waited.clear()
+    found = function(given)
+    assert type(found) is ArrayImpl
+    assert found.get().tolist() == [2.0] * 3
+    assert jax.waited == [given]
+    assert function.cache_info().hits == hits + 1
 
 
 @needs_compiler
