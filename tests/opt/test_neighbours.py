@@ -57,6 +57,20 @@ def backwards(u, c, steps):
     return u
 
 
+def moved(u, c, steps):
+    for k in range(steps):
+        u[1:] = u[:-1]
+        u[0] = c + k
+    return u
+
+
+def moved_far(u, c, steps):
+    for k in range(steps):
+        u[3:] = u[:-3]
+        u[0] = c + k
+    return u
+
+
 def by_rows(a, c, steps):
     for _ in range(steps):
         for i in range(len(a)):
@@ -90,7 +104,7 @@ def of_old_values(u, c, steps):
 
 VECTORS = (
     upwind, downwind, diffused, wide, wider, steps_of_two, red_and_black, backwards,
-    whole_beside_parts, of_old_values,
+    whole_beside_parts, of_old_values, moved, moved_far,
 )
 
 
@@ -112,6 +126,21 @@ def test_vectors_have_the_values_that_python_gives_them(function, size: int) -> 
         np.testing.assert_allclose(s, t, rtol=1e-10)
         return
     same(function, np.random.default_rng(size).standard_normal(size))
+
+
+def test_items_put_into_a_list_move_those_behind_them() -> None:
+    def sorted_so_far(a):
+        seen, middles = [], []
+        for x in a:
+            k = 0
+            while k < len(seen) and seen[k] < x:
+                k += 1
+            seen.insert(k, x)
+            middles.append(seen[len(seen) // 2])
+        return seen, middles
+
+    items = [4, 1, 7, 3, 8, 5]
+    assert pyrelay.jit(sorted_so_far)(items) == sorted_so_far(items)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3])

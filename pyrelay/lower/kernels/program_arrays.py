@@ -224,11 +224,11 @@ class ProgramArrays:
             new = self.elements.value(value, index)
             if adds:
                 new = self.s.primitive("add", self._get(base, place), new)
-            if kept:
-                following = [self._get(base, place), *map(self.s.now, kept[:-1])]
-                for variable, old in reversed(list(zip(kept, following, strict=True))):
-                    self.s.assign(variable, old)
-            self._put(base, place, new)
+            old = [self._get(base, place)] if kept else []
+            self._put(base, place, new)  # which may be a kept element as it is
+            following = [*old, *map(self.s.now, kept[:-1])]
+            for variable, element_now in reversed(list(zip(kept, following, strict=True))):
+                self.s.assign(variable, element_now)
 
         self._over(shape, element)
 
