@@ -25,7 +25,7 @@ import pyrelay
 from benchmarks import gpu_programs as gpu
 from benchmarks.gpu_programs import f32
 from pyrelay.devices.gpu.cuda_compiler import OPTIONS
-from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.cuda_library import TARGET, is_known
 from pyrelay.devices.gpu.cupy_driver import unit
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.plan_python import plan_code
@@ -150,10 +150,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 def texts_of(function: Callable[..., Any], args: Sequence[Any]) -> list[Text]:
-    """The kernels that a GPU is given before the first call of a program."""
+    """The kernels that a GPU is given before the first call of a program, and the library's that
+    are compiled when a call needs them."""
     specialised = pyrelay.jit(function)._specialised(args, {})
     module = lowered(specialised.module, "fuse", on="cuda_emulator")
-    return list(plan_code(plan(module, TARGET)).texts)
+    made = plan_code(plan(module, TARGET))
+    return [*made.texts, *(text for text in made.late if is_known(text.source))]
 
 
 def ptx(texts: Sequence[Text], arch: str = "compute_90") -> str:

@@ -58,7 +58,7 @@ from pyrelay.opt.rooms import rooms
 from pyrelay.opt.rows import rows
 from pyrelay.opt.scans import scans
 from pyrelay.opt.simplify import simplify
-from pyrelay.opt.sorting import picking, sorting
+from pyrelay.opt.sorting import sorting
 from pyrelay.opt.spectra import spectra
 from pyrelay.opt.stacks import stacks
 from pyrelay.opt.systems import systems
@@ -94,8 +94,8 @@ STAGES = (
     Stage(
         "optimise",
         (
-            plain, picks, picking, sorting, halves, inline, ranges, commits, *CLEAN, spectra, hoist,
-            rows, remember, rolling, *CLEAN,
+            plain, picks, sorting, halves, inline, ranges, commits, *CLEAN, spectra, hoist, rows,
+            remember, rolling, *CLEAN,
         ),
         "grad", "optimise",
     ),
@@ -183,7 +183,6 @@ _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
     half_attention_gradient: lambda t: t.half_attention_gradient(bf16) is not None,
     half_attention: lambda t: t.half_attention is not None,
     half_products: lambda t: t.half_matmul is not None,
-    picking: lambda t: t.line_sort is None,
     sorting: lambda t: t.sort is None,
     picks: lambda t: t.splits,
 }

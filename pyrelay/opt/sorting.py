@@ -1,8 +1,7 @@
 """Sorting in loops, where that belongs in the kernel of a loop around it.
 
 In: a module with the ops `argsort` and `sort`. Out: `sorting` leaves those outside of loops to the
-device's kernels, which sort numbers of 32 and 64 bits; inside it writes loops in their place. Where
-a device has no kernel for `sort`, `picking` takes the elements from their places.
+device's kernels, which sort numbers of 32 and 64 bits; inside it writes loops in their place.
 
 In loops runs of 16 elements, sorted by insertion, are merged, then those of 32, 64, ... (Knuth, The
 Art of Computer Programming, volume 3, sections 5.2.1 and 5.2.4), which is stable. Which of two
@@ -31,11 +30,6 @@ def sorting(module: Module) -> Module:
     return rewrite_module(module, _rule)
 
 
-def picking(module: Module) -> Module:
-    """The module without the op `sort`."""
-    return rewrite_module(module, _picking_rule)
-
-
 def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     rhs = let.rhs
     if not isinstance(rhs, OpCall) or rhs.op.schedule != "sort":
@@ -51,14 +45,6 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if rhs.op.name == "sort":
         found = builder.handle(builder.cast(found, x.dtype))
     return (found.atom,)
-
-
-def _picking_rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
-    rhs = let.rhs
-    if not isinstance(rhs, OpCall) or rhs.op.name != "sort":
-        return None
-    x = builder.handle(rhs.args[0])
-    return (_picked(builder, x, builder.call(OPS["argsort"], x)).atom,)
 
 
 def _picked(builder: Builder, x: Handle, order: Handle) -> Handle:

@@ -245,6 +245,18 @@ static unsigned int ballot(bool mine) {
     warp_barrier();
     return found;
 }
+// The lanes with the same number, whose 8 bits are all that a GPU compares.
+static unsigned int peers(unsigned int number) {
+    const int self = block->current, base = self / WARP * WARP;
+    block->exchange[self][0] = number;
+    warp_barrier();
+    unsigned int found = 0;
+    for (int lane = 0; lane < WARP; lane++) {
+        found |= (unsigned int)((block->exchange[base + lane][0] & 255) == (number & 255)) << lane;
+    }
+    warp_barrier();
+    return found;
+}
 // A product of tensor cores, 16 by 8 elements of `depth` factors: lanes 4 k to 4 k + 3 have lines k
 // and k + 8 of the left operand and line k of the right one, each a part of their places.
 static float rounded(float value, unsigned int half, unsigned int kept) {
@@ -365,6 +377,10 @@ static inline void pyrelay_mma_bf16(
 
 static inline unsigned int __ballot_sync(unsigned int, int predicate) {
     return pyrelay_emulator::ballot(predicate != 0);
+}
+static inline void pyrelay_forget(unsigned int &) {}
+static inline unsigned int pyrelay_peers(unsigned int number) {
+    return pyrelay_emulator::peers(number);
 }
 static inline int __popc(unsigned int bits) { return __builtin_popcount(bits); }
 static inline int __ffsll(long long bits) { return __builtin_ffsll(bits); }

@@ -119,6 +119,12 @@ def kinds_of(text: str) -> tuple[str, ...]:
     return _made[text][0]
 
 
+def is_known(text: str) -> bool:
+    """Whether a text is one of the library."""
+    libraries = cuda_convolution, cuda_scans, cuda_scatters, cuda_sorts
+    return text in _made or any(each.kinds_of(text) is not None for each in libraries)
+
+
 def can_fail(text: str) -> bool:
     """Whether launches of a text of the library may fail."""
     return cuda_scatters.kinds_of(text) is not None

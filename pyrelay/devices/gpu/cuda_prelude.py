@@ -219,6 +219,19 @@ __device__ u16 pyrelay_brain_bits(f32 value) {
 __device__ f32 pyrelay_brain_value(u16 bits) {
     return __int_as_float((i32)((u32)bits << 16));
 }
+// The compiler is to keep a number itself, not what it was made of.
+__device__ void pyrelay_forget(u32 &number) { asm("" : "+r"(number)); }
+// The lanes that have the same number of 8 bits.
+__device__ u32 pyrelay_peers(u32 number) {
+    u32 peers = 0xffffffffu;
+#pragma unroll
+    for (int bit = 0; bit < 8; bit++) {
+        const bool mine = (number & 1u << bit) != 0;
+        const u32 set = __ballot_sync(0xffffffffu, mine);
+        peers &= mine ? set : ~set;
+    }
+    return peers;
+}
 // Whether the host wants the launch to stop; looked up now and then in loops of the program.
 __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
     if ((++rounds & 0xfffff) != 0) return false;
@@ -298,6 +311,15 @@ __device__ pyrelay_affine<T> pyrelay_from_below(pyrelay_affine<T> value, int by)
     return pyrelay_affine<T>(
         pyrelay_from_below(value.factor, by), pyrelay_from_below(value.term, by)
     );
+}
+// By way of which sorts change the order of a tile; how often a warp has each digit of 8 bits.
+template <class T> __device__ Buffer<T> pyrelay_sort_room() {
+    PYRELAY_SHARED(T, held, 16384 / sizeof(T));
+    return held;
+}
+__device__ Buffer<u16> pyrelay_sort_counts() {
+    PYRELAY_SHARED(u16, held, 2048);
+    return held;
 }
 // The values of all threads of a block combined in the order of the threads.
 template <class T, class Op> __device__ T pyrelay_in_order(T value, Op combine) {

@@ -1,14 +1,24 @@
-"""The places that sort lines of numbers, in CUDA C++.
+"""Lines of numbers sorted, or the places that sort them, in CUDA C++.
 
-In: a dtype. Out: two texts to stand behind `cuda_prelude`; parameters are those of
-`lower.planning.target.SortKernels`.
+In: which of both, a dtype, whether a line may be longer than 32 bits count. Out: texts to stand
+behind `cuda_prelude`; parameters are those of `lower.planning.target.SortKernels`.
 
-Numbers become keys, unsigned integers in the same order: NaNs are the greatest, and the zeros of
-both signs are one. A block sorts a tile of a line in shared memory, by Batcher's bitonic network
-(Knuth, The Art of Computer Programming, volume 3, section 5.3.4); equal keys are compared by their
-places, so that no two elements are equal and the order is the stable one. Then runs are merged, and
-each thread writes some neighbours: where these begin in both runs a bisection along a diagonal
-finds (Green, McColl and Bader, "GPU merge path", ICS 2012).
+Numbers become keys, unsigned integers in the same order, whose least digits of 8 bits are sorted
+first, each time stably (Knuth, The Art of Computer Programming, volume 3, section 5.2.5). NaNs are
+the greatest. Where places are asked for, the zeros of both signs are one, and equal elements stay
+in their order; where they are not, nothing but keys is moved, and numbers are made of them again.
+
+A block ranks a tile: its warps go through elements in their order, lanes with the same digit find
+each other by ballots, and digits are counted for each warp, so that no order hangs on which thread
+comes first (Merrill and Grimshaw, "High performance and scalable radix sorting", 2011). By way of
+shared memory elements of one digit come to lie side by side. Short lines are sorted so altogether,
+as many at a time as a tile has room for, the number of its line being the last digit of each.
+
+Of long lines one kernel counts all digits. Then there is one for each digit, in which tiles tell
+each other how many elements of a digit they and those before them have (Adinets and Merrill,
+"Onesweep", 2022): a tile adds up what those before have told, back to one that knows the sum.
+Blocks take tiles by number in the order in which they begin, so that whoever is waited for runs.
+Digits that all keys of a line share move nothing.
 """
 
 from __future__ import annotations
@@ -17,122 +27,402 @@ from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import SortKernels
 
-THREADS, TILE, PART = 256, 1024, 8
+THREADS = 256
+"""Of a block; a digit has as many values."""
 
-_TILES = """\
+ROOM = 16384
+"""Bytes of shared memory by way of which a tile changes its order."""
+
+CHUNK, MOST_LINES, LOOKED = 8192, 256, 8
+"""Elements of a line that a block counts, lines of a tile, tiles that are looked at together."""
+
+_KEY = """\
 __device__ {k} sort_key({t} value) {{
 {key}}}
+__device__ {t} sort_value({k} key) {{
+{value}}}
 #define BLOCK_THREADS {threads}
+"""
+
+# How a tile is ranked: `to` is where each element of the thread comes to lie in it. Thread k gets
+# how many elements have digit k, and where the first of them lies.
+_RANKS = """\
+const int EACH = {each}, TILE = {tile}, WARPS = {threads} / 32;
+struct digits {{ u32 count, start; }};
+// The sum over the threads before.
+template <class T> __device__ T sum_before(T value) {{
+    PYRELAY_SHARED(T, sums, WARPS);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    T upto = value;
+    for (int step = 1; step < 32; step *= 2) {{
+        const T before = pyrelay_from_below(upto, step);
+        if (lane >= step) upto += before;
+    }}
+    if (lane == 31) sums[warp] = upto;
+    __syncthreads();
+    T start = upto - value;
+    for (int w = 0; w < warp; w++) start += sums[w];
+    return start;
+}}
+template <class Digit> __device__ digits ranked(u32 (&to)[EACH], const Digit &digit) {{
+    Buffer<u16> counts = pyrelay_sort_counts();
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int w = 0; w < WARPS; w++) counts[w * {threads} + threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {{
+        const u32 of = digit(i), peers = pyrelay_peers(of);
+        const u32 below = __popc(peers & ((1u << lane) - 1));
+        const int own = warp * {threads} + of;
+        const u32 before = counts[own];
+        to[i] = (before + below) << 8 | of;
+        pyrelay_forget(to[i]);
+        __syncwarp();
+        if (below == 0) counts[own] = (u16)(before + __popc(peers));
+        __syncwarp();
+    }}
+    __syncthreads();
+    u32 of_warp[WARPS], count = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) count += of_warp[w] = counts[w * {threads} + threadIdx.x];
+    const u32 start = sum_before(count);
+    u32 at = start;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) {{
+        counts[w * {threads} + threadIdx.x] = (u16)at;
+        at += of_warp[w];
+    }}
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {{
+        to[i] = (to[i] >> 8) + counts[warp * {threads} + (to[i] & 255)];
+    }}
+    return {{count, start}};
+}}
+// Element i of a thread is one of its warp's neighbours: number 32 * i from here.
+__device__ int first_place(u32 thread) {{ return thread / 32 * EACH * 32 + thread % 32; }}
+"""
+
+_LINES = """\
 extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> x, Buffer<{k}> keys,
-    Buffer<i64> order, i64 n, i64 keeps
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> x,
+    Buffer<{made}> result, i64 n, i64 lines, i64 together
 ) {{
     if (pyrelay_over(record, launch)) return;
-    PYRELAY_SHARED({k}, key, {tile});
-    PYRELAY_SHARED(i32, place, {tile});
-    const i64 tiles = (n + {tile} - 1) / {tile};
+    Buffer<{room}> room = pyrelay_sort_room<{room}>();
+    const int own = first_place(threadIdx.x);
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
-        const i64 start = item % tiles * {tile}, base = item / tiles * n + start;
-        const int count = n - start < {tile} ? (int)(n - start) : {tile};
-        int size = 1;
-        while (size < count) size *= 2;
-        for (int e = threadIdx.x; e < size; e += BLOCK_THREADS) {{
-            place[e] = e;
-            key[e] = e < count ? sort_key(x[base + e]) : ({k})~({k})0;
+        const i64 begin = item * together, base = begin * n;
+        const int here = (int)(lines - begin < together ? lines - begin : together);
+        const int length = (int)n, count = here * length;
+        const int left = count - own;
+        {k} key[EACH];
+        u32 place[EACH], to[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {{
+            place[i] = own + 32 * i;
+            key[i] = 32 * i < left ? sort_key(x[base + own + 32 * i]) : ({k})~({k})0;
         }}
-        __syncthreads();
-        for (int span = 2; span <= size; span *= 2) {{
-            for (int step = span / 2; step > 0; step /= 2) {{
-                for (int e = threadIdx.x; e < size / 2; e += BLOCK_THREADS) {{
-                    const int i = 2 * e - (e & (step - 1)), j = i + step;
-                    const {k} a = key[i], b = key[j];
-                    const i32 at = place[i], to = place[j];
-                    if ((a > b || (a == b && at > to)) == ((i & span) == 0)) {{
-                        key[i] = b, key[j] = a;
-                        place[i] = to, place[j] = at;
-                    }}
+        const {k} first_key = sort_key(x[base]);
+#pragma unroll 1
+        for (int pass = 0; pass < {passes} + (here > 1); pass++) {{
+            // What lies behind the last element stays there.
+            auto digit = [&](int i) {{
+                if (pass < {passes}) return (u32)(key[i] >> 8 * pass & 255);
+                const u32 line = place[i] / length;
+                return line < 255 ? line : 255;
+            }};
+            if (pass < {passes}) {{
+                bool differs = false;
+#pragma unroll
+                for (int i = 0; i < EACH; i++) {{
+                    differs |= 32 * i < left && ((key[i] ^ first_key) >> 8 * pass & 255) != 0;
                 }}
-                __syncthreads();
+                if (!__syncthreads_or(differs)) continue;
             }}
-        }}
-        for (int e = threadIdx.x; e < count; e += BLOCK_THREADS) {{
-            order[base + e] = start + place[e];
-            if (keeps) keys[base + e] = key[e];
+            ranked(to, digit);
+#pragma unroll
+            for (int i = 0; i < EACH; i++) room[to[i]] = key[i];
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < EACH; i++) key[i] = ({k})room[own + 32 * i];
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < EACH; i++) room[to[i]] = place[i];
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < EACH; i++) place[i] = (u32)room[own + 32 * i];
         }}
         __syncthreads();
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {{
+            if (32 * i < left) result[base + own + 32 * i] = {line_result};
+        }}
     }}
 }}
 """
 
-_MERGE = """\
+_COUNT = """\
 extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {k}> keys,
-    Buffer<const i64> order, Buffer<{k}> new_keys, Buffer<i64> new_order, i64 n, i64 width
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> x,
+    Buffer<u64> memory, i64 n
 ) {{
     if (pyrelay_over(record, launch)) return;
-    const i64 parts = (n + {part} - 1) / {part};
-    for (i64 item = first + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < last;
-         item += (i64)gridDim.x * blockDim.x) {{
-        const i64 base = item / parts * n, begin = item % parts * {part};
-        const i64 start = begin / (2 * width) * (2 * width);
-        const i64 middle = start + width < n ? start + width : n;
-        const i64 end = start + 2 * width < n ? start + 2 * width : n;
-        const i64 before = begin - start;
-        // How many of the elements before these are of the left run.
-        i64 low = before > end - middle ? before - (end - middle) : 0;
-        i64 high = before < middle - start ? before : middle - start;
-        while (low < high) {{
-            const i64 half = (low + high) / 2;
-            if (keys[base + start + half] <= keys[base + middle + before - 1 - half]) {{
-                low = half + 1;
-            }} else {{
-                high = half;
+    PYRELAY_SHARED(u32, counts, {values});
+    const i64 chunks = (n + {chunk} - 1) / {chunk};
+    for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
+        const i64 line = item / chunks, start = item % chunks * {chunk};
+        const int count = n - start < {chunk} ? (int)(n - start) : {chunk};
+        for (int e = threadIdx.x; e < {values}; e += BLOCK_THREADS) counts[e] = 0;
+        __syncthreads();
+        for (int begin = threadIdx.x; begin < count; begin += 8 * BLOCK_THREADS) {{
+            {t} value[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++) {{
+                const int e = begin + i * BLOCK_THREADS;
+                value[i] = x[line * n + start + (e < count ? e : begin)];
+            }}
+#pragma unroll
+            for (int i = 0; i < 8; i++) {{
+                if (begin + i * BLOCK_THREADS >= count) break;
+                const {k} key = sort_key(value[i]);
+                for (int pass = 0; pass < {passes}; pass++) {{
+                    atomicAdd(&counts[pass * {threads} + (int)(key >> 8 * pass & 255)], 1u);
+                }}
             }}
         }}
-        i64 i = start + low, j = middle + before - low;
-        for (i64 e = begin; e < begin + {part} && e < end; e++) {{
-            const bool left = j >= end || (i < middle && keys[base + i] <= keys[base + j]);
-            const i64 from = base + (left ? i++ : j++);
-            new_keys[base + e] = keys[from];
-            new_order[base + e] = order[from];
+        __syncthreads();
+        for (int e = threadIdx.x; e < {values}; e += BLOCK_THREADS) {{
+            if (counts[e]) atomicAdd(&memory[{head} + line * {values} + e], (u64)counts[e]);
         }}
+        __syncthreads();
     }}
 }}
 """
 
-_FLOAT = """\
-    if (value != value) return ({k})~({k})0;
-    const {s} bits = value == {t}(0) ? 0 : {bits};
-    return bits < 0 ? ~({k})bits : ({k})bits | {top};
+# What tiles tell each other, in a word: a number of elements, and in 8 bits which pass it is of and
+# whether it is the tile's alone or with those before it. So words of an earlier pass say nothing.
+_MOVE = """\
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> x,
+    Buffer<const {k}> keys, Buffer<{k}> new_keys,{places} Buffer<{made}> result,
+    Buffer<u64> memory, i64 n, i64 lines, i64 pass
+) {{
+    if (pyrelay_over(record, launch)) return;
+    Buffer<{room}> room = pyrelay_sort_room<{room}>();
+    PYRELAY_SHARED(i64, starts, {threads});
+    PYRELAY_SHARED(i64, number, 1);
+    const i64 tiles = (n + TILE - 1) / TILE;
+    const bool ends = pass == {passes} - 1;
+    const u64 alone = 2 * (u64)pass + 1, most = ((u64)1 << 56) - 1;
+    for (;;) {{
+        __syncthreads();
+        // The tiles before are those of blocks that have begun.
+        if (threadIdx.x == 0) number[0] = first + (i64)atomicAdd(&memory[pass], (u64)1);
+        __syncthreads();
+        const i64 item = number[0];
+        if (item >= last) break;
+        // What hangs on the thread only is not kept from tile to tile.
+        u32 thread = threadIdx.x;
+        pyrelay_forget(thread);
+        const int own = first_place(thread);
+        const i64 line = item / tiles, tile = item % tiles, begin = tile * TILE;
+        const i64 base = line * n, start = base + begin;
+        const int count = n - begin < TILE ? (int)(n - begin) : TILE;
+        const int left = count - own, beyond = count - (int)thread;
+        auto key_at = [&](i64 at) {{ return pass == 0 ? sort_key(x[at]) : keys[at]; }};
+        auto put = [&](i64 at, {k} key) {{
+{put}        }};
+        {k} key[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {{
+            key[i] = 32 * i < left ? key_at(start + own + 32 * i) : ({k})~({k})0;
+        }}
+{put_places}        const i64 counted = {head} + (line * {passes} + pass) * {threads};
+        auto digit_of = [&]({k} any) {{ return (u32)(any >> 8 * pass & 255); }};
+        if (memory[counted + digit_of(key_at(start))] == (u64)n) {{
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {{
+                if (32 * i >= left) break;
+                put(start + own + 32 * i, key[i]);
+{put_own_place}            }}
+            continue;
+        }}
+        u32 to[EACH];
+        const digits mine = ranked(to, [&](int i) {{ return digit_of(key[i]); }});
+        // What lies behind the last element has the greatest digit.
+        const u64 here = mine.count - (thread == 255 ? TILE - count : 0);
+        const i64 words = {head} + lines * {values} + line * tiles * {threads} + thread;
+        auto tell = [&](u64 state, u64 sum) {{
+            *(volatile u64 *)&memory[words + tile * {threads}] = state << 56 | sum;
+        }};
+        tell(tile == 0 ? alone + 1 : alone, here);
+#pragma unroll
+        for (int i = 0; i < EACH; i++) room[to[i]] = key[i];
+        u64 before = 0;
+        i64 asked = tile - 1;
+        for (bool more = tile > 0; more;) {{
+            u64 seen[{looked}];
+#pragma unroll
+            for (int j = 0; j < {looked}; j++) {{
+                const i64 other = asked > j ? asked - j : 0;
+                seen[j] = *(volatile u64 *)&memory[words + other * {threads}];
+            }}
+            bool waits = false;
+#pragma unroll
+            for (int j = 0; j < {looked}; j++) {{
+                waits |= seen[j] >> 56 < alone;
+                if (!more || waits) continue;
+                before += seen[j] & most;
+                more = seen[j] >> 56 == alone;
+                asked--;
+            }}
+            if (more && waits) PYRELAY_PAUSE();
+        }}
+        if (tile > 0) tell(alone + 1, before + here);
+        const u64 smaller = sum_before(memory[counted + thread]);
+        starts[thread] = (i64)(smaller + before) - (i64)mine.start;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {{
+            if (i * BLOCK_THREADS >= beyond) break;
+            const int at = (int)thread + i * BLOCK_THREADS;
+            key[i] = ({k})room[at];
+            put(base + starts[digit_of(key[i])] + at, key[i]);
+        }}
+{move_places}    }}
+}}
 """
+
+_PUT_PLACES = """\
+        auto place_at = [&](i64 at) {{ return pass == 0 ? ({p})at : places[base + at]; }};
+        auto put_place = [&](i64 at, {p} place) {{
+            if (ends) result[at] = (i64)place;
+            else new_places[at] = place;
+        }};
+"""
+_PUT_OWN_PLACE = """\
+                put_place(start + own + 32 * i, place_at(begin + own + 32 * i));
+"""
+_MOVE_PLACES = """\
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {{
+            if (32 * i < left) room[to[i]] = place_at(begin + own + 32 * i);
+        }}
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {{
+            if (i * BLOCK_THREADS >= beyond) break;
+            const int at = (int)thread + i * BLOCK_THREADS;
+            put_place(base + starts[digit_of(key[i])] + at, ({p})room[at]);
+        }}
+"""
+
+_FLOAT_KEY = """\
+    {u} bits = {bits};
+    const {u} size = bits & {rest};
+    if (size > {infinity}) return ({k})~({k})0;
+{zeros}    return ({u})(bits & {top} ? ~bits : bits | {top});
+"""
+_FLOAT_VALUE = """\
+    const {u} bits = ({u})(key == ({k})~({k})0 ? {nan} : key & {top} ? key ^ {top} : ~key);
+{made}"""
+
+_BITS = {
+    "f16": ("value.bits", 0x7C00), "bf16": ("value.bits", 0x7F80),
+    "f32": ("(u32)__float_as_int(value)", 0x7F800000),
+    "f64": ("(u64)__double_as_longlong(value)", 0x7FF0000000000000),
+}  # fmt: skip
+_OF_BITS = {
+    "f32": "    return __int_as_float((i32)bits);\n",
+    "f64": "    return __longlong_as_double((i64)bits);\n",
+}
+_OF_HALF_BITS = "    {t} value;\n    value.bits = bits;\n    return value;\n"
+
+HEAD = 8
+"""Words before the counts of digits: how many tiles of each pass were taken."""
 
 _made: dict[str, tuple[str, ...]] = {}
 
 
-def sort(dtype: DType) -> SortKernels:
-    """The kernels for a type of elements."""
-    wide = dtype.size > 4
-    kinds = {"k": "u64", "s": "i64"} if wide else {"k": "u32", "s": "i32"}
-    top = "(1ull << 63)" if wide else "0x80000000u"
-    if dtype.kind == "f":
-        bits = "__double_as_longlong(value)" if wide else "__float_as_int(value)"
-        number = "f64" if wide else "f32"
-        key = _FLOAT.format(t=number, bits=bits, top=top, **kinds)
-    elif dtype.kind == "i":
-        key = f"    return ({kinds['k']})({kinds['s']})value ^ {top};\n"
-        number = dtype.name
-    else:
-        key, number = f"    return ({kinds['k']})value;\n", dtype.name
-    tiles = _TILES.format(
-        t=dtype.name, k=kinds["k"], key=key, threads=THREADS, tile=TILE
+def sort(name: str, dtype: DType, wide: bool) -> SortKernels:
+    """The kernels of "sort" or "argsort"; `wide`: whether places need more than 32 bits."""
+    places, key_bytes = name == "argsort", 8 if dtype.size > 4 else 4
+    place = "" if not places else "i64" if wide else "u32"
+    of_lines = _sized(key_bytes)
+    moved = _sized(8 if place == "i64" else key_bytes)
+    k, made, passes = f"u{8 * key_bytes}", "i64" if places else dtype.name, dtype.size
+    words: dict[str, object] = {
+        "t": dtype.name, "k": k, "p": place, "made": made, "passes": passes, "threads": THREADS,
+        "values": passes * THREADS, "chunk": CHUNK, "head": HEAD, "looked": LOOKED,
+        "line_result": "place[i] % (u32)length" if places else "sort_value(key[i])",
+        "put": (
+            "            if (!ends) new_keys[at] = key;\n" if places else
+            "            if (ends) result[at] = sort_value(key);\n"
+            "            else new_keys[at] = key;\n"
+        ),
+        "places": f" Buffer<const {place}> places, Buffer<{place}> new_places," * places,
+        "put_places": _PUT_PLACES.format(p=place) if places else "",
+        "put_own_place": _PUT_OWN_PLACE * places,
+        "move_places": _MOVE_PLACES.format(p=place) if places else "",
+    }  # fmt: skip
+    key = _KEY.format(key=_key(dtype, k, places), value=_value(dtype, k), **words)
+    lines = key + (_RANKS + _LINES).format(**words, **of_lines)
+    count = key + _COUNT.format(**words)
+    move = key + (_RANKS + _MOVE).format(**words, **moved)
+    _made[lines] = (ADDRESS,) * 2 + ("i64",) * 3
+    _made[count] = (ADDRESS,) * 2 + ("i64",)
+    _made[move] = (ADDRESS,) * (7 if places else 5) + ("i64",) * 3
+    return SortKernels(
+        lines, count, move, passes, _elements(of_lines), MOST_LINES, CHUNK, _elements(moved),
+        key_bytes, (8 if wide else 4) if places else 0, HEAD, THREADS,
     )
-    if number != dtype.name:  # 16 bits, whose order is that of the same numbers in 32
-        tiles = tiles.replace(f"sort_key({dtype.name} value)", f"sort_key({number} value)")
-        tiles = tiles.replace("sort_key(x[base + e])", f"sort_key({number}(x[base + e]))")
-    merge = _MERGE.format(k=kinds["k"], part=PART)
-    _made[tiles] = (ADDRESS,) * 3 + ("i64",) * 2
-    _made[merge] = (ADDRESS,) * 4 + ("i64",) * 2
-    return SortKernels(tiles, merge, TILE, PART, 8 if wide else 4)
+
+
+def _sized(room_bytes: int) -> dict[str, object]:
+    """What a tile is whose elements change places as words of so many bytes."""
+    tile = ROOM // room_bytes
+    return {"room": f"u{8 * room_bytes}", "tile": tile, "each": tile // THREADS}
+
+
+def _elements(sized: dict[str, object]) -> int:
+    tile = sized["tile"]
+    assert isinstance(tile, int)
+    return tile
+
+
+def _key(dtype: DType, k: str, places: bool) -> str:
+    """The body of what makes a key of a number."""
+    u, top = f"u{8 * dtype.size}", _top(dtype)
+    if dtype.kind == "f":
+        bits, infinity = _BITS[dtype.name]
+        zeros = "    if (size == 0) bits = 0;\n" if places else ""
+        rest = f"({u})~{top}"
+        return _FLOAT_KEY.format(
+            u=u, k=k, bits=bits, rest=rest, infinity=f"{infinity}ull", zeros=zeros, top=top
+        )
+    if dtype.kind == "i":
+        return f"    return ({u})(({u})value ^ {top});\n"
+    return f"    return ({k})value;\n"
+
+
+def _value(dtype: DType, k: str) -> str:
+    """The body of what makes a number of its key."""
+    u, top = f"u{8 * dtype.size}", _top(dtype)
+    if dtype.kind == "f":
+        infinity = _BITS[dtype.name][1]
+        made = _OF_BITS.get(dtype.name) or _OF_HALF_BITS.format(t=dtype.name)
+        quiet = infinity | (infinity & -infinity) >> 1
+        return _FLOAT_VALUE.format(u=u, k=k, nan=f"{quiet}ull", top=top, made=made)
+    if dtype.kind == "i":
+        return f"    return ({dtype.name})({u})(key ^ {top});\n"
+    return f"    return ({dtype.name})key;\n"
+
+
+def _top(dtype: DType) -> str:
+    """The greatest bit of a number."""
+    return f"(({f'u{8 * dtype.size}'}){1 << (8 * dtype.size - 1)}ull)"
 
 
 def kinds_of(text: str) -> tuple[str, ...] | None:

@@ -59,6 +59,7 @@ Emit: TypeAlias = "Callable[..., tuple[str, Narrow | None]]"
 
 _COMBINED = 1280  # bytes of `pyrelay_combined` and of `pyrelay_in_order`, for the largest ones
 _HELD = 8192  # bytes of `pyrelay_held`, for elements of two kinds
+_SORT_ROOM = 20480  # bytes of `pyrelay_sort_room` and of `pyrelay_sort_counts`
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,6 +500,7 @@ def shared_bytes(text: str) -> int:
     named = re.findall(r"PYRELAY_SHARED\(([\w<>]+), \w+, (\d+)\)", text)
     found = sum(_SIZES[kind] * int(count) for kind, count in named)
     found += _HELD * ("pyrelay_of_column(" in text)
+    found += _SORT_ROOM * ("pyrelay_sort_room<" in text)
     return found + _COMBINED * len(re.findall(r"pyrelay_(?:combined|in_order)\(", text))
 
 

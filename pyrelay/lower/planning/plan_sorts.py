@@ -1,16 +1,17 @@
 """Sorting by a device's own kernels.
 
-In: the Let of a `sort` or an `argsort`. Out: a launch of a kernel that sorts lines; or instructions
-that sort tiles of each line and then merge runs of twice the length again and again, from one pair
-of buffers to another, until a run is a line.
+In: the Let of a `sort` or an `argsort`. Out: a launch of a kernel that sorts lines; or launches of
+one that sorts several short lines at once, and of those that sort long ones digit by digit, from
+one pair of buffers to another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.types import DType, TensorType
 from pyrelay.lower.planning.instructions import (
@@ -19,17 +20,18 @@ from pyrelay.lower.planning.instructions import (
     Jump,
     JumpUnless,
     Launch,
-    Poll,
     Slot,
-    Unary,
+    Value,
+    Zero,
     immediate,
 )
-from pyrelay.lower.planning.target import LineSort
+from pyrelay.lower.planning.target import LineSort, SortKernels
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner
 
-_PLACE_BYTES = 8
+_WORD_BYTES = 8
+_NARROW = 1 << 32  # elements of a line whose places have 32 bits, at most
 _PICOSECONDS = 1000  # for an element, in each pass
 
 
@@ -38,7 +40,7 @@ def sort(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     if p.program.target.line_sort is not None:
         _lines(p, let, call, p.program.target.line_sort)
     else:
-        _tiles(p, let, call)
+        _digits(p, let, call)
 
 
 def _lines(
@@ -61,52 +63,78 @@ def _lines(
     p.define(let.outs[0], (result,))
 
 
-def _tiles(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Places by tiles and merges: parameters as `target.SortKernels` says."""
+def _digits(p: FunctionPlanner, let: Let, call: OpCall) -> None:
+    """By digits: parameters as `target.SortKernels` says."""
     ty, x = let.outs[0].type, call.args[0].type
     assert isinstance(ty, TensorType)
     assert isinstance(x, TensorType)
     assert p.program.target.sort is not None
-    kernels = p.program.target.sort(x.dtype)
     lines, length = ty.shape
-    emit = p.frame.emit
-    tiles = dims.quotient_up(length, kernels.tile)
-    parts = dims.quotient_up(length, kernels.part)
-    # One tile is sorted when it is: then nothing is kept of the keys.
-    merges = dims.minimum(dims.maximum(dims.add(tiles, -1), 0), 1)
-    count = dims.product((lines, length, merges))
-    order = p.allocate(ty)
-    other, keys, other_keys = p.frame.slot(), p.frame.slot(), p.frame.slot()
-    p.frame.allocate(other, p.sizes.value(dims.multiply(count, _PLACE_BYTES)))
-    for slot in (keys, other_keys):
-        p.frame.allocate(slot, p.sizes.value(dims.multiply(count, kernels.key_bytes)))
-    emit(Launch(
-        p.program.source(kernels.tiles, "argsort"),
-        (p.scalar(call.args[0]), Slot(keys), Slot(order), *p.sizes.values((length, merges))),
-        p.sizes.value(dims.multiply(lines, tiles)), immediate(kernels.tile * _PICOSECONDS),
-    ))
-    width, shorter, kept = p.frame.slot(), p.frame.slot(), p.frame.slot()
-    head, end = p.frame.label("merge"), p.frame.label("merged")
-    emit(Unary("move", width, immediate(kernels.tile)))
-    p.frame.place(head)
-    emit(Binary("lt.i64", shorter, Slot(width), p.sizes.value(length)))
-    emit(JumpUnless(Slot(shorter), end))
-    emit(Launch(
-        p.program.source(kernels.merge, "argsort"),
-        (
-            Slot(keys), Slot(order), Slot(other_keys), Slot(other), p.sizes.value(length),
-            Slot(width),
-        ),
-        p.sizes.value(dims.multiply(lines, parts)), immediate(kernels.part * _PICOSECONDS),
-    ))
-    for one, two in ((order, other), (keys, other_keys)):
-        emit(Unary("move", kept, Slot(one)))
-        emit(Unary("move", one, Slot(two)))
-        emit(Unary("move", two, Slot(kept)))
-    emit(Binary("add.i64", width, Slot(width), Slot(width)))
-    emit(Poll())
-    emit(Jump(head))
+    # A kernel of a loop has all that its rounds may do: there places have 64 bits always.
+    wide = call.op.name == "argsort"
+    kernels = p.program.target.sort(call.op.name, x.dtype, wide)
+    emit, result = p.frame.emit, p.allocate(ty)
+    test, long, end = p.frame.slot(), p.frame.label("long"), p.frame.label("sorted")
+    emit(Binary("le.i64", test, p.sizes.value(length), immediate(kernels.tile)))
+    emit(JumpUnless(Slot(test), long))
+    fitting = dims.quotient(kernels.tile, dims.maximum(length, 1))
+    together = dims.maximum(dims.minimum(fitting, kernels.most), 1)
+    operands = [p.scalar(call.args[0]), Slot(result)]
+    operands += p.sizes.values((length, lines, together))
+    items = dims.multiply(dims.quotient_up(lines, together), dims.minimum(length, 1))
+    _launch(p, call, kernels.lines, operands, items, kernels.tile)
+    emit(Jump(end))
+    p.frame.place(long)
+    if wide and not p.scope.level:
+        longer = p.frame.label("longer")
+        emit(Binary("le.i64", test, p.sizes.value(length), immediate(_NARROW)))
+        emit(JumpUnless(Slot(test), longer))
+        _long(p, call, result, p.program.target.sort(call.op.name, x.dtype, False))
+        emit(Jump(end))
+        p.frame.place(longer)
+    _long(p, call, result, kernels)
     p.frame.place(end)
-    for slot in (other, keys, other_keys):
+    p.define(let.outs[0], (result,))
+
+
+def _long(p: FunctionPlanner, call: OpCall, result: int, kernels: SortKernels) -> None:
+    """Long lines: all digits are counted, then one after the other is sorted."""
+    ty = call.args[0].type
+    assert isinstance(ty, TensorType)
+    (lines, length), values, emit = ty.shape, p.sizes.values, p.frame.emit
+    numbers = p.scalar(call.args[0])
+    parts = dims.multiply(lines, dims.quotient_up(length, kernels.part))
+    counts = dims.add(dims.multiply(lines, kernels.passes), parts)
+    words = dims.add(kernels.head, dims.multiply(counts, kernels.values))
+    memory, nbytes = p.frame.slot(), p.sizes.value(dims.multiply(words, _WORD_BYTES))
+    p.frame.allocate(memory, nbytes)
+    emit(Zero(Slot(memory), nbytes))
+    chunks = dims.multiply(lines, dims.quotient_up(length, kernels.chunk))
+    _launch(
+        p, call, kernels.count, (numbers, Slot(memory), *values((length,))), chunks, kernels.chunk
+    )
+    pairs: list[list[int]] = []
+    for size in (kernels.key_bytes, kernels.place_bytes)[: 1 + (kernels.place_bytes > 0)]:
+        # The first pass reads the numbers, the last one writes the result.
+        pair = [p.frame.slot() for _ in range(max(min(kernels.passes - 1, 2), 1))]
+        for slot in pair:
+            p.frame.allocate(slot, p.sizes.value(dims.product((lines, length, size))))
+        pairs.append(pair)
+    for number in range(kernels.passes):
+        turned = [Slot(pair[(number + k) % len(pair)]) for pair in pairs for k in (1, 0)]
+        operands = [numbers, *turned, Slot(result), Slot(memory), *values((length, lines))]
+        _launch(p, call, kernels.move, [*operands, immediate(number)], parts, kernels.part)
+    for slot in (memory, *(slot for pair in pairs for slot in pair)):
         emit(Free(Slot(slot)))
-    p.define(let.outs[0], (order,))
+
+
+def _launch(
+    p: FunctionPlanner, call: OpCall, text: str, operands: Sequence[Value], items: Extent,
+    elements: int,
+) -> None:
+    """A launch of a kernel whose items have so many elements; it is compiled when it is needed,
+    or with the others of the loop that it is part of."""
+    p.frame.emit(Launch(
+        p.program.source(text, call.op.name), tuple(operands), p.sizes.value(items),
+        immediate(elements * _PICOSECONDS), rare=not p.scope.level,
+    ))

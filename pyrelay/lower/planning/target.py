@@ -221,21 +221,34 @@ class ScatterKernel:
 
 @dataclass(frozen=True, slots=True)
 class SortKernels:
-    """The places that sort lines of numbers: tiles of each line first, then pairs of neighbouring
-    runs, twice as long each time.
+    """Lines of numbers sorted, or the places that sort them: several short lines at once, or long
+    lines digit by digit, `passes` times, each of which has `values` values.
 
-    `tiles`: addresses of the numbers, of keys and of places; the length of a line; 1 or 0 for
-    whether keys are wanted. Its parallel axis counts tiles of `tile` elements of each line.
-    `merge`: addresses of the keys and places of sorted runs, of those to be written; the length of
-    a line, that of a run. Its parallel axis counts `part` elements of each line. A key has
-    `key_bytes`.
+    `lines`: addresses of the numbers and of the result; the length of a line, lines, how many of
+    them an item sorts. Its parallel axis counts such items, of at most `most` lines that have at
+    most `tile` elements together.
+
+    `count`: addresses of the numbers and of memory, the length of a line. Its parallel axis counts
+    `chunk` elements of each line. The memory, words of 64 bits, is zeros before: `head` of them,
+    for each line and pass one a value, and one a value for each `part` elements of each line, which
+    are what the parallel axis of `move` counts. That takes addresses of the numbers, of keys as
+    they are and as they will be, of places (the same two, if places are asked for), of the result
+    and of that memory; the length of a line, lines, the number of the pass. The first one reads the
+    numbers, the last one writes the result. A key has `key_bytes`, a place `place_bytes`.
     """
 
-    tiles: str
-    merge: str
+    lines: str
+    count: str
+    move: str
+    passes: int
     tile: int
+    most: int
+    chunk: int
     part: int
     key_bytes: int
+    place_bytes: int
+    head: int
+    values: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +274,8 @@ class Target:
     scan         op, element type, whether the elements of a line are neighbours -> the kernels;
                  None where loops do as well.
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
-    sort         element type -> the kernels; None where loops do as well.
+    sort         op, element type, whether places need more than 32 bits -> the kernels; None where
+                 loops do as well.
     line_sort    op, element type -> the kernel that sorts whole lines; None as above.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     parts        whether threads can do a loop for some rows of its arrays each.
@@ -287,7 +301,7 @@ class Target:
     scatter: Callable[[str, DType, int], ScatterKernel] | None = None
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
-    sort: Callable[[DType], SortKernels] | None = None
+    sort: Callable[[str, DType, bool], SortKernels] | None = None
     line_sort: Callable[[str, DType], LineSort] | None = None
     keeps_scores: bool = True
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None

@@ -1,4 +1,4 @@
-"""Sorting on a GPU: stable, NaNs last, tiles first and then runs of twice the length."""
+"""Sorting on a GPU: stable, NaNs last, short lines several at once, long ones by their digits."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.gpu import cuda_sorts
+from pyrelay.devices.gpu.driver import Text
+from pyrelay.ir.types import from_numpy
 from tests.devices.gpu.test_graphs import Counted
 from tests.devices.running_kernels import needs_compiler
+from tests.devices.running_kernels import words as words_of
 
 ON = "cuda_emulator"
 pytestmark = needs_compiler
@@ -37,17 +40,17 @@ def assert_sorted(function: Any, *args: Any) -> None:
         assert mine.dtype == theirs.dtype
 
 
-def test_a_vector_of_several_tiles_is_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lines_are_sorted_by_each_digit(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Counted()
     monkeypatch.setattr(cuda_emulator, "DRIVER", driver)
     function = pyrelay.jit(lambda x: np.argsort(x, kind="stable"), device=ON)
     counts = []
-    for n in (0, 900, 1500, 5000):
-        x, before = awkward(n), driver.launched
+    for n in (0, 900, 4096, 5000):
+        x, before = awkward(n, "f4"), driver.launched
         np.testing.assert_array_equal(function(x), np.argsort(x, kind="stable"))
         counts.append(driver.launched - before)
-    # One launch sorts tiles of 1024, one kernel merges pairs of runs until there is one.
-    assert counts == [1, 2, 2, 2]
+    # Of a long line digits are counted, and then it is sorted by the four of them.
+    assert counts == [0, 1, 1, 5]
 
 
 @pytest.mark.slow
@@ -86,6 +89,53 @@ def test_the_gradient_of_sorting_goes_where_elements_came_from() -> None:
     np.testing.assert_allclose(mine, expected, rtol=1e-13)
 
 
-def test_tiles_are_whole_parts() -> None:
-    # A part of a merge never lies in two pairs of runs.
-    assert cuda_sorts.TILE % cuda_sorts.PART == 0
+def by_digits(x: Any, name: str, wide: bool, blocks: int, turns: int) -> Any:
+    """Long lines sorted by so many blocks at the same time, which take turns in an order."""
+    kernels = cuda_sorts.sort(name, from_numpy(x.dtype), wide)
+    (lines, n), places = x.shape, name == "argsort"
+    assert n > kernels.tile
+    parts = lines * -(-n // kernels.part)
+    words = kernels.head + (lines * kernels.passes + parts) * kernels.values
+    memory, found = np.zeros(words, "u8"), np.zeros(x.shape, "i8" if places else x.dtype)
+    keys = [np.zeros(x.shape, f"u{kernels.key_bytes}") for _ in range(2)]
+    order = [np.zeros(x.shape, f"u{kernels.place_bytes or 4}") for _ in range(2)]
+    chunks = lines * -(-n // kernels.chunk)
+    calls = [(kernels.count, chunks, (x, memory, n))]
+    for number in range(kernels.passes):
+        turned = [pair[number % 2 ^ k] for pair in (keys, order)[: 1 + places] for k in (1, 0)]
+        calls.append((kernels.move, parts, (x, *turned, found, memory, n, lines, number)))
+    driver, record = cuda_emulator.EmulatorDriver(), np.zeros(21, np.int64)
+    driver.turns = turns
+    meeting = "#define BLOCK_THREADS 256\n#define MEETS 1\n"  # so that blocks run side by side
+    for text, items, parameters in calls:
+        text = text.replace("#define BLOCK_THREADS 256\n", meeting)
+        (function,) = driver.load([Text(text, ())])
+        for each in parameters:
+            if isinstance(each, np.ndarray):
+                driver.sizes[each.ctypes.data] = each.nbytes
+        driver.launch_meeting(function, blocks, words_of(record, 0, 0, items, *parameters), 0)
+    return found
+
+
+@pytest.mark.parametrize("turns", cuda_emulator.ORDERS)
+def test_tiles_wait_for_those_before_in_every_order_of_blocks(turns: int) -> None:
+    x = awkward(2 * 9000, "f2").reshape(2, 9000)
+    expected = np.argsort(x, axis=1, kind="stable")
+    for wide in (False, True):
+        np.testing.assert_array_equal(by_digits(x, "argsort", wide, 5, turns), expected)
+    np.testing.assert_array_equal(by_digits(x, "sort", False, 5, turns), np.sort(x, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["?", "u2", "i2"])
+def test_digits_that_a_line_shares_move_nothing(dtype: str) -> None:
+    x = (np.random.default_rng(2).integers(0, 2, (2, 5000)) * [[1], [0]]).astype(dtype)
+    np.testing.assert_array_equal(
+        by_digits(x, "argsort", False, 3, 1), np.argsort(x, axis=1, kind="stable")
+    )
+    np.testing.assert_array_equal(by_digits(x, "sort", False, 3, 1), np.sort(x, axis=1))
+
+
+@pytest.mark.parametrize("shape", [(300, 1), (300, 7), (3, 2000), (2, 4096), (1, 1), (0, 5)])
+def test_short_lines_are_sorted_several_at_once(shape: tuple[int, int]) -> None:
+    x = awkward(shape[0] * shape[1], "f4").reshape(shape)
+    assert_sorted(lambda x: (np.sort(x, axis=1), np.argsort(x, axis=1, kind="stable")), x)

@@ -174,8 +174,13 @@ def test_scans_and_scatters_compile_for_every_dtype(tmp_path: Path) -> None:
 @needs_nvidia
 @pytest.mark.slow
 def test_sorting_compiles(tmp_path: Path) -> None:
-    made = [cuda_sorts.sort(dtype) for dtype in DTYPES.values() if dtype.kind in "biuf"]
-    assert_compiles([text for each in made for text in (each.tiles, each.merge)], tmp_path)
+    halves = DTYPES["u16"], DTYPES["f16"], DTYPES["bf16"]
+    made = [
+        cuda_sorts.sort(name, dtype, wide) for dtype in (bool_, f32, f64, i64, *halves)
+        for name, wide in (("sort", False), ("argsort", False), ("argsort", True))
+    ]
+    texts = {text for each in made for text in (each.lines, each.count, each.move)}
+    assert_compiles(sorted(texts), tmp_path)
 
 
 @pytest.mark.slow
