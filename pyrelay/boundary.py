@@ -23,6 +23,9 @@ from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import types
 from pyrelay.records import dataclass
 
+_READABLE = 0x101
+"""NumPy's flags of arrays that are C-contiguous and aligned."""
+
 _OVERLAP_WORK: Any = 10_000
 """Steps that telling two strided arrays apart may take; beyond, they count as overlapping."""
 
@@ -155,6 +158,11 @@ class _Numbered:
 
 def _prepared(leaf: Any, name: str) -> Any:
     """A leaf as a program takes it: numbers as they are, arrays C-contiguous and native."""
+    if (
+        type(leaf) is np.ndarray and leaf.ndim and id(leaf.dtype) in types.CANONICAL
+        and leaf.flags.num & _READABLE == _READABLE
+    ):  # the usual case, told by what asks least
+        return leaf
     if isinstance(leaf, DeviceArray):
         return leaf if leaf.ndim else leaf.dtype.type(leaf.value.item())
     if isinstance(leaf, np.ndarray):

@@ -71,6 +71,8 @@ DTYPES = {
     for d in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, c64, c128, bf16)
 }
 _BY_NUMPY = {d.own: d for d in DTYPES.values() if d.own is not None}
+CANONICAL = frozenset(id(d.own) for d in DTYPES.values() if d.own is not None)
+"""Addresses of the dtype objects that programs know arrays by."""
 _BY_NAME = {d.numpy_name: d for d in DTYPES.values()}
 _PYTHON_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 _PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}

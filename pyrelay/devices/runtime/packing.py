@@ -209,7 +209,7 @@ class _Tables:
     # -- calls
 
     def _template(self) -> array[int]:
-        """The record of a call, without what is of one call; sets where its parts begin."""
+        """The record of a call, without what is of one call."""
         walk = [0] * F.Walk.WORDS
         *_, kinds = self.tables
         for place, value in (
@@ -232,59 +232,75 @@ class _Tables:
             [[0]] * len(self.schema.classes),
         )  # fmt: skip
         words = [list(chain.from_iterable(rows)) for rows in parts]
-        self.starts = tuple(accumulate(map(len, words)))
+        self._arrange(*accumulate(map(len, words)))
         return array("q", chain.from_iterable(words))
+
+    def _arrange(self, columns: int, groups: int, arrays: int, lists: int, end: int) -> None:
+        """Say where in a record is what calls write or read; arguments: where its parts begin."""
+        self.parts = columns * F.WORD, groups * F.WORD, lists * F.WORD, arrays * F.WORD
+        self.owners = slice(columns + F.Column.OWNER // F.WORD, groups, F.Column.WORDS)
+        self.counts = slice(groups + F.Group.COUNT // F.WORD, arrays, F.Group.WORDS)
+        self.met = slice(arrays + F.Arrays.LIST // F.WORD, lists, F.Arrays.WORDS)
+        self.lists = slice(lists, end)
+        before = accumulate(map(len, self.groups), initial=0)
+        self.columns_of = [(columns + n * F.Column.WORDS) * F.WORD for n in before][:-1]
+        self.group_rows = range(groups, arrays, F.Group.WORDS)
+        self.kinds = [self.own.get(k) for k in range(len(self.schema.classes))]
+        homes = [(n, dtype) for n, group in enumerate(self.groups) for dtype in group.values()]
+        self.homes = homes[2:]
+        places = {name: n for n, (name, _) in enumerate(self.columns())}
+        self.order = [(name, places.get(name)) for name in schema_columns(self.schema)]
 
     def packed(self, family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None:
         """The trees in columns; None where they are unlike this schema."""
         record = self.template[:]
         base, _ = record.buffer_info()
-        columns, groups, arrays, lists, end = self.starts
         owners = [bytearray() for _ in self.numbers]
         stack, table = bytearray(), bytearray()
         rooms = self.rooms  # what the call before needed, of any thread
-        expected = [
-            rooms[self.own[k]] if k in self.own else 0 for k in range(len(self.schema.classes))
+        objects: list[list[Any]] = [
+            [] if group is None else [None] * rooms[group] for group in self.kinds
         ]
-        objects: list[list[Any]] = [[None] * count for count in expected]
         met: list[list[Any]] = [[] for _ in self.arrays]
-        record[columns + F.Column.OWNER // F.WORD : groups : F.Column.WORDS] = _ids(owners)
-        record[arrays + F.Arrays.LIST // F.WORD : lists : F.Arrays.WORDS] = _ids(met)
-        record[lists:end] = _ids(objects)
-        first = columns
-        for row, group, room in zip(
-            range(groups, arrays, F.Group.WORDS), self.groups, rooms, strict=True
-        ):
-            record[row + F.Group.COLUMNS // F.WORD] = base + first * F.WORD
-            record[row + F.Group.FIRST_ROOM // F.WORD] = max(room + (room >> 3), _LEAST_ROWS)
-            first += len(group) * F.Column.WORDS
+        record[self.owners], record[self.lists] = _ids(owners), _ids(objects)
+        if met:
+            record[self.met] = _ids(met)
+        for row, start, room in zip(self.group_rows, self.columns_of, rooms, strict=True):
+            record[row + _GROUP_COLUMNS] = base + start
+            record[row + _GROUP_ROOM] = max(room + (room >> 3), _LEAST_ROWS)
+        columns, groups, lists, arrays = self.parts
         roots = _ids(trees)
-        for place, value in (
-            (F.Walk.COLUMNS, base + columns * F.WORD), (F.Walk.GROUPS, base + groups * F.WORD),
-            (F.Walk.ARRAYS, base + arrays * F.WORD), (F.Walk.LISTS, base + lists * F.WORD),
-            (F.Walk.STACK_OWNER, id(stack)), (F.Walk.TABLE_OWNER, id(table)),
-            (F.Walk.ROOTS, roots.buffer_info()[0]), (F.Walk.ROOT_COUNT, len(roots)),
-        ):  # fmt: skip
-            record[place // F.WORD] = value
+        record[_PARTS] = array("q", (base + columns, base + groups, base + lists, base + arrays))
+        record[_STACK_OWNER], record[_TABLE_OWNER] = id(stack), id(table)
+        record[_ROOTS], record[_ROOT_COUNT] = roots.buffer_info()
         if not _walk()(base):
             return None
-        counts = record[groups + F.Group.COUNT // F.WORD : arrays : F.Group.WORDS].tolist()
-        self.rooms = counts
-        for kind, group_of in self.own.items():
-            del objects[kind][counts[group_of] :]
-        found: dict[str, np.ndarray[Any, Any]] = {}
-        owner = iter(owners)
-        for group, count in zip(self.groups, counts, strict=True):
-            for name, dtype in group.items():
-                found[name] = np.frombuffer(next(owner), dtype, count)
-        places = found.pop("kind"), found.pop("row")
+        counts = self.rooms = record[self.counts].tolist()
+        for each, group in zip(objects, self.kinds, strict=True):
+            if group is not None:
+                del each[counts[group] :]
+        kinds, rows, *rest = owners
+        places = np.frombuffer(kinds, _WORD, counts[0]), np.frombuffer(rows, _WORD, counts[0])
+        found = [
+            np.frombuffer(owner, dtype, counts[group])
+            for owner, (group, dtype) in zip(rest, self.homes, strict=True)
+        ]
         kept: dict[str, list[Any]] = {}
+        stacks: dict[str, np.ndarray[Any, Any]] = {}
         for (path, (home, sort)), every in zip(self.arrays.items(), met, strict=True):
             every += [None] * (counts[home] - len(every))
-            found[path] = stacked(family, every, types.DTYPES[sort.dtype].numpy, sort.ones, path)
+            stacks[path] = stacked(family, every, types.DTYPES[sort.dtype].numpy, sort.ones, path)
             kept[path] = every
-        ordered = {name: found[name] for name in schema_columns(self.schema)}
+        ordered = {
+            name: stacks[name] if place is None else found[place] for name, place in self.order
+        }
         return Packed(self.schema, ordered, objects, kept), places
+
+
+_GROUP_COLUMNS, _GROUP_ROOM = F.Group.COLUMNS // F.WORD, F.Group.FIRST_ROOM // F.WORD
+_PARTS = slice(F.Walk.COLUMNS // F.WORD, F.Walk.ARRAYS // F.WORD + 1)
+_STACK_OWNER, _TABLE_OWNER = F.Walk.STACK_OWNER // F.WORD, F.Walk.TABLE_OWNER // F.WORD
+_ROOTS, _ROOT_COUNT = F.Walk.ROOTS // F.WORD, F.Walk.ROOT_COUNT // F.WORD
 
 
 def _ids(objects: Iterable[Any]) -> array[int]:
