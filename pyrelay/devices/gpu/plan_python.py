@@ -352,13 +352,13 @@ class _Function(InstructionWriter):
         self.shared.worked_out += 1
         names = ", ".join(f"s{k}" for k in ahead.given)
         self.before.append("\n".join([
-            f"def w{number}({names}):", *(f"    {line}" for line in made),
+            f"def ahead{number}({names}):", *(f"    {line}" for line in made),
             f"    return ({results})", "",
         ]))
         table = f"known{number}"
         return [
             f"found = {table}.get(({names}, ))",
-            f"if found is None: found = {table}[{names}, ] = w{number}({names})",
+            f"if found is None: found = {table}[{names}, ] = ahead{number}({names})",
             f"({results}) = found",
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,15 @@ import pytest
 
 import pyrelay
 from pyrelay.devices.gpu import programs
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.devices.gpu.worked_out import Ahead
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import Immediate, Plan, PlanFunction, Slot
+from pyrelay.lower.planning.plan import plan
+from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler
+from tests.infer.running import inferred
 
 
 def ahead(*parameters: int, on_device: frozenset[int] = frozenset()) -> Ahead:
@@ -78,3 +84,18 @@ def test_sizes_are_worked_out_once_for_extents(monkeypatch: pytest.MonkeyPatch) 
     assert program.code.worked_out == 1
     found = program.entry.__globals__["known0"]
     assert {frozenset(key) for key in found} == set(map(frozenset, extents))
+
+
+def stepped(x: Any, n: int) -> Any:
+    total = x.sum(axis=0)
+    for _ in range(n):
+        total = np.tanh(total) + 1.0
+    return total
+
+
+def test_functions_of_a_plan_have_names_of_their_own() -> None:
+    module = lowered(inferred(stepped, (np.ones((3, 4)), 5)).module, "fuse")
+    source = plan_code(plan(module, TARGET)).source
+    found = re.findall(r"^def (\w+)\(", source, re.MULTILINE)
+    assert len(found) == len(set(found))
+    assert {name.rstrip("0123456789") for name in found} >= {"f", "ahead", "w"}
