@@ -10,15 +10,10 @@ import pytest
 
 import pyrelay
 from pyrelay.devices.gpu import programs
-from pyrelay.devices.gpu.cuda_library import TARGET
-from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.devices.gpu.worked_out import Ahead
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import Immediate, Plan, PlanFunction, Slot
-from pyrelay.lower.planning.plan import plan
-from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler
-from tests.infer.running import inferred
 
 
 def ahead(*parameters: int, on_device: frozenset[int] = frozenset()) -> Ahead:
@@ -61,8 +56,8 @@ def test_what_others_change_or_have_looked_at_is_not() -> None:
     assert list(made.given) == [1]
 
 
-@needs_compiler
-def test_sizes_are_worked_out_once_for_extents(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def programs_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     made: list[Any] = []
     begun = programs.GpuExecutable.__init__
 
@@ -71,7 +66,11 @@ def test_sizes_are_worked_out_once_for_extents(monkeypatch: pytest.MonkeyPatch) 
         made.append(self)
 
     monkeypatch.setattr(programs.GpuExecutable, "__init__", begin)
+    return made
 
+
+@needs_compiler
+def test_sizes_are_worked_out_once_for_extents(programs_made: list[Any]) -> None:
     def sums(x: Any) -> Any:
         return x.sum(axis=0)
 
@@ -80,22 +79,30 @@ def test_sizes_are_worked_out_once_for_extents(monkeypatch: pytest.MonkeyPatch) 
     for rows, columns in extents:
         x = np.random.default_rng(0).normal(size=(rows, columns)).astype(np.float32)
         np.testing.assert_allclose(function(x), sums(x), rtol=1e-5, atol=1e-5)
-    (program,) = made
+    (program,) = programs_made
     assert program.code.worked_out == 1
     found = program.entry.__globals__["known0"]
     assert {frozenset(key) for key in found} == set(map(frozenset, extents))
 
 
-def stepped(x: Any, n: int) -> Any:
-    total = x.sum(axis=0)
-    for _ in range(n):
-        total = np.tanh(total) + 1.0
-    return total
+@needs_compiler
+def test_functions_of_a_plan_have_names_of_their_own(programs_made: list[Any]) -> None:
+    def recurrent(x: Any, wx: Any, w: Any, b: Any) -> Any:
+        n = w.shape[0]
+        h, c, hs = np.zeros(n), np.zeros(n), np.zeros((x.shape[0], n))
+        for t in range(x.shape[0]):
+            z = x[t] @ wx + h @ w + b
+            c = c * z[:n] + np.tanh(z[n : 2 * n]) * z[2 * n : 3 * n]
+            h = np.tanh(c) * z[3 * n : 4 * n]
+            hs[t] = h
+        return h, c, hs
 
-
-def test_functions_of_a_plan_have_names_of_their_own() -> None:
-    module = lowered(inferred(stepped, (np.ones((3, 4)), 5)).module, "fuse")
-    source = plan_code(plan(module, TARGET)).source
-    found = re.findall(r"^def (\w+)\(", source, re.MULTILINE)
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=s) for s in ((24, 5), (5, 24), (6, 24), (24,))]
+    function = pyrelay.jit(recurrent, device="cuda_emulator")
+    for mine, theirs in zip(function(*args), recurrent(*args), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+    (program,) = programs_made
+    found = re.findall(r"^def (\w+)\(", program.code.source, re.MULTILINE)
     assert len(found) == len(set(found))
     assert {name.rstrip("0123456789") for name in found} >= {"f", "ahead", "w"}
