@@ -108,6 +108,12 @@ class Asked:
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
         match error:
+            case needs.NeedsStatic(origin=("loops", _)) if (
+                not self.compares and not self.open_keys <= self.tables
+            ):  # dicts become tables, rather than unrolling the loop that gives them keys
+                self.quick |= self.open_keys - self.tables
+                self.tables |= self.open_keys
+                self.granted += 1
             case needs.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:
                 self.unrolled |= loops
             case needs.NeedsStatic(why=needs.HOW_OFTEN) if (

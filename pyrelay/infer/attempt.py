@@ -26,7 +26,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
 from pyrelay.infer.nodes import pool_tables
 from pyrelay.infer.nodes.annotations import is_record_class
-from pyrelay.infer.nodes.datatypes import Child, Families, Grows, Number, Schema
+from pyrelay.infer.nodes.datatypes import Child, Families, Grows, Number, Schema, Text
 from pyrelay.infer.nodes.pools import Column, schema_columns
 from pyrelay.infer.nodes.trees import ARGUMENT
 from pyrelay.infer.objects import generator_classes
@@ -233,6 +233,8 @@ class Attempt:
         assert not isinstance(sort, Grows)  # no list of an argument does
         if isinstance(sort, Number):
             return self._new_array(it, sort.type.dtype.name, (None,), leaf)
+        if isinstance(sort, Text):
+            return self._new_array(it, types.i64.name, (None, None), leaf)
         return self._new_array(it, sort.dtype, (None, *sort.ones), leaf)
 
     def _node(self, number: int, leaves: Iterator[int]) -> V.Value:
@@ -427,29 +429,21 @@ class Attempt:
         """The list of a column of a dict."""
         if item is None:
             return it.new_ref("list", ())
+        self.entered.texts |= columns.holds_texts(item)
         own = [next(leaves) for _ in range(columns.count_of(item))]
-        waiting = iter(own)
-        extents = [
-            self._extent(own[-1], axis) for axis in range(1 + columns.holds_lists(item))
-        ]
-        return it.new_ref("list", column_content.content(
-            item, extents[0], extents[-1], lambda ty: self._param(ty, next(waiting))
-        ))
+        return it.new_ref(
+            "list", column_content.content(item, own, self._extent, self._param)
+        )
 
     def _grown(self, it: Interpreter, item: Key, leaves: Iterator[int]) -> V.Value:
         """A list that entered as arrays."""
         own = [next(leaves) for _ in range(columns.count_of(item))]
-        extents = [
-            self._extent(own[-1], axis) for axis in range(1 + columns.holds_lists(item))
-        ]
-        waiting = iter(own)
         root = V.Root("list", None, None, self.flat.names[own[0]])
         value = V.Ref(root)
         self.objects.append(value)
         self.containers.append(root)
-        content = column_content.content(
-            item, extents[0], extents[-1], lambda ty: self._param(ty, next(waiting))
-        )
+        content = column_content.content(item, own, self._extent, self._param)
+        self.entered.texts |= columns.holds_texts(item)
         self.slots[root] = content.slots
         self.entered.lengths.append(len(self.flat.leaves[own[0]]))
         it.heap.new(root, content)
@@ -488,6 +482,7 @@ class Entered:
 
     lengths: list[int] = field(default_factory=list)
     trees: bool = False
+    texts: bool = False  # whether any list had texts in it
     dicts: bool = False  # whether any dict entered as a table
     ragged: bool = False  # whether arrays in one list may differ in shape
     open: bool = False  # whether a dict that did not is given keys that only the program knows

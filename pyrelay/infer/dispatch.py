@@ -7,7 +7,7 @@ of values (several outputs), or None (no output).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
@@ -22,6 +22,7 @@ from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.flow.unions import distribute, distribute_all, sample
+from pyrelay.infer.in_python.containers import standing_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import anonymous, dicts, trees
 from pyrelay.ir.nodes import UNSET
@@ -342,9 +343,9 @@ def _is_sequence(it: Interpreter, args: Args, attrs: Any) -> V.Value:
         case V.Tuple() | V.OpenTuple() | V.Range() | V.Items():
             return V.Known(True)
         case V.Data():
-            return V.Known(trees.is_namedtuple(args[0]))
-        case V.Ref(root):
-            return V.Known(root.kind == "list")
+            return V.Known(trees.is_namedtuple(args[0]) or _stands_for(args[0].cls, Sequence))
+        case V.Ref(root, cls):
+            return V.Known(root.kind == "list" or _stands_for(cls, Sequence))
         case V.Known(v):
             return V.Known(isinstance(v, (tuple, list, range)))
     return V.Known(False)
@@ -358,11 +359,19 @@ def _unmatched(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _is_mapping(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    value = args[0]
-    return V.Known(
-        (isinstance(value, V.Ref) and value.root.kind == "dict")
-        or (isinstance(value, V.Known) and isinstance(value.value, dict))
-    )
+    match args[0]:
+        case V.Data(cls=cls):
+            return V.Known(_stands_for(cls, Mapping))
+        case V.Ref(root, cls):
+            return V.Known(root.kind == "dict" or _stands_for(cls, Mapping))
+        case V.Known(v):
+            return V.Known(isinstance(v, dict))
+    return V.Known(False)
+
+
+def _stands_for(cls: Any, kind: type) -> bool:
+    """Whether a class in Python stands for a container of this kind."""
+    return cls in standing_for and issubclass(standing_for[cls][0], kind)
 
 
 #: Classes whose one positional sub-pattern looks at the subject itself (PEP 634).

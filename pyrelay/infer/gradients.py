@@ -178,6 +178,10 @@ class Gradients:
                     return replace(template, children=tuple(map(gradient, children)))
                 case L.LKnown():
                     return L.LKnown(None)
+                case L.LNode(("text", *_)):
+                    for _ in L.template_types(template):
+                        next(remaining)
+                    return L.LKnown(None)
             raise self.it.failure(
                 errors.GradientError,
                 "grad cannot differentiate with respect to a list of run-time length whose items "

@@ -24,7 +24,7 @@ from pyrelay.infer.memoising import NeedsMemo
 from pyrelay.infer.nodes import building
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.anonymous import NeedsNodes
-from pyrelay.infer.nodes.datatypes import EVERYWHERE
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.specialised import Specialised
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import dims
@@ -68,8 +68,9 @@ def specialise(
     """
     entered = Entered()
     infer = functools.partial(_specialised, callee, args, keywords, parse, near=near)
-    listed = _listed([*args, *keywords.values()])
-    if listed:
+    every = [*args, *keywords.values()]
+    listed = _listed(every, columns.MOST_RECORDS)
+    if listed is not None:
         found = _tried(infer, columns.MOST_APART, Entered(), listed)
         if found is not None:  # else records may be what the program needs
             return found
@@ -98,8 +99,12 @@ def specialise(
         found = _tried(infer, columns.MOST_APART, entered, ragged=True)
         if found is not None:
             return found
-    if made is None and (entered.trees or entered.dicts):
+    if made is None and (entered.trees or entered.dicts or entered.texts):
         made = _tried(infer, columns.ALL_APART, entered)
+    if made is None and listed is None:
+        listed = _listed(every, 0)
+        if listed is not None:
+            made = _tried(infer, columns.MOST_APART, Entered(), listed)
     if made is None:
         assert failure is not None
         raise failure from None
@@ -118,16 +123,14 @@ def _tried(
 
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
-    apart: int, entered: Entered, listed: Sequence[Sequence[type]] = (), *, ragged: bool = False,
+    apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
     near: bool,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
-    Notes in `entered` which lists entered as arrays. listed: classes that are data types of it.
+    Notes in `entered` which lists entered as arrays. listed: data types of it from the start.
     """
-    asked = Asked(ragged=ragged, near=near)
-    for classes in listed:
-        asked.families.declare(classes)
+    asked = Asked(ragged=ragged, near=near, families=listed or Families(EVERYWHERE))
     while not asked.is_endless:
         flat = Flattened(apart=apart, families=asked.families)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)
@@ -145,18 +148,19 @@ def _specialised(
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
 
 
-def _listed(args: Sequence[Any]) -> list[list[type]]:
-    """The user's classes of objects in each list of many among the arguments, as far as they are
-    no nodes anyway."""
+def _listed(args: Sequence[Any], least: int) -> Families | None:
+    """The data types of a program with lists of more than `least` objects of the user's classes, or
+    dicts, among its arguments; None if there are no such lists, or the objects are nodes anyway."""
     found: dict[tuple[type, ...], None] = {}
+    families = Families(EVERYWHERE, rows=True)
     pending, met = list(args), set[int]()
     while pending:
         value = pending.pop()
         if id(value) in met:
             continue
         met.add(id(value))
-        if type(value) is list and len(value) > columns.MOST_RECORDS:
-            classes = tuple(dict.fromkeys(map(type, value)))
+        if type(value) is list and len(value) > least:
+            classes = tuple(dict.fromkeys(map(families.class_of, value)))
             if all(is_record_class(c) and EVERYWHERE.of(c) is None for c in classes):
                 found[classes] = None
         elif isinstance(value, (list, tuple)):
@@ -165,7 +169,9 @@ def _listed(args: Sequence[Any]) -> list[list[type]]:
             pending += value.values()
         elif is_record_class(type(value)) and EVERYWHERE.of(type(value)) is None:
             pending += vars(value).values() if hasattr(value, "__dict__") else ()
-    return [list(classes) for classes in found]
+    for classes in found:
+        families.declare(classes)
+    return families if found else None
 
 
 __all__ = ["specialise"]

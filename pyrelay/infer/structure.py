@@ -146,10 +146,11 @@ def _finish(into: Flattened) -> Key:
         groups: dict[Any, list[int]] = {}
         for k, (roots, _) in enumerate(several):
             if type(roots[0]) is not PackedTree:
-                groups.setdefault(into.families.of(type(roots[0])), []).append(k)
+                own = into.families.of(into.families.class_of(roots[0]))
+                groups.setdefault(own, []).append(k)
         for family, members in groups.items():
             homes.update(_collected(family, {k: several[k] for k in members}, into))
-        met = {cls for k in homes for cls in set(map(type, several[k][0]))}
+        met = {cls for k in homes for cls in set(map(into.families.class_of, several[k][0]))}
         if all(into.families.of(cls) in groups for cls in met):
             break
     first = len(into.pools)
@@ -254,7 +255,7 @@ def _tree(value: Any, into: Flattened, name: str) -> Key:
 def _are_trees(items: list[Any], families: Families) -> bool:
     """True for nodes of one data type, all packed together or none."""
     if PackedTree not in map(type, items):
-        found = set(map(families.of, set(map(type, items))))
+        found = set(map(families.of, set(map(families.class_of, items))))
         return len(found) == 1 and None not in found
     together = {id(item.packed) for item in items if type(item) is PackedTree}
     return len(together) == 1 and all(type(item) is PackedTree for item in items)
@@ -365,10 +366,11 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
     into.containers.append(value)
     if isinstance(value, set):
         return _set(value, into, name)
-    if type(value) is list and len(value) > into.apart and _are_trees(value, into.families):
+    least = 0 if into.families.rows else into.apart
+    if type(value) is list and len(value) > least and _are_trees(value, into.families):
         return _trees(value, into, name)
     if type(value) is list and len(value) > into.apart:
-        found = columns.columns_of(value)
+        found = columns.columns_of(value, texts=len(value) > columns.MOST_TEXTS)
         if found is not None:
             return _grown(value, found, into, name)
     if isinstance(value, list):
@@ -397,7 +399,8 @@ def _grown(value: list[Any], found: columns.Found, into: Flattened, name: str) -
 
 def _set(value: set[Any], into: Flattened, name: str) -> Key:
     """The key of a set: of a table of its items, or of these where they are texts and the like."""
-    entries = columns.columns_of_dict(dict.fromkeys(value, True))
+    many = into.tables or len(value) > max(into.apart, columns.MOST_TEXTS)
+    entries = columns.columns_of_dict(dict.fromkeys(value, True), texts=many)
     if entries is not None:
         return ("subclass", set, Identity(None), _table({}, entries, into, name))
     if not all(map(_is_constant, value)):

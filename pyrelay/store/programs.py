@@ -31,6 +31,7 @@ from pyrelay.build import Build, Step
 from pyrelay.devices import cache
 from pyrelay.devices.compiler import native
 from pyrelay.infer.guards import ABSENT, NameGuard
+from pyrelay.infer.in_python.entries import entries_class, is_entries
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, is_anonymous
 from pyrelay.infer.specialised import Binding, HiddenArgument
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
@@ -64,6 +65,14 @@ class Called:
 
 
 _Hidden = tuple[int, str, Key | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Types:
+    """A program's own data types: of each class the keys that it is for, or where it is found."""
+
+    rows: bool
+    groups: list[list[tuple[bool, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,32 +258,37 @@ def _entry(called: Called, program: Program, first: Key) -> _Entry:
     )
 
 
-def _classes_of(families: Families | None, key: Key) -> list[list[Path]]:
+def _classes_of(families: Families | None, key: Key) -> _Types | None:
     """Where the key that calls begin with has the classes of a program's own data types.
 
     Raises NotStorableError for classes that are elsewhere.
     """
     if families is None:
-        return []
+        return None
     places = Places()
     places.enter("key", key)
     own = dict.fromkeys(f for f in families.entered.values() if f is not None)
-    groups = [[places.path(cls) for cls in f.classes[1:] if not is_anonymous(cls)] for f in own]
-    found = [[path for path in group if path is not None] for group in groups]
-    if found != groups:
+    groups = [
+        [(is_entries(cls), cls.labels if is_entries(cls) else places.path(cls))
+         for cls in f.classes[1:] if not is_anonymous(cls)]
+        for f in own
+    ]  # fmt: skip
+    if any(found is None for group in groups for _, found in group):
         raise NotStorableError("a class of nodes is not found among the arguments")
-    return [group for group in found if group]
+    return _Types(families.rows, [group for group in groups if group])
 
 
-def _families_at(types: Sequence[Sequence[Path]], key: Key) -> Families:
+def _families_at(types: _Types | None, key: Key) -> Families:
     """The data types whose classes a key has at these places."""
-    if not types:
+    if types is None:
         return EVERYWHERE
     places = Places()
     places.enter("key", key)
-    families = Families(EVERYWHERE)
-    for group in types:
-        families.declare([places.at(path) for path in group])
+    families = Families(EVERYWHERE, rows=types.rows)
+    for group in types.groups:
+        families.declare([
+            entries_class(*found) if of_keys else places.at(found) for of_keys, found in group
+        ])
     return families
 
 
@@ -352,7 +366,7 @@ def _loaded(
 ) -> tuple[Program, Key, Flattened] | None:
     (apart, types), digest, reads, _ = pickle.loads(head)
     families = _families_at(types, called.key)
-    if apart > flat.apart or types:
+    if apart > flat.apart or types is not None:
         key, flat = again(apart, families)
         called = replace(called, key=key)
     flattened = functools.partial(_captured, apart, families)
@@ -384,7 +398,7 @@ def _loaded(
     binding, (signature, kernels, launches) = from_bytes(rest, places, files)
     binding = replace(
         binding, names=tuple(names), hidden=tuple(captured[k] for k in range(len(captured))),
-        families=families if types else None,
+        families=families if types is not None else None,
     )
     program = Program(binding, _NOTHING, signature)
     if not program.accepts(flat):

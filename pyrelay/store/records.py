@@ -21,6 +21,7 @@ import numpy as np
 
 from pyrelay.errors import SourceText
 from pyrelay.infer.guards import ABSENT
+from pyrelay.infer.in_python.entries import entries_class, is_entries
 from pyrelay.infer.nodes.datatypes import anonymous_class, is_anonymous
 from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DTYPES, DType
@@ -64,6 +65,8 @@ class _Writer(pickle.Pickler):
             case type() if is_anonymous(value):
                 number = self.nodes.setdefault(value, len(self.nodes))
                 return "nodes", number, len(vars(value)["_fields"])
+            case type() if is_entries(value):
+                return "entries", vars(value)["labels"]
             case type() | types.FunctionType() if _root(value) in _OWN:
                 return None
             case types.ModuleType():
@@ -134,6 +137,8 @@ class _Reader(pickle.Unpickler):
                 if number not in self.nodes:
                     self.nodes[number] = anonymous_class(length)
                 return self.nodes[number]
+            case ("entries", labels):
+                return entries_class(*labels)
             case ("module", name):
                 return sys.modules[name]
             case ("import", module, name):

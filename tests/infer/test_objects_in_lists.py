@@ -110,3 +110,33 @@ def test_many_objects_are_changed_by_one_program_for_all_lengths(function: Any) 
                   for old, new in ((before, given), (plain, wanted))]
         assert places[0] == places[1]
     assert compiled.cache_info().compilations == 1
+
+
+@dataclass
+class Named:
+    name: str
+    weight: float
+
+
+@pytest.mark.parametrize("make", [
+    lambda n: [{"name": f"w{k * k}", "weight": 0.5 * k} for k in range(n)],
+    lambda n: [Named(f"w{k * k}", 0.5 * k) for k in range(n)],
+])
+def test_rows_of_any_number_with_any_texts_are_one_program(make: Any) -> None:
+    def renamed(rows: Any) -> Any:
+        for row in rows:
+            if isinstance(row, dict):
+                row["name"] += "!"
+            else:
+                row.name += "!"
+        return rows[-1], len(rows)
+
+    compiled = pyrelay.jit(renamed)
+    for count in (17, 30, 200):
+        given, expected = make(count), make(count)
+        last, length = compiled(given)
+        renamed(expected)
+        assert last is given[-1]
+        assert length == count
+        assert given == expected
+    assert compiled.cache_info().compilations == 1

@@ -34,6 +34,7 @@ from pyrelay.infer.nodes.datatypes import (
     Schema,
     Sort,
     Struct,
+    Text,
 )
 from pyrelay.infer.nodes.instances import CLASS_KEYS, MANAGED_DICT, class_keys, slots_of, word_at
 from pyrelay.infer.nodes.packing import stacked
@@ -137,7 +138,7 @@ class _Tables:
                 into[f"{path}.case"] = _WORD
                 for k, case in enumerate(cases):
                     self._enter(case, f"{path}|{k}", group)
-            case Callee() | Grows():
+            case Callee() | Grows() | Text():
                 raise _UnsupportedError
 
     def columns(self) -> Iterator[tuple[str, np.dtype[Any]]]:

@@ -6,11 +6,12 @@ In: the key of its items (`columns`) and parameters of the program. Out: the gro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.columns import NUMBERS, Key
+from pyrelay.infer.containers.open_layouts import OPEN_TEXT
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
@@ -18,25 +19,37 @@ from pyrelay.ir.types import TensorType
 
 
 def content(
-    key: Key, count: Extent, inner: Extent, parameter: Callable[[TensorType], Atom]
+    key: Key, leaves: Iterable[int], extent: Callable[[int, int], Extent],
+    parameter: Callable[[TensorType, int], Atom],
 ) -> V.Growing:
-    """The content of a list of `count` items of a key; lists in it have room for `inner` items.
+    """The content of a list of items of a key, whose arrays are these leaves.
 
-    parameter: gives the array of this type for the next leaf.
+    extent: gives that of a leaf along an axis. parameter: gives the array of this type for a leaf.
+    Lists and texts in an item have room for what the second axis of their leaves says.
     """
-    rows: list[Atom] = []
+    own = list(leaves)
+    waiting, rows = iter(own), list[Atom]()
+    count = extent(own[-1], 0)
 
     def row(ty: TensorType, *extents: Extent) -> None:
-        rows.append(parameter(TensorType(ty.dtype, (count, *extents))))
+        rows.append(parameter(TensorType(ty.dtype, (count, *extents)), next(waiting)))
 
     def template(item: Key, *extents: Extent) -> L.Layout:
         match item:
             case ("tuple", cls, *parts):
                 children = tuple(template(p, *extents) for p in parts)
                 return L.LNode(("tuple", cls, len(parts)), children)
-            case ("list", own):
+            case ("list", inside):
                 row(types.PY_INT)
-                return L.LPlace(1, "list", None, L.LGrown(template(own, inner), inner))
+                room = extent(own[-1], 1)
+                grown = L.LGrown(template(inside, room), room)
+                return L.LPlace(1, "list", None, grown)
+            case ("text",):
+                row(types.PY_INT)
+                room = extent(own[len(rows)], 1)
+                row(types.PY_INT, room)
+                grown = L.LGrown(L.LScalar(types.PY_INT), room)
+                return L.LNode(OPEN_TEXT, (L.LPlace(len(rows), "list", None, grown),))
             case ("number", name):
                 ty = types.of_scalar(_EXAMPLES[name])
             case (_, name):

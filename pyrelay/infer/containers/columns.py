@@ -1,8 +1,8 @@
-"""Lists of many numbers as arguments: an array for each leaf of an item.
+"""Lists of many numbers and texts as arguments: an array for each leaf of an item.
 
-In: a list of the caller's whose items have one structure: numbers, tuples of them, lists of either.
-Out: a key that says nothing of its length, and the arrays; `column_content` is what a program sees
-of them. So a new length compiles nothing.
+In: a list of the caller's whose items have one structure: numbers, texts, tuples of them, lists of
+numbers or of tuples of these. Out: a key that says nothing of its length, and the arrays;
+`column_content` is what a program sees of them. So a new length compiles nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.containers.code_points import codes_of
 from pyrelay.ir import types
 
 #: Lists of up to this length are a structure of their items: loops over them unroll.
@@ -21,6 +22,8 @@ MOST_APART = 4
 MOST_APART_OPEN = 5
 #: Lists of objects of up to this length are a structure of these; objects in longer ones are nodes.
 MOST_RECORDS = 16
+#: The same of lists of texts, which are names of choices where there are few.
+MOST_TEXTS = 16
 #: Dicts of up to this length are a structure of their values.
 MOST_KEYS = 16
 #: The same of lists that a program reads from outside itself, which seldom change.
@@ -33,12 +36,20 @@ ALL_APART = 1 << 62
 Key = tuple[Any, ...]
 Found = tuple[Key, list[np.ndarray[Any, Any]]]
 
+TEXT: Key = ("text",)
+"""The key of a text that is data."""
+
 #: The classes of numbers that columns are made of.
 NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.complex128, bool: bool}
 
 
-def columns_of(items: Sequence[Any], *, inner: bool = False) -> Found | None:
-    """The key of an item, and its leaves for all items; None unless they are of one structure."""
+def columns_of(
+    items: Sequence[Any], *, inner: bool = False, texts: bool = True
+) -> Found | None:
+    """The key of an item, and its leaves for all items; None unless they are of one structure.
+
+    inner: they are inside others. texts: some may be texts.
+    """
     kinds = set(map(type, items))
     if len(kinds) != 1:
         return None
@@ -51,19 +62,29 @@ def columns_of(items: Sequence[Any], *, inner: bool = False) -> Found | None:
     if issubclass(kind, np.generic):
         dtype = types.from_numpy(items[0].dtype)
         return None if dtype is None else (("scalar", dtype.name), [np.array(items)])
+    if kind is str and texts:
+        return TEXT, columns_of_texts(items)
     if kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
-        return _columns_of_tuples(kind, items)
+        return _columns_of_tuples(kind, items, texts)
     if kind is list and not inner:
         return _columns_of_lists(items)
     return None
 
 
-def _columns_of_tuples(kind: type, items: Sequence[Any]) -> Found | None:
+def columns_of_texts(items: Sequence[str]) -> list[np.ndarray[Any, Any]]:
+    """How long each text is, and rows of code points with room for the longest."""
+    counts = np.fromiter(map(len, items), np.int64, len(items))
+    rows = np.zeros((len(items), max(int(counts.max(initial=0)), 1)), np.int64)
+    rows[np.arange(rows.shape[1]) < counts[:, None]] = codes_of("".join(items))
+    return [counts, rows]
+
+
+def _columns_of_tuples(kind: type, items: Sequence[Any], texts: bool) -> Found | None:
     if len(set(map(len, items))) != 1 or not items[0]:
         return None
     parts: list[Found] = []
     for part in zip(*items, strict=True):
-        found = columns_of(part, inner=True)
+        found = columns_of(part, inner=True, texts=texts)
         if found is None:
             return None
         parts.append(found)
@@ -76,7 +97,7 @@ def _columns_of_lists(items: Sequence[Any]) -> Found | None:
     if len(set(map(id, items))) != len(items):
         return None  # one list in two places
     flat = list(chain.from_iterable(items))
-    found = columns_of(flat, inner=True) if flat else None
+    found = columns_of(flat, inner=True, texts=False) if flat else None
     if found is None:
         return None
     key, columns = found
@@ -105,15 +126,27 @@ def count_of(key: Key) -> int:
             return sum(map(count_of, parts))
         case ("list", item):
             return 1 + count_of(item)
+        case ("text",):
+            return 2
     return 1
 
 
-def columns_of_dict(entries: dict[Any, Any]) -> tuple[Key, list[np.ndarray[Any, Any]]] | None:
+def holds_texts(key: Key | None) -> bool:
+    """Whether there are texts in the items of this key."""
+    match key:
+        case ("tuple", _, *parts):
+            return any(map(holds_texts, parts))
+    return key == TEXT
+
+
+def columns_of_dict(
+    entries: dict[Any, Any], *, texts: bool = True
+) -> tuple[Key, list[np.ndarray[Any, Any]]] | None:
     """The keys of the keys and values of a dict, and their leaves; None if some differ in kind."""
     if not entries:
         return (None, None), []
-    names = columns_of(list(entries), inner=True)
-    held = columns_of(list(entries.values())) if names is not None else None
+    names = columns_of(list(entries), inner=True, texts=texts)
+    held = columns_of(list(entries.values()), texts=texts) if names is not None else None
     if names is None or held is None:
         return None
     return (names[0], held[0]), [*names[1], *held[1]]

@@ -54,9 +54,15 @@ def list_of(it: Interpreter, pool: V.Ref, path: str, row: V.Value) -> V.Ref:
 def let_grow(it: Interpreter, items: V.Items) -> None:
     """A list in a field of a node is going to be changed: raises NeedsPool, or says why not.
 
-    Nothing happens for a list of trees that is an argument, which can be taken apart.
+    A list of trees that is an argument becomes a list of their places, in a pool that grows; where
+    that is not possible, nothing happens, and it can be taken apart.
     """
     if items.path.startswith(ARGUMENT):
+        family = it.program.families.of(items.pool.cls.classes[-1])
+        if family is not None and not (
+            family in it.pools and it.program.plans[family].unified
+        ):
+            raise building.NeedsPool(family, unified=True)
         return
     found = wanted(it, items)
     if not isinstance(found, str):

@@ -50,7 +50,7 @@ def index_of(items: Any, wanted: Any) -> Any:
     for k in range(len(items)):
         if items[k] == wanted:
             return k
-    raise ValueError(f"{wanted} is not in list")
+    raise ValueError(f"{wanted!r} is not in list")
 
 
 def index_between(items: Any, wanted: Any, start: Any, stop: Any = None) -> Any:
@@ -61,7 +61,7 @@ def index_between(items: Any, wanted: Any, start: Any, stop: Any = None) -> Any:
     for k in range(low, high):
         if items[k] == wanted:
             return k
-    raise ValueError(f"{wanted} is not in list")
+    raise ValueError(f"{wanted!r} is not in list")
 
 
 def index_in_tuple(items: Any, wanted: Any) -> Any:

@@ -70,6 +70,11 @@ def to_array(it: Interpreter, value: V.Value) -> V.Value:
     content = lists.growing_content(it, value)
     if content is not None:
         return list_arrays.to_array(it, content)
+    if isinstance(value, V.Known) and isinstance(value.value, (str, bytes)):
+        raise it.failure(
+            errors.TypeMismatchError, f"{V.describe(value)} cannot be an element of an array",
+            hints=("keep texts in a list",),
+        )
     items = nested_items(it, value)
     parts = [to_array(it, i) for i in items]
     if not parts:

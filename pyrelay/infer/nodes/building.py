@@ -18,6 +18,7 @@ from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing, lists
+from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import functions_in_nodes
 from pyrelay.infer.nodes.annotations import (
@@ -44,9 +45,11 @@ from pyrelay.infer.nodes.datatypes import (
     Schema,
     Sort,
     Struct,
+    Text,
     merged,
     of_numbers,
     ones_of,
+    shown,
 )
 from pyrelay.infer.nodes.pool_tables import column_rows, is_growing, table_of, tables_of
 from pyrelay.infer.nodes.pools import Column, column_sorts
@@ -245,8 +248,8 @@ class _Node:
             except Incompatible:
                 raise self.it.failure(
                     errors.TypeMismatchError,
-                    f"the field {name!r} of {self.cls.__name__} is {_shown(b)} here and "
-                    f"{_shown(a)} in other nodes",
+                    f"the field {name!r} of {self.cls.__name__} is {shown(b)} here and "
+                    f"{shown(a)} in other nodes",
                     hints=("give all nodes of a class fields of the same types",),
                 ) from None
         return tuple(found)
@@ -288,7 +291,7 @@ class _Node:
             case V.Union():
                 return self._common(value.possible, expected, name)
             case V.Text() if not all(V.number_type(v) for v in V.leaves_of(value.args)):
-                pass
+                return Text()
             case V.Closure() | V.Method() | V.Partial() | V.Text():
                 parts = functions_in_nodes.captured(it, value)
                 head = L.head_of(value)
@@ -411,6 +414,12 @@ class _Node:
         """Write columns of a row beside lists, which stay where they are."""
         it = self.it
         for column, value in leaves.items():
+            if isinstance(value, V.Text):
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    "a text is assigned to a field of an object that has a list that grows",
+                    hints=("keep the list beside the objects: lists[k]",),
+                )
             _, position = table_of(self.pool.cls, column)
             there, atom = content.rows[position].type, it.atom(value)
             assert isinstance(there, TensorType)
@@ -435,6 +444,8 @@ class _Node:
                 into[path] = V.Scalar(ty, atom)
             case Array() | Grows():
                 into[path] = value
+            case Text():
+                into[path] = open_text(it, value)
             case Child():
                 parts = V.node_of(value)
                 into[f"{path}.kind"] = V.Known(0) if parts is None else parts[2]
@@ -551,6 +562,8 @@ class _Node:
         """What a column holds in a row that holds another case."""
         if isinstance(sort, Number):
             return V.Scalar(sort.type, constant(0, sort.type))
+        if isinstance(sort, Text):
+            return open_text(self.it, V.Known(""))
         rows = column_rows(self.it, self.pool, column)
         assert rows is not None
         assert isinstance(rows.type, TensorType)
@@ -569,22 +582,3 @@ def _holds(sort: Sort, value: Sort) -> bool:
         return merged(sort, value, promote=True) == sort
     except Incompatible:
         return False
-
-
-def _shown(sort: Sort) -> str:
-    match sort:
-        case Number(ty):
-            return str(ty)
-        case Array(dtype, ones):
-            return f"{dtype}[{', '.join('1' if n == 1 else 'n' for n in ones)}]"
-        case Constant(value):
-            return repr(value)
-        case Grows():
-            return "a list"
-        case Items(cls):
-            return f"a {cls.__name__}"
-        case Struct():
-            return "a tuple"
-        case Callee():
-            return "a function"
-    return "of another type"

@@ -12,10 +12,11 @@ fields, which merge as more trees are seen.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
+from pyrelay.infer.in_python.entries import entries_class, is_entries
 from pyrelay.infer.nodes.annotations import is_record_class, recursive_group
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
@@ -86,6 +87,11 @@ class Grows:
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """A string of any length: a row of how many code points there are, and these."""
+
+
+@dataclass(frozen=True, slots=True)
 class Struct:
     """A tuple of known length."""
 
@@ -109,7 +115,9 @@ class Choice:
     cases: tuple[Sort, ...]
 
 
-Sort = Nothing | Constant | Number | Array | Child | Items | Grows | Struct | Callee | Choice
+Sort = (
+    Nothing | Constant | Number | Array | Child | Items | Grows | Text | Struct | Callee | Choice
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,6 +215,8 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
             return Child(tuple(sorted({*k, *m})))
         case (Child(k), Constant(None)) | (Constant(None), Child(k)):
             return Child(tuple(sorted({NO_NODE, *k})))
+        case (Text(), other) | (other, Text()) if is_text(other):
+            return Text()
         case (Grows(), Items(cls)) | (Items(cls), Grows()) if cls is list:
             return Grows()
         case (Grows(), _) | (_, Grows()):
@@ -235,8 +245,10 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
 
 def enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
     """Add a case to those of a Choice, where none of them holds it. Raises Incompatible."""
-    if new in cases:
+    if new in cases or (is_text(new) and Text() in cases):
         return
+    if isinstance(new, Text):
+        cases[:] = [case for case in cases if not is_text(case)]
     if isinstance(new, Number) and promote:
         numbers = [case.type for case in cases if isinstance(case, Number)]
         every = of_numbers((*numbers, new.type))
@@ -252,9 +264,41 @@ def enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
     cases.append(new)
 
 
+def is_text(sort: Sort) -> bool:
+    """Whether what is of a sort is a string."""
+    match sort:
+        case Constant(_, cls):
+            return cls is str
+        case Callee(head):
+            return bool(head[0] == "text")
+    return isinstance(sort, Text)
+
+
 def _holds_none(a: Sort, b: Sort) -> bool:
     none = Constant(None, type(None))
     return (isinstance(a, Child) and b == none) or (isinstance(b, Child) and a == none)
+
+
+def shown(sort: Sort) -> str:
+    """A sort in the words of messages."""
+    match sort:
+        case Number(ty):
+            return str(ty)
+        case Array(dtype, ones):
+            return f"{dtype}[{', '.join('1' if n == 1 else 'n' for n in ones)}]"
+        case Constant(value):
+            return repr(value)
+        case Grows():
+            return "a list"
+        case Items(cls):
+            return f"a {cls.__name__}"
+        case Struct():
+            return "a tuple"
+        case Text():
+            return "a text"
+        case Callee():
+            return "a function"
+    return "of another type"
 
 
 # -- families --------------------------------------------------------------------------------------
@@ -332,10 +376,25 @@ class Family:
 
 @dataclass(eq=False)
 class Families:
-    """Which data type a class belongs to: everywhere, or in one program (`outer` is the former)."""
+    """Which data type a class belongs to: everywhere, or in one program (`outer` is the former).
+
+    rows: dicts in lists are nodes with a field for each key, and texts in fields are data.
+    """
 
     outer: Families | None = None
     entered: dict[type, Family | None] = field(default_factory=dict)
+    rows: bool = False
+
+    @property
+    def class_of(self) -> Callable[[Any], Any]:
+        """What gives the class that says which node an object is."""
+        return self._class_of_row if self.rows else type
+
+    def _class_of_row(self, value: Any) -> type:
+        """The class of an object, or of dicts with the same keys, which are texts."""
+        if type(value) is dict and set(map(type, value)) == {str}:
+            return entries_class(*value)
+        return type(value)
 
     def known(self, cls: type) -> Family | None:
         """The data type that a class was found to belong to so far."""
@@ -346,6 +405,8 @@ class Families:
         """The data type that a class belongs to, None if its objects are records of their own."""
         if cls in self.entered:
             return self.entered[cls]
+        if self.rows and is_entries(cls):
+            return self.declare([*filter(is_entries, self.entered), cls])
         return self._looked_up(cls) if self.outer is None else self.outer.of(cls)
 
     def declare(self, classes: Sequence[type]) -> Family:

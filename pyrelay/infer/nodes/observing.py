@@ -25,6 +25,7 @@ from pyrelay.infer.nodes.datatypes import (
     Number,
     Sort,
     Struct,
+    Text,
     enter,
     merged,
     of_numbers,
@@ -126,11 +127,15 @@ class Observer:
             (cls,) = classes
             if cls in _NUMBER_TYPES:
                 return Number(_NUMBER_TYPES[cls])
+            if cls is str and self.family.families.rows:
+                return Text()
             if cls is np.ndarray and len({(v.dtype, v.ndim) for v in values}) == 1:
                 return self._array(list(values), values[0].dtype, name)
             if cls is list and (expected is None or not self._kinds(expected)):
                 return self._sequence(list, None, list(values), expected, name)
-        kinds = {self.family.kinds.get(cls, -1) for cls in classes}
+        kinds = {self._kind(v) for v in values} if dict in classes else {
+            self.family.kinds.get(cls, -1) for cls in classes
+        }
         if not kinds or kinds == {NO_NODE} or -1 in kinds:
             return None
         named = self._kinds(expected) if expected is not None else ()
@@ -142,7 +147,7 @@ class Observer:
         told = expected if expected is not None and expected.sequence is tuple else None
         if told is None or not told.fixed:
             nodes = any(
-                self.family.kinds.get(type(x)) for g in lengths for v in groups[g] for x in v
+                self._kind(x) > NO_NODE for g in lengths for v in groups[g] for x in v
             )
             if nodes or len(lengths) > 1 or told is not None:
                 joined = [v for g in lengths for v in groups.pop(g)]
@@ -152,8 +157,10 @@ class Observer:
     def _group(self, value: Any) -> Any:
         """Values of one group have one sort."""
         cls = type(value)
-        if self.family.kinds.get(cls):
+        if self._kind(value) > NO_NODE:
             return _CHILD
+        if cls is str and self.family.families.rows:
+            return _TEXT
         if types.of_scalar(value) is not None:
             return _NUMBER
         if cls is np.ndarray:
@@ -170,11 +177,17 @@ class Observer:
             return ("other", cls)
         return ("constant", cls, value)
 
+    def _kind(self, value: Any) -> int:
+        """The kind of a node; -1 for what is none."""
+        return self.family.kinds.get(self.family.families.class_of(value), -1)
+
     def _of_group(
         self, group: Any, members: list[Any], expected: Expected | None, name: str
     ) -> Sort:
         if group == _CHILD:
-            return Child(tuple(sorted({self.family.kinds[type(v)] for v in members})))
+            return Child(tuple(sorted(set(map(self._kind, members)))))
+        if group == _TEXT:
+            return Text()
         if group == _NUMBER:
             return of_numbers(t for t in map(types.of_scalar, members) if t is not None)
         match group:
@@ -223,6 +236,7 @@ class Observer:
 
 
 _CHILD = "child"
+_TEXT = "text"
 _NUMBER = "number"
 _NUMBER_TYPES = {
     float: types.PY_FLOAT, int: types.PY_INT, bool: types.PY_BOOL, complex: types.PY_COMPLEX,

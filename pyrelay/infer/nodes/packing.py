@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import InvalidValueError, TypeMismatchError
+from pyrelay.infer.containers.columns import columns_of_texts
+from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.datatypes import (
     NO_NODE,
@@ -28,6 +30,7 @@ from pyrelay.infer.nodes.datatypes import (
     Number,
     Sort,
     Struct,
+    Text,
 )
 from pyrelay.infer.nodes.instances import columns_of, slots_of
 from pyrelay.infer.nodes.observing import Observer
@@ -74,9 +77,10 @@ class Packer:
             pairs = zip(numbers, nodes, strict=True)
             nodes = list({i: n for i, n in pairs if i not in self.places}.values())
         inside: list[Any] = []
-        classes = dict.fromkeys(map(type, nodes))
+        class_of = self.family.families.class_of
+        classes = dict.fromkeys(map(class_of, nodes))
         for cls in classes:
-            members = nodes if len(classes) == 1 else [n for n in nodes if type(n) is cls]
+            members = nodes if len(classes) == 1 else [n for n in nodes if class_of(n) is cls]
             kind = self._kind(cls)
             while len(self.objects) <= kind:
                 self.objects.append([])
@@ -98,8 +102,11 @@ class Packer:
         classes = set(map(type, values)) - _PLAIN
         if not classes:
             return []
+        class_of = self.family.families.class_of
         own = {cls for cls in classes if self._kind(cls)}
         found = list(itertools.compress(values, map(own.__contains__, map(type, values))))
+        if dict in classes:
+            found += [v for v in values if type(v) is dict and self._kind(class_of(v))]
         if not classes.isdisjoint((list, tuple)):
             sequences = [v for v in values if type(v) in (list, tuple)]
             found += self._nodes(list(itertools.chain.from_iterable(sequences)))
@@ -168,6 +175,10 @@ class Packer:
             case Array(dtype, ones):
                 arrays = self.arrays[path] = [None if v is _ABSENT else v for v in values]
                 into[path] = stacked(self.family, arrays, types.DTYPES[dtype].numpy, ones, path)
+            case Text():
+                texts = ["" if v is _ABSENT else v for v in values]
+                counts, codes = columns_of_texts(texts)
+                into[path] = np.column_stack([counts, codes])
             case Child():
                 codes = map(self.places.__getitem__, map(id, values))
                 rows, kinds = np.divmod(np.fromiter(codes, np.int64, len(values)), _ROW)
@@ -206,8 +217,12 @@ class Packer:
                     type(value) is np.ndarray and value.ndim == len(ones)
                     and types.from_numpy(value.dtype) is types.DTYPES[dtype]
                 )
+            case Text():
+                return type(value) is str
             case Child(kinds):
-                return (NO_NODE if value is None else self._kind(type(value)) or -1) in kinds
+                cls = self.family.families.class_of(value)
+                own = NO_NODE if value is None else self._kind(cls) or -1
+                return own in kinds
             case Items(cls, _):
                 return type(value) is cls
             case Struct(parts):
@@ -245,6 +260,8 @@ def stacked(
 def _values(cls: Any, nodes: list[Any]) -> dict[str, list[Any]]:
     """The values of each field of nodes of one class. Raises TypeMismatchError if they differ in
     their fields."""
+    if is_entries(cls):
+        return {f"_{k}": [node[key] for node in nodes] for k, key in enumerate(cls.labels)}
     if issubclass(cls, tuple):
         return {n: list(map(operator.itemgetter(k), nodes)) for k, n in enumerate(cls._fields)}
     if cls.__dictoffset__:

@@ -14,12 +14,14 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.containers.open_layouts import OPEN_TEXT
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import typed_by_rows
 from pyrelay.infer.nodes.datatypes import (
     Array,
     Callee,
     Choice,
+    Constant,
     Grows,
     Incompatible,
     Items,
@@ -27,11 +29,12 @@ from pyrelay.infer.nodes.datatypes import (
     Schema,
     Sort,
     Struct,
+    Text,
     merged,
 )
 from pyrelay.infer.nodes.functions_in_nodes import refuse_leaving
 from pyrelay.infer.nodes.pools import Column, column_sorts, schema_columns
-from pyrelay.ir import types
+from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import UNREAD, Atom
@@ -41,7 +44,8 @@ from pyrelay.ir.types import TensorType
 
 @functools.cache
 def tables_of(schema: Schema) -> dict[str, dict[str, Column]]:
-    """The columns of each table: by kind, and by list field; lists that grow are the last ones."""
+    """The columns of each table: by kind, and by list field; those that are several rows, texts and
+    lists that grow, are the last ones."""
     found: dict[str, dict[str, Column]] = {}
     for kind in schema.known():
         found[str(kind)] = {}
@@ -50,7 +54,7 @@ def tables_of(schema: Schema) -> dict[str, dict[str, Column]]:
                 table, bracket, _ = column.rpartition("[]")
                 found.setdefault(table + bracket or str(kind), {})[column] = own
     return {
-        table: dict(sorted(own.items(), key=lambda column: isinstance(column[1], Grows)))
+        table: dict(sorted(own.items(), key=lambda column: isinstance(column[1], (Grows, Text))))
         for table, own in found.items()
     }
 
@@ -69,10 +73,41 @@ def columns(it: Interpreter, pool: V.Ref) -> dict[str, V.ArrayRef]:
     refuse_leaving(it, pool.cls)
     content = it.content(pool.root)
     found = {}
-    for name in schema_columns(pool.cls):
+    for name, sort in schema_columns(pool.cls).items():
         rows = column_rows(it, pool, name)
+        if rows is not None and isinstance(sort, Text):
+            counts, codes = texts(it, pool, name)
+            parts = it.emit("expand_dims", counts, axes=(1,)).atom, codes
+            rows = it.emit("concatenate", *parts, axis=1).atom
         found[name] = content[name] if rows is None else it.new_array(rows)
     return found
+
+
+def texts(it: Interpreter, pool: V.Ref, column: str) -> tuple[Atom, Atom]:
+    """How many code points the texts of a column have, and these, row by row."""
+    given = it.content(pool.root).get(column)
+    if isinstance(given, V.ArrayRef):
+        return _parted(it, it.atom(given))
+    table, position = table_of(pool.cls, column)
+    rows = it.content(it.content(pool.root)[table].root)
+    first = _first_leaf(rows.template, position)
+    return rows.rows[first], rows.rows[first + 1]
+
+
+def _first_leaf(template: Any, position: int) -> int:
+    """The number of the first row that is of a column."""
+    return sum(len(tuple(L.template_types(c))) for c in template.children[:position])
+
+
+def _parted(it: Interpreter, rows: Atom) -> tuple[Atom, Atom]:
+    """Texts as the columns of an argument have them: their counts, and their code points."""
+    assert isinstance(rows.type, TensorType)
+    count, width = rows.type.shape
+    counts = it.emit("index", rows, constant(0), axes=(1,))
+    codes = it.emit(
+        "slice", rows, starts=(0, 1), sizes=(count, dims.add(width, -1)), steps=(1, 1)
+    )
+    return counts.atom, codes.atom
 
 
 def column_rows(it: Interpreter, pool: V.Ref, column: str) -> Atom | None:
@@ -88,14 +123,14 @@ def column_rows(it: Interpreter, pool: V.Ref, column: str) -> Atom | None:
     rows = it.content(content[table].root)
     assert isinstance(rows, V.Growing)
     columns = tables_of(pool.cls)[table].values()
-    single = sum(not isinstance(own, Grows) for own in columns)
+    single = sum(not isinstance(own, (Grows, Text)) for own in columns)
     if L.is_ragged(rows.template) or (single == len(columns) != len(rows.rows)):
         raise it.failure(
             errors.UnsupportedOperationError,
             "the arrays in a field of these nodes differ in shape",
             hints=("pad them to one shape",),
         )
-    return rows.rows[position]
+    return rows.rows[_first_leaf(rows.template, position)]
 
 
 def is_growing(it: Interpreter, pool: V.Ref) -> bool:
@@ -113,16 +148,18 @@ def new_pool(it: Interpreter, schema: Schema) -> V.Ref:
 
 
 def _empty(it: Interpreter, columns: Mapping[str, Column]) -> V.Growing:
-    rows = tuple(_zeros(it, sort, 0) for sort in columns.values())
+    rows = tuple(row for sort in columns.values() for row in _zeros(it, sort, 0))
     return _content(columns, V.Known(0), rows)
 
 
-def _zeros(it: Interpreter, sort: Column, count: Extent) -> Atom:
+def _zeros(it: Interpreter, sort: Column, count: Extent) -> tuple[Atom, ...]:
     """The rows of a column that no node has had yet."""
+    if isinstance(sort, Text):
+        return tuple(it.builder.full(0, shape, types.i64).atom for shape in ((count,), (count, 0)))
     shape: list[Extent] = [count]
     if isinstance(sort, Array):
         shape += [1 if n == 1 else _unknown(it) for n in sort.ones]
-    return it.builder.full(0, tuple(shape), _dtype(sort)).atom
+    return (it.builder.full(0, tuple(shape), _dtype(sort)).atom,)
 
 
 def _unknown(it: Interpreter) -> Extent:
@@ -132,7 +169,7 @@ def _unknown(it: Interpreter) -> Extent:
 
 
 def _dtype(sort: Column) -> types.DType:
-    if isinstance(sort, Grows):
+    if isinstance(sort, (Grows, Text)):
         return types.i64  # how many items there are
     return sort.type.dtype if isinstance(sort, Number) else types.DTYPES[sort.dtype]
 
@@ -146,6 +183,9 @@ def _content(
             leaves.append(L.LScalar(sort.type))
         elif isinstance(sort, Grows):
             leaves.append(L.LPlace(k, "list", None, L.LGrown(L.LKnown(UNREAD), 0)))
+        elif isinstance(sort, Text):
+            codes = L.LPlace(k, "list", None, L.LGrown(L.LScalar(types.PY_INT), 0))
+            leaves.append(L.LNode(OPEN_TEXT, (codes,)))
         else:
             leaves.append(L.LPlace(k, "array", None, TensorType(_dtype(sort))))
     template = L.LNode(("tuple", None, len(leaves)), tuple(leaves))
@@ -168,10 +208,12 @@ def opened(it: Interpreter, columns: Mapping[str, V.Value], old: Schema, new: Sc
         count = _count(columns, table, old)
         for column, sort in sorts.items():
             given = converted.get(column)
-            rows.append(
-                _zeros(it, sort, count) if given is None
-                else it.builder.cast(it.atom(given), _dtype(sort))
-            )
+            if given is None:
+                rows += _zeros(it, sort, count)
+            elif isinstance(sort, Text):
+                rows += _parted(it, it.atom(given))
+            else:
+                rows.append(it.builder.cast(it.atom(given), _dtype(sort)))
         number = V.Scalar.of_extent(count)
         content[table] = it.new_ref("list", _content(sorts, number, _same_count(it, rows, count)))
     return content
@@ -212,7 +254,7 @@ def _converted(
                 for k, (case, place) in enumerate(zip(given, places, strict=True)):
                     inner = f"{path}|{k}" if isinstance(sort, Choice) else path
                     copy(case, inner, cases[place], f"{at}|{place}")
-            case Choice(), _:
+            case (Choice(), _) | (Constant(), Text()):
                 raise _too_many(it)
             case (Struct(parts) | Callee(_, parts)), (Struct(others) | Callee(_, others)):
                 for k, (part, other) in enumerate(zip(parts, others, strict=True)):

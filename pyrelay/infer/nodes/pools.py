@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
+from pyrelay.infer.containers.code_points import from_codes
 from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.nodes.datatypes import (
     MOST_SCHEMAS,
@@ -36,6 +37,7 @@ from pyrelay.infer.nodes.datatypes import (
     Schema,
     Sort,
     Struct,
+    Text,
     is_anonymous,
 )
 from pyrelay.ir import types
@@ -82,7 +84,7 @@ class Packed:
                 changed |= self._changed(nodes.columns[column], column, len(own))
             rows = np.flatnonzero(changed).tolist()
             for row, value in zip(rows, nodes.column(kind, name, rows), strict=True):
-                object.__setattr__(own[row], name, value)
+                set_field(own[row], name, value)
 
     def _changed(self, column: np.ndarray[Any, Any], name: str, count: int) -> Any:
         """Which of the first rows of a column are other than they were, to the bit."""
@@ -90,6 +92,8 @@ class Packed:
         now = column[:count]
         if before is None:
             before = np.zeros_like(now)
+        if before.shape[1:] != now.shape[1:]:  # texts, some of which are longer than any was
+            return [_text_of(x) != _text_of(y) for x, y in zip(now, before, strict=True)]
         pairs = (np.ascontiguousarray(x, before.dtype) for x in (now, before))
         one, other = (x.reshape(count, -1).view(np.uint8).reshape(count, -1) for x in pairs)
         return (one != other).any(axis=1)
@@ -102,7 +106,7 @@ class Packed:
                 array[...] = row
 
 
-Column = Number | Array | Grows
+Column = Number | Array | Grows | Text
 """What a column may hold."""
 
 
@@ -110,7 +114,7 @@ def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
     """Names and sorts of the columns of a field; ids, counts and cases are Python ints."""
     whole = Number(types.PY_INT)
     match sort:
-        case Number() | Array() | Grows():
+        case Number() | Array() | Grows() | Text():
             yield path, sort
         case Child():
             yield f"{path}.kind", whole
@@ -143,6 +147,19 @@ def schema_columns(schema: Schema) -> Mapping[str, Column]:
 def column_names(schema: Schema) -> tuple[str, ...]:
     """What errors call the columns of a pool."""
     return tuple(f"{schema} {column}" for column in schema_columns(schema))
+
+
+def set_field(node: Any, name: str, value: Any) -> None:
+    """Assign a field of a node that is an object, or a dict with a field for each key."""
+    if type(node) is dict:
+        node[list(node)[int(name[1:])]] = value
+    else:
+        object.__setattr__(node, name, value)
+
+
+def _text_of(row: np.ndarray[Any, Any]) -> str:
+    """The string in a row of a column of texts."""
+    return from_codes(row[1 : 1 + row[0]])
 
 
 # -- packing ---------------------------------------------------------------------------------------
@@ -282,6 +299,8 @@ class Unpacker:
                 return self._cells(path)[row] if ty.weak else self.columns[path][row]
             case Array():
                 return self.columns[path][row].copy()
+            case Text():
+                return _text_of(self.columns[path][row])
             case Child():
                 place = self._place(path, row)
                 return None if place[0] == NO_NODE else self.made[place]

@@ -13,9 +13,11 @@ from dataclasses import replace
 from pyrelay import errors
 from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import values as V
+from pyrelay.infer.containers.code_points import from_items
 from pyrelay.infer.flow.joining import same_reference
 from pyrelay.infer.frames import Read
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.layout import LScalar
 from pyrelay.infer.nodes import functions_in_nodes as functions
 from pyrelay.infer.nodes.datatypes import (
     NO_NODE,
@@ -30,6 +32,7 @@ from pyrelay.infer.nodes.datatypes import (
     Number,
     Sort,
     Struct,
+    Text,
     is_anonymous,
 )
 from pyrelay.infer.nodes.pools import column_sorts
@@ -141,6 +144,8 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
             return _number(it, pool, path, row, ty)
         case Array():
             return _array(it, pool, path, row)
+        case Text():
+            return _text(it, pool, path, row)
         case Child(kinds):
             return _child(it, pool, kinds, path, row)
         case Items(cls, item):
@@ -196,6 +201,16 @@ def _array(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Value:
     step = V.ViewStep("index", (row,), _AT_ROW)
     view = V.ArrayRef(column.root, (*column.view, step), ty)
     return view if ty.shape else it.result(it.builder.handle(it.atom(view)))
+
+
+def _text(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Value:
+    """The string in a row: of a list of code points that nobody else has."""
+    from pyrelay.infer.nodes.pool_tables import texts
+
+    count, codes = (it.emit("index", part, row, axes=(0,)) for part in texts(it, pool, path))
+    number = V.Scalar(types.PY_INT, it.builder.cast(count, types.i64, weak=True))
+    content = V.Growing(number, (codes.atom,), LScalar(types.PY_INT), slots=object())
+    return V.Text(from_items, (it.new_ref("list", content),))
 
 
 def _item(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Item:

@@ -177,3 +177,39 @@ def test_lists_in_a_dict_that_is_a_table_stay_the_callers():
     assert appended(groups, 3) == 20
     assert mine is groups[2]
     assert mine == [2, 2]
+
+
+@pytest.mark.parametrize("make", [
+    lambda n: [f"w{k * k}" for k in range(n)], lambda n: [(f"w{k * k}", 0.5) for k in range(n)],
+    lambda n: {f"w{k}": [k] * (k % 3) for k in range(n)}, lambda n: {f"w{k}" for k in range(n)},
+])
+def test_a_new_number_of_texts_or_other_texts_compile_nothing(make):
+    @pyrelay.jit
+    def first_and_last(texts):
+        found = sorted(texts)
+        return found[0], found[-1], len(texts)
+
+    for n in (17, 20, 130):
+        texts = make(n)
+        assert first_and_last(texts) == first_and_last.py(texts)
+    assert first_and_last.cache_info().compilations == 1
+
+
+def test_names_of_choices_are_known_where_a_program_needs_them():
+    steps = {"double": lambda v: 2 * v, "one": lambda v: v + 1}
+
+    @pyrelay.jit
+    def chosen(names, x):
+        for name in names:
+            x = steps[name](x)
+        return x
+
+    names = ["double", "one"] * 9
+    assert chosen(names, 1) == chosen.py(names, 1)
+
+
+def test_the_gradient_of_texts_is_none():
+    f = pyrelay.grad(lambda rows: sum(w * w for _, w in rows))
+    for n in (17, 30):
+        assert f([("ab" * k, float(k)) for k in range(n)]) == [(None, 2.0 * k) for k in range(n)]
+    assert f.cache_info().compilations == 1
