@@ -23,6 +23,7 @@ from pyrelay.devices.gpu import (
     cuda_scans,
     cuda_scatters,
     cuda_single_attention,
+    cuda_sorted_adds,
     cuda_sorts,
 )
 from pyrelay.devices.gpu.driver import ADDRESS, Text
@@ -33,6 +34,8 @@ from pyrelay.lower.planning.target import (
     Target,
 )
 from pyrelay.lower.text.emit_cuda import emit
+
+_LIBRARIES = cuda_convolution, cuda_scans, cuda_scatters, cuda_sorted_adds, cuda_sorts
 
 _made: dict[str, tuple[tuple[str, ...], tuple[DType, DType]]] = {}
 
@@ -112,7 +115,7 @@ def matmul(dtype: DType, axes: int, of: DType | None = None) -> str:
 
 def kinds_of(text: str) -> tuple[str, ...]:
     """What the parameters are of a text of the library."""
-    for each in (cuda_convolution, cuda_scans, cuda_scatters, cuda_sorts):
+    for each in _LIBRARIES:
         kinds = each.kinds_of(text)
         if kinds is not None:
             return kinds
@@ -121,8 +124,7 @@ def kinds_of(text: str) -> tuple[str, ...]:
 
 def is_known(text: str) -> bool:
     """Whether a text is one of the library."""
-    libraries = cuda_convolution, cuda_scans, cuda_scatters, cuda_sorts
-    return text in _made or any(each.kinds_of(text) is not None for each in libraries)
+    return text in _made or any(each.kinds_of(text) is not None for each in _LIBRARIES)
 
 
 def can_fail(text: str) -> bool:
@@ -310,7 +312,8 @@ def _attention(dtype: DType) -> AttentionKernel:
 
 TARGET = Target(
     emit, _matmul, cuda_convolution.convolution, _attention, cuda_scans.scan,
-    cuda_scatters.scatter, sort=cuda_sorts.sort, half_attention=cuda_half_attention.attention,
+    cuda_scatters.scatter, sort=cuda_sorts.sort,
+    sorted_adds=cuda_sorted_adds.sorted_adds, half_attention=cuda_half_attention.attention,
     attention_gradient=cuda_attention_gradient.attention_gradient, keeps_scores=False,
     half_attention_gradient=cuda_half_attention_gradient.half_attention_gradient,
     half_matmul=_half_matmul, half_convolution=cuda_convolution.half_convolution,

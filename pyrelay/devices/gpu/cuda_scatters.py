@@ -9,20 +9,17 @@ there are no atomic additions, and every run gives the same bits. The indices th
 picked out of a tile by ballots, as in a compaction; the threads share the elements of a row, or,
 where rows are short, the rows, so that those of one place always fall to the same thread.
 
-Many indices are cut into parts. What is added at those of a part, a block adds up in an array of
-the part's own, in their order, and other blocks add these arrays up, in theirs. Integers, whose
-sums are the same in any order, are added atomically, to small arrays in shared memory first. Of
-rows that are written to one place the last one is found first: the greatest number wins, whoever
-comes when.
+Where indices are many, the numbers of the rows that they mean are sorted, and rows added in that
+order (`cuda_sorted_adds`). Integers, whose sums are the same in any order, are added atomically, to
+small arrays in shared memory first. Of rows that are written to one place the last one is found
+first: the greatest number wins, whoever comes when.
 """
 
 from __future__ import annotations
 
-from pyrelay.devices.gpu import cuda_totals
 from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import ScatterKernel
-from pyrelay.lower.text.cuda_numbers import literal
 
 THREADS = 128
 MOST_BLOCKS = 1024
@@ -56,15 +53,15 @@ _KERNEL = """\
     const int lines = BLOCK_THREADS / span, line = threadIdx.x / span;
     const i64 column = threadIdx.x % span;
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
-{range}\
-        for (i64 start = begin; start < end; start += {tile}) {{
+        const i64 low = item * share, high = low + share < rows ? low + share : rows;
+        for (i64 start = 0; start < count; start += {tile}) {{
             i64 rows_of[{each}];
             u32 own[{each}];
 #pragma unroll
             for (int e = 0; e < {each}; e++) {{
                 const i64 k = start + e * BLOCK_THREADS + threadIdx.x;
-                i64 row = k < end ? 0 : -1;
-                if (k < end) {{
+                i64 row = k < count ? 0 : -1;
+                if (k < count) {{
 {place}                }}
                 rows_of[e] = row >= low && row < high ? row : -1;
             }}
@@ -89,7 +86,7 @@ _KERNEL = """\
             for (int e = 0; e < total; e++) {{
                 if (places[e] % lines != line) continue;
                 for (i64 c = column; c < width; c += span) {{
-                    const i64 place = {base}places[e] * width + c;
+                    const i64 place = places[e] * width + c;
                     const {t} value = values[(start + sources[e]) * width + c];
                     array[place] = {t}({step});
                 }}
@@ -99,21 +96,6 @@ _KERNEL = """\
     }}
 }}
 """
-_ALL = """\
-        const i64 low = item * share, high = low + share < rows ? low + share : rows;
-        const i64 begin = 0, end = count;
-"""
-_PART = """\
-        const i64 ranges = (rows + share - 1) / share, part = item / ranges;
-        const i64 low = item % ranges * share, high = low + share < rows ? low + share : rows;
-        const i64 begin = part * chunk, end = begin + chunk < count ? begin + chunk : count;
-        const i64 base = part * rows * width;
-        for (i64 e = low * width + threadIdx.x; e < high * width; e += BLOCK_THREADS) {{
-            array[base + e] = {nothing};
-        }}
-        __syncthreads();
-"""
-
 # Integers have the same sum in every order: blocks add up small arrays in shared memory, of which
 # each warp has a copy where there is room, and then to the array.
 _COUNTS = """\
@@ -145,13 +127,18 @@ _COUNTS = """\
 }}
 """
 
-# Who writes a row last, one more than its number; 0: nobody.
+# The row of an index; who writes a row last, one more than its number, 0: nobody.
 _BY_THREADS = """\
 {head}\
     for (i64 item = first + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < last;
          item += (i64)gridDim.x * blockDim.x) {{
 {body}    }}
 }}
+"""
+_NUMBERED = """\
+        const i64 k = item;
+        i64 row = 0;
+{place}        numbers[k] = row < 0 ? 0 : (u32)row;
 """
 _CLEARED = "        winners[item] = 0;\n"
 _CLAIMED = """\
@@ -189,8 +176,8 @@ def scatter(name: str, dtype: DType, axes: int) -> ScatterKernel:
     text = _text(name, dtype, axes, THREADS)
     _made[text] = name, dtype, axes
     if name == "scatter_add" and dtype.kind in "iu" and dtype.size >= 4:
-        return ScatterKernel(text, MOST_BLOCKS, (_counting(dtype, axes),))
-    many = _adding(dtype, axes) if name == "scatter_add" else _writing(dtype, axes)
+        return ScatterKernel(text, MOST_BLOCKS, (_counting(dtype, axes),), True)
+    many = (_numbered(axes),) if name == "scatter_add" else _writing(dtype, axes)
     return ScatterKernel(text, MOST_BLOCKS, many)
 
 
@@ -228,7 +215,7 @@ def _text(name: str, dtype: DType, axes: int, threads: int, each: int = EACH) ->
         "i64 count, i64 rows, i64 width, i64 share"
     )
     return _KERNEL.format(
-        t=dtype.name, **_sizes(threads, each), step=_STEPS[name], range=_ALL, base="",
+        t=dtype.name, **_sizes(threads, each), step=_STEPS[name],
         head=_head(parameters, axes), place=_place(axes, "item == 0 && "),
     )
 
@@ -256,22 +243,14 @@ def _counting(dtype: DType, axes: int) -> str:
     return text
 
 
-def _adding(dtype: DType, axes: int) -> tuple[str, ...]:
-    """Rows added at many indices, in parts."""
-    t, nothing = dtype.name, literal(False if dtype.kind == "b" else -0.0, dtype)
-    parameters = (
-        f"Buffer<{t}> array,\n    Buffer<const {t}> values, {_indices(axes)}, "
-        "i64 count, i64 rows, i64 width, i64 share, i64 chunk"
+def _numbered(axes: int) -> str:
+    """The numbers of the rows that indices mean."""
+    text = _BY_THREADS.format(
+        head=_head(f"Buffer<u32> numbers, {_indices(axes)}", axes),
+        body=_NUMBERED.format(place=_place(axes, "")),
     )
-    parts = _KERNEL.format(
-        t=t, **_sizes(THREADS, EACH), step=_STEPS["scatter_add"], base="base + ",
-        range=_PART.format(nothing=nothing), head=_head(parameters, axes),
-        place=_place(axes, "low == 0 && "),
-    )
-    totals = cuda_totals.totals(dtype, dtype, nothing, "array[e]")
-    _for_many[parts] = (ADDRESS,) * (2 + axes) + ("i64",) * (5 + axes)
-    _for_many[totals] = cuda_totals.KINDS
-    return parts, totals
+    _for_many[text] = (ADDRESS,) * (1 + axes) + ("i64",) * axes
+    return text
 
 
 def _writing(dtype: DType, axes: int) -> tuple[str, ...]:

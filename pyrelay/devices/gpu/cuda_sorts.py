@@ -206,14 +206,13 @@ _MOVE = """\
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> x,
     Buffer<const {k}> keys, Buffer<{k}> new_keys,{places} Buffer<{made}> result,
-    Buffer<u64> memory, i64 n, i64 lines, i64 pass
+    Buffer<u64> memory, i64 n, i64 lines, i64 pass, i64 ends
 ) {{
     if (pyrelay_over(record, launch)) return;
     Buffer<{room}> room = pyrelay_sort_room<{room}>();
     PYRELAY_SHARED(i64, starts, {threads});
     PYRELAY_SHARED(i64, number, 1);
     const i64 tiles = (n + TILE - 1) / TILE;
-    const bool ends = pass == {passes} - 1;
     const u64 alone = 2 * (u64)pass + 1, most = ((u64)1 << 56) - 1;
     for (;;) {{
         __syncthreads();
@@ -373,7 +372,7 @@ def sort(name: str, dtype: DType, wide: bool) -> SortKernels:
     move = key + (_RANKS + _MOVE).format(**words, **moved)
     _made[lines] = (ADDRESS,) * 2 + ("i64",) * 3
     _made[count] = (ADDRESS,) * 2 + ("i64",)
-    _made[move] = (ADDRESS,) * (7 if places else 5) + ("i64",) * 3
+    _made[move] = (ADDRESS,) * (7 if places else 5) + ("i64",) * 4
     return SortKernels(
         lines, count, move, passes, _elements(of_lines), MOST_LINES, CHUNK, _elements(moved),
         key_bytes, (8 if wide else 4) if places else 0, HEAD, THREADS,

@@ -1,7 +1,8 @@
 """Scatters by a device's own kernels.
 
 In: the Let of rows written or added at indices. Out: instructions that launch the kernel which goes
-through all indices in order; or, where there are many, those which share them.
+through all indices in order; or, where there are many, those which share them: rows are added in
+the order of their places, which are sorted before.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let, OpCall
-from pyrelay.ir.types import TensorType, i64
-from pyrelay.lower.planning.instructions import Free, Launch, Slot, Value
+from pyrelay.ir.types import DType, TensorType, i64, u32
+from pyrelay.lower.planning import plan_sorts
+from pyrelay.lower.planning.frame import ONE
+from pyrelay.lower.planning.instructions import Binary, Free, JumpUnless, Launch, Slot, Value
 from pyrelay.ops.index import OUT_OF_BOUNDS
 
 if TYPE_CHECKING:
@@ -21,15 +24,14 @@ if TYPE_CHECKING:
 
 _PICOSECONDS = 1000  # for an element
 _PLACE_BYTES = 8
-_NEIGHBOURS = 32  # elements that a block adds up the parts of
+_NUMBER_BYTES = 4
 
 _MANY = 4096
 """Indices that are shared."""
-_PART, _PARTS, _BLOCKS = 1024, 1024, 2048
-"""Indices in a part, at least; parts, at most; about how many blocks fill a device."""
+_MOST = 1 << 32
+"""Indices that are sorted, and rows where they add, at most: their numbers have 32 bits."""
+_BLOCKS = 1024  # about how many fill a device
 _COUNTED = 4096  # elements that a block counts, at least
-_ROOM = 4
-"""The arrays of all parts have at most so many rows for each index."""
 
 
 def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
@@ -58,10 +60,9 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         ))
 
     many: Extent = 0
-    counts = call.op.name == "scatter_add" and len(kernel.many) == 1
     if not p.scope.level:  # in loops it may be a phase of one kernel
-        adds = call.op.name == "scatter_add" and not counts
-        many = _adds(count, rows) if adds else _at_least(count, _MANY)
+        sorts = call.op.name == "scatter_add" and not kernel.counts
+        many = _sorted(count, rows, width) if sorts else _at_least(count, _MANY)
     each = dims.maximum(width, 1)
     if many != 1:
         share = dims.maximum(dims.quotient_up(rows, kernel.most), 1)
@@ -74,35 +75,24 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     if many == 0:
         p.define(let.outs[0], (address.index,))
         return
-    if counts:
+    if kernel.counts:
         operands = [address, *given, *p.sizes.values((count, rows, width, *extents))]
         shares = dims.quotient_up(dims.multiply(count, width), _COUNTED)
-        blocks = dims.minimum(shares, _BLOCKS // 2)
+        blocks = dims.minimum(shares, _BLOCKS)
         launch(kernel.many[0], operands, dims.multiply(blocks, many), _COUNTED)
         p.define(let.outs[0], (address.index,))
         return
-    room = p.frame.slot()
     if call.op.name == "scatter_add":
-        parts = _parts(count, rows)
-        ranges = dims.maximum(dims.quotient(_BLOCKS, parts), 1)
-        share = dims.maximum(dims.quotient_up(rows, dims.minimum(ranges, kernel.most)), 1)
-        chunk = dims.quotient_up(count, parts)
-        # Some parts may be left without indices: what they would be is counted again.
-        parts = dims.multiply(dims.quotient_up(count, dims.maximum(chunk, 1)), many)
-        elements = dims.multiply(rows, width)
-        nbytes = dims.product((parts, elements, ty.dtype.size))
-        p.frame.allocate(room, p.sizes.value(nbytes))
-        adding, totals = kernel.many
-        operands = [Slot(room), *given]
-        operands += p.sizes.values((count, rows, width, share, dims.maximum(chunk, 1), *extents))
-        launch(
-            adding, operands, dims.multiply(dims.quotient_up(rows, share), parts),
-            dims.multiply(chunk, each),
-        )
-        operands = [address, Slot(room), *p.sizes.values((elements, parts))]
-        adders = dims.quotient_up(elements, _NEIGHBOURS)
-        launch(totals, operands, dims.multiply(adders, many), parts)
+        adding, end = p.frame.slot(), p.frame.label("added")
+        p.frame.emit(Binary("eq.i64", adding, p.sizes.value(many), ONE))
+        p.frame.emit(JumpUnless(Slot(adding), end))
+        numbers = p.frame.slot()
+        p.frame.allocate(numbers, p.sizes.value(dims.multiply(count, _NUMBER_BYTES)))
+        launch(kernel.many[0], [Slot(numbers), *given[1:], *p.sizes.values(extents)], count, 1)
+        _added(p, call, [address, given[0], Slot(numbers)], (count, rows, width), ty.dtype)
+        p.frame.place(end)
     else:
+        room = p.frame.slot()
         cleared, claimed, written = kernel.many
         p.frame.allocate(room, p.sizes.value(dims.product((rows, many, _PLACE_BYTES))))
         launch(cleared, (Slot(room),), dims.multiply(rows, many), 1)
@@ -110,21 +100,49 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         launch(claimed, operands, dims.multiply(count, many), 1)
         operands = [address, given[0], Slot(room), *given[1:], *p.sizes.values((width, *extents))]
         launch(written, operands, dims.product((count, width, many)), 1)
-    p.frame.emit(Free(Slot(room)))
+        p.frame.emit(Free(Slot(room)))
     p.define(let.outs[0], (address.index,))
 
 
-def _adds(count: Extent, rows: Extent) -> Extent:
-    """1 if indices at which rows are added had better be cut into parts, else 0."""
-    enough = dims.minimum(_at_least(count, _MANY), _at_least(_parts(count, rows), 4))
-    return dims.multiply(enough, _at_least(rows, 1))
+def _added(
+    p: FunctionPlanner, call: OpCall, operands: list[Value], extents: tuple[Extent, ...],
+    dtype: DType,
+) -> None:
+    """Rows added in the order of the numbers of the array's rows: parameters as `SortedAdds` says;
+    `operands` are its first ones. Frees the numbers."""
+    target, (count, rows, width) = p.program.target, extents
+    assert target.sort is not None
+    assert target.sorted_adds is not None
+    kernels, numbers = target.sorted_adds(dtype), operands[2]
+    sorting = target.sort("argsort", u32, False)
+    order, carried = p.frame.slot(), p.frame.slot()
+    p.frame.allocate(order, p.sizes.value(dims.multiply(count, _PLACE_BYTES)))
+    # Digits that no number has are not sorted by.
+    passes: list[Extent] = [1]
+    passes += [_at_least(rows, (1 << 8 * k) + 1) for k in range(1, sorting.passes)]
+    plan_sorts.by_digits(p, call, sorting, numbers, order, (1, count), passes)
+    chunks = dims.quotient_up(count, kernels.chunk)
+    nbytes = dims.product((chunks, width, dtype.size))
+    p.frame.allocate(carried, p.sizes.value(nbytes))
+    beside = dims.maximum(dims.quotient(kernels.threads, dims.maximum(width, 1)), 1)
+    parts = dims.quotient_up(width, kernels.threads)
+    items = dims.multiply(dims.quotient_up(chunks, beside), parts)
+    operands = [*operands, Slot(order), Slot(carried), *p.sizes.values((count, width))]
+    cost = dims.product((dims.minimum(width, kernels.threads), kernels.chunk, _PICOSECONDS))
+    for text in (kernels.added, kernels.finished):
+        p.frame.emit(Launch(
+            p.program.source(text, call.op.name), tuple(operands), p.sizes.value(items),
+            p.sizes.value(cost), rare=True,
+        ))
+    for slot in (numbers, Slot(order), Slot(carried)):
+        p.frame.emit(Free(slot))
 
 
-def _parts(count: Extent, rows: Extent) -> Extent:
-    """Into how many parts, 1 or more."""
-    room = dims.quotient(dims.multiply(_ROOM, count), dims.maximum(rows, 1))
-    parts = dims.minimum(dims.minimum(dims.quotient(count, _PART), room), _PARTS)
-    return dims.maximum(parts, 1)
+def _sorted(count: Extent, rows: Extent, width: Extent) -> Extent:
+    """1 if rows had better be added in the order of their numbers, else 0."""
+    found = dims.minimum(_at_least(count, _MANY), _at_least(dims.multiply(rows, width), 1))
+    most = dims.maximum(count, rows)
+    return dims.multiply(found, dims.add(1, dims.multiply(-1, _at_least(most, _MOST))))
 
 
 def _at_least(extent: Extent, least: int) -> Extent:

@@ -98,11 +98,19 @@ def _digits(p: FunctionPlanner, let: Let, call: OpCall) -> None:
 
 
 def _long(p: FunctionPlanner, call: OpCall, result: int, kernels: SortKernels) -> None:
-    """Long lines: all digits are counted, then one after the other is sorted."""
+    """Long lines of an operand."""
     ty = call.args[0].type
     assert isinstance(ty, TensorType)
-    (lines, length), values, emit = ty.shape, p.sizes.values, p.frame.emit
-    numbers = p.scalar(call.args[0])
+    by_digits(p, call, kernels, p.scalar(call.args[0]), result, ty.shape, [1] * kernels.passes)
+
+
+def by_digits(
+    p: FunctionPlanner, call: OpCall, kernels: SortKernels, numbers: Value, result: int,
+    shape: Sequence[Extent], passes: Sequence[Extent],
+) -> None:
+    """Launches that sort long lines: all digits are counted, then one after the other is sorted,
+    of the least ones for which `passes` has a 1."""
+    (lines, length), values, emit = shape, p.sizes.values, p.frame.emit
     parts = dims.multiply(lines, dims.quotient_up(length, kernels.part))
     counts = dims.add(dims.multiply(lines, kernels.passes), parts)
     words = dims.add(kernels.head, dims.multiply(counts, kernels.values))
@@ -120,10 +128,15 @@ def _long(p: FunctionPlanner, call: OpCall, result: int, kernels: SortKernels) -
         for slot in pair:
             p.frame.allocate(slot, p.sizes.value(dims.product((lines, length, size))))
         pairs.append(pair)
-    for number in range(kernels.passes):
+    for number, done in enumerate(passes):
         turned = [Slot(pair[(number + k) % len(pair)]) for pair in pairs for k in (1, 0)]
+        then = passes[number + 1] if number + 1 < len(passes) else 0
+        ends = p.sizes.value(dims.add(done, dims.multiply(-1, then)))
         operands = [numbers, *turned, Slot(result), Slot(memory), *values((length, lines))]
-        _launch(p, call, kernels.move, [*operands, immediate(number)], parts, kernels.part)
+        _launch(
+            p, call, kernels.move, [*operands, immediate(number), ends],
+            dims.multiply(parts, done), kernels.part,
+        )
     for slot in (memory, *(slot for pair in pairs for slot in pair)):
         emit(Free(Slot(slot)))
 

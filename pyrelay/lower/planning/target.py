@@ -202,21 +202,38 @@ class ScatterKernel:
     The parallel axis counts ranges of rows, at most `most`. An index outside of its axis is failure
     0 of the launch, with the index, the axis and its extent.
 
-    `many` does the same for many indices, which all items share. Rows are added in two steps. One
-    takes the same parameters, but for the array's address that of an array for each part, and the
-    number of indices in a part behind that of rows; its parallel axis counts parts by ranges. The
-    other adds the parts to the array: addresses of both, elements of the array, parts; it counts
-    32 elements. Integers, whose sums are the same in any order, are added in one step: addresses as
-    above, the number of indices, of rows, of elements in a row, the extents; any number of items
-    share the indices. Rows are written in three steps: numbers of the rows' last writers are
-    cleared (their address), found (that, addresses of the index arrays, the extents), and those
-    written (addresses of the array, of the new rows, of the numbers and the index arrays, elements
-    in a row, the extents); they count rows, indices and new elements.
+    `many` does the same for many indices, which all items share. Rows are added in the order of
+    their numbers (`SortedAdds`), which are found first: addresses of the numbers, of 32 bits, and
+    of the index arrays, the extents; the parallel axis counts indices. Where it `counts` integers,
+    whose sums are the same in any order, they are added in one step: addresses as above, the number
+    of indices, of rows, of elements in a row, the extents; any number of items share the indices.
+    Rows are written in three steps: numbers of the rows' last writers are cleared (their address),
+    found (that, addresses of the index arrays, the extents), and those written (addresses of the
+    array, of the new rows, of the numbers and the index arrays, elements in a row, the extents);
+    they count rows, indices and new elements.
     """
 
     source: str
     most: int
     many: tuple[str, ...]
+    counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SortedAdds:
+    """Rows added to those of an array, in the order of the places where they go.
+
+    Parameters of both: addresses of the array, of the rows, of the numbers of the array's rows,
+    which have 32 bits, of the places that sort these, and of a row for each chunk, which `added`
+    leaves and `finished` takes; how many rows there are, elements in one. Their parallel axes count
+    chunks of `chunk` rows by parts of `threads` elements of each; where rows have fewer elements,
+    an item has as many chunks as `threads` have room for.
+    """
+
+    added: str
+    finished: str
+    chunk: int
+    threads: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +250,9 @@ class SortKernels:
     for each line and pass one a value, and one a value for each `part` elements of each line, which
     are what the parallel axis of `move` counts. That takes addresses of the numbers, of keys as
     they are and as they will be, of places (the same two, if places are asked for), of the result
-    and of that memory; the length of a line, lines, the number of the pass. The first one reads the
-    numbers, the last one writes the result. A key has `key_bytes`, a place `place_bytes`.
+    and of that memory; the length of a line, lines, the number of the pass, 1 or 0 for whether it
+    is the last one. The first one reads the numbers, the last one writes the result; numbers whose
+    greatest digits are 0 need no passes for these. A key has `key_bytes`, a place `place_bytes`.
     """
 
     lines: str
@@ -274,6 +292,7 @@ class Target:
     scan         op, element type, whether the elements of a line are neighbours -> the kernels;
                  None where loops do as well.
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
+    sorted_adds  element type -> the kernels, where there are `scatter` and `sort`.
     sort         op, element type, whether places need more than 32 bits -> the kernels; None where
                  loops do as well.
     line_sort    op, element type -> the kernel that sorts whole lines; None as above.
@@ -302,6 +321,7 @@ class Target:
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
     sort: Callable[[str, DType, bool], SortKernels] | None = None
+    sorted_adds: Callable[[DType], SortedAdds] | None = None
     line_sort: Callable[[str, DType], LineSort] | None = None
     keeps_scores: bool = True
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None

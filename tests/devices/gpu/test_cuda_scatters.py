@@ -121,8 +121,8 @@ def test_as_many_blocks_as_fill_a_gpu_share_a_histogram(monkeypatch: pytest.Monk
         driver.items.clear()
         np.testing.assert_array_equal(function(k), np.full(10, n // 10))
         found.append([items for items in driver.items if items not in (n, 10)])
-    # A block for each row; or 19 parts by as many ranges as there are rows, and their sums.
-    assert found == [[], [190, 1]]
+    # A block for each row; or one for every 4096 indices.
+    assert found == [[], [5]]
 
 
 @needs_compiler

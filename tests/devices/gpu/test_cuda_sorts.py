@@ -102,8 +102,9 @@ def by_digits(x: Any, name: str, wide: bool, blocks: int, turns: int) -> Any:
     chunks = lines * -(-n // kernels.chunk)
     calls = [(kernels.count, chunks, (x, memory, n))]
     for number in range(kernels.passes):
+        ends = number + 1 == kernels.passes
         turned = [pair[number % 2 ^ k] for pair in (keys, order)[: 1 + places] for k in (1, 0)]
-        calls.append((kernels.move, parts, (x, *turned, found, memory, n, lines, number)))
+        calls.append((kernels.move, parts, (x, *turned, found, memory, n, lines, number, ends)))
     driver, record = cuda_emulator.EmulatorDriver(), np.zeros(21, np.int64)
     driver.turns = turns
     meeting = "#define BLOCK_THREADS 256\n#define MEETS 1\n"  # so that blocks run side by side

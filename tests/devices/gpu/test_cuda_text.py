@@ -27,6 +27,7 @@ from pyrelay.devices.gpu import (
     cuda_library,
     cuda_scans,
     cuda_scatters,
+    cuda_sorted_adds,
     cuda_sorts,
     word_texts,
 )
@@ -168,6 +169,8 @@ def test_scans_and_scatters_compile_for_every_dtype(tmp_path: Path) -> None:
         for name, axes in (("scatter_add", 1), ("scatter_add", 3), ("scatter_update", 2)):
             of = cuda_scatters.scatter(name, dtype, axes)
             kernels += [of.source, *of.many]
+        adds = cuda_sorted_adds.sorted_adds(dtype)
+        kernels += [adds.added, adds.finished]
     assert_compiles(kernels, tmp_path)
 
 
