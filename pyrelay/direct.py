@@ -13,87 +13,31 @@ of Python's (`build.Build.direct`), and the function looks at settings and names
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from types import BuiltinMethodType, CellType, FunctionType, ModuleType
 from typing import Any
 
 from numpy import array_equal, ascontiguousarray, ndarray
 
 from pyrelay import config
-from pyrelay.boundary import Program, outcome
+from pyrelay.boundary import Program
+from pyrelay.direct_results import result_text
+from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.nodes.datatypes import ones_of
 from pyrelay.infer.objects import generator_classes
-from pyrelay.infer.result_trees import (
-    ArgumentResult,
-    CaseResult,
-    ConstantResult,
-    ContainerResult,
-    GrownResult,
-    LeafResult,
-    NodeResult,
-    ViewResult,
-    ViewStepResult,
-    built,
-    slice_of,
-)
+from pyrelay.infer.result_trees import ArgumentResult, ConstantResult, LeafResult, NodeResult
 from pyrelay.infer.specialised import Binding
-from pyrelay.infer.structure import Flattened, Identity, Key
+from pyrelay.infer.structure import Identity, Key
 from pyrelay.ir import types
-from pyrelay.records import dataclass
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
-
-_MOST_STRUCTURES = 40
-"""Structures among the arguments: each is one level of nesting in the generated function."""
 
 _LEAVES = ("number", "array", "scalar")
 
 
 _FILE = PACKAGE_DIRECTORY + "<call>"
 """Where the generated functions say they stand: not in the user's program."""
-
-
-class _NeedsMore(Exception):
-    """The short way cannot take these arguments apart or put this result together."""
-
-
-@dataclass
-class _Text:
-    """A function under construction: its lines, and the objects that its names stand for."""
-
-    known: dict[str, Any]
-    lines: list[str] = field(default_factory=list)
-    depth: int = 0
-    made: set[int] = field(default_factory=set)  # numbers of the mutable results it makes
-    leaves: list[str] = field(default_factory=list)
-    keys: list[Key] = field(default_factory=list)  # of the leaves
-    objects: list[str] = field(default_factory=list)  # mutable ones, in the order they are met
-    containers: list[str] = field(default_factory=list)  # those of them that are no arrays
-    variables: int = 0
-
-    def name(self, value: Any) -> str:
-        """A name that stands for an object."""
-        name = f"_known{len(self.known)}"
-        self.known[name] = value
-        return name
-
-    def fresh(self, count: int) -> list[str]:
-        """Names of new variables."""
-        self.variables += count
-        return [f"_a{k}" for k in range(self.variables - count, self.variables)]
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * (3 + self.depth) + text)
-
-    def test(self, condition: str) -> None:
-        """What follows is done where a condition holds."""
-        if self.depth > _MOST_STRUCTURES:
-            raise _NeedsMore
-        self.line(f"if {condition}:")
-        self.depth += 1
 
 
 def direct_call(
@@ -108,7 +52,7 @@ def direct_call(
     """
     try:
         return _written(program, key, order, otherwise, failed, hits)
-    except _NeedsMore:
+    except NeedsMore:
         return None
 
 
@@ -121,9 +65,9 @@ def _written(
     names, keys = named[: len(named) // 2], named[len(named) // 2 :]
     near, far = program.build.native, program.build.direct
     if not (near or far) or binding.trees or binding.loses or pools or binding.identity:
-        raise _NeedsMore
+        raise NeedsMore
     if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
-        raise _NeedsMore
+        raise NeedsMore
     from pyrelay.devices.runtime.entry import MISMATCH, Whole, guarded
 
     looked_at = [g for g in binding.names if not _never_changes(g)]
@@ -132,10 +76,10 @@ def _written(
     guards += [n for n in seen if n is not None]
     native = guarded(program.build.run, guards, hits) if near else far
     if native is None:
-        raise _NeedsMore
+        raise NeedsMore
     leading = [*order[: len(positional)]]
     leading += [None] * (len(positional) - len(leading))
-    text = _Text({
+    text = Text({
         "_native": native, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
         "_failed": failed, "_taken": _taken, "_missing": _MISSING,
         "_as_given": _as_given, "_by_name": _by_name, "_names": (*leading, *names),
@@ -161,7 +105,7 @@ def _written(
         _arguments(text, program, given, everything)
     handed = [text.leaves[k] for k in binding.parameters]
     text.line("_same = True")
-    shape = _outcome(text, binding)
+    shape = result_text(text, binding)
     again = f"_as_given({_tuple(by_position)}, _named, _more, _others)"
     source = [
         f"def make({', '.join(text.known)}):",
@@ -310,14 +254,14 @@ def _readable(array: Any, written: bool) -> Any:
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def _arguments(text: _Text, program: Program, names: list[str], keys: Key) -> None:
+def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> None:
     """Lines that take the arguments and captured objects apart into the program's leaves."""
     binding = program.binding
     _taken_apart(text, names, keys)
     for hidden in binding.hidden:
         (key,), pools = hidden.key
         if pools:
-            raise _NeedsMore
+            raise NeedsMore
         (name,) = text.fresh(1)
         source = hidden.source
         value = text.name(hidden.value) if source is None else _reading(text, source)
@@ -330,7 +274,7 @@ def _arguments(text: _Text, program: Program, names: list[str], keys: Key) -> No
             known(text, text.leaves[leaf], key, binding.static.get(leaf, _ANY))
     read = {leaf for leaf, _ in binding.axes.values()}
     if binding.extents and not read <= handed:
-        raise _NeedsMore  # the native entry checks the extents of what it is handed
+        raise NeedsMore  # the native entry checks the extents of what it is handed
     if binding.changes and len(text.containers) > 1:
         text.test(f"len({{{', '.join(f'id({c})' for c in text.containers)}}}) "
                   f"== {len(text.containers)}")
@@ -339,7 +283,7 @@ def _arguments(text: _Text, program: Program, names: list[str], keys: Key) -> No
 _ANY = object()
 
 
-def _known_array(text: _Text, name: str, key: Key, value: Any) -> None:
+def _known_array(text: Text, name: str, key: Key, value: Any) -> None:
     """A test of an array that does not enter the program, which may have been made for it."""
     condition = f"type({name}) is {text.name(ndarray)} and {text.name(_is_like)}({name}, {key[1:]})"
     if value is not _ANY:
@@ -354,20 +298,20 @@ def _is_like(array: Any, key: Key) -> bool:
     return dtype is not None and dtype.name == name and ones_of(array.shape) == ones
 
 
-def _known_number(text: _Text, name: str, key: Key, value: Any) -> None:
+def _known_number(text: Text, name: str, key: Key, value: Any) -> None:
     """A test of a number that does not enter the program, which may have been made for its value.
     """
     if key[0] != "number":
-        raise _NeedsMore
+        raise NeedsMore
     condition = f"type({name}) is {key[1]}"
     if value is not _ANY:
         if type(value) is not int and not (type(value) is float and 0 < abs(value) < float("inf")):
-            raise _NeedsMore  # zeros have signs, and NaN is no NaN
+            raise NeedsMore  # zeros have signs, and NaN is no NaN
         condition += f" and {name} == {value!r}"
     text.test(condition)
 
 
-def _taken_apart(text: _Text, names: list[str], keys: Key) -> None:
+def _taken_apart(text: Text, names: list[str], keys: Key) -> None:
     """Lines that take values apart, and test their structures."""
     waiting = list(zip(names, keys, strict=True))[::-1]
     while waiting:
@@ -392,7 +336,7 @@ def _unpacking(names: list[str], value: str) -> str:
     return f"{', '.join(names)}, = {value}"
 
 
-def _structure(text: _Text, name: str, key: Key) -> tuple[str, Key, str]:
+def _structure(text: Text, name: str, key: Key) -> tuple[str, Key, str]:
     """A test for a structure of this key, the keys of its items, and where they are found."""
     match key:
         case ("dict", keys, *parts):
@@ -405,7 +349,7 @@ def _structure(text: _Text, name: str, key: Key) -> tuple[str, Key, str]:
             return f"type({name}) is {own} and len({name}) == {len(parts)}", tuple(parts), name
         case ("record", cls, names, *parts):
             if issubclass(cls, generator_classes()):  # its state is no attribute
-                raise _NeedsMore
+                raise NeedsMore
             fields = f"tuple({name}.__dict__) == {text.name(names)}"
             test = f"type({name}) is {text.name(cls)} and {fields}"
             return test, tuple(parts), f"{name}.__dict__.values()"
@@ -417,13 +361,13 @@ def _structure(text: _Text, name: str, key: Key) -> tuple[str, Key, str]:
             return f"{name} is {value}", (), name
         case ("constant", _, str() as value):
             return f"type({name}) is str and {name} == {text.name(value)}", (), name
-    raise _NeedsMore
+    raise NeedsMore
 
 
 # -- names -----------------------------------------------------------------------------------------
 
 
-def _reading(text: _Text, guard: NameGuard) -> str:
+def _reading(text: Text, guard: NameGuard) -> str:
     """Python text that reads a name again."""
     place = text.name(guard.container)
     match guard.kind:
@@ -433,7 +377,7 @@ def _reading(text: _Text, guard: NameGuard) -> str:
             return f"{place}.cell_contents"
         case "attribute" if guard.value is not ABSENT:
             return f"{place}.{guard.name}"
-    raise _NeedsMore
+    raise NeedsMore
 
 
 def _never_changes(guard: NameGuard) -> bool:
@@ -467,7 +411,7 @@ def _native_guard(guard: NameGuard) -> tuple[str, Any, Any, Any] | None:
     return None
 
 
-def _identity_test(text: _Text, guard: NameGuard) -> str:
+def _identity_test(text: Text, guard: NameGuard) -> str:
     """Python text that is true if a name still means the very same object."""
     place, value = text.name(guard.container), text.name(guard.value)
     match guard.kind:
@@ -493,107 +437,3 @@ def _identity_test(text: _Text, guard: NameGuard) -> str:
             tests += [f"{place}.__kwdefaults__[{k!r}] is {text.name(v)}" for k, v in pairs]
             return " and ".join(tests)
     raise AssertionError(guard.kind)
-
-
-# -- results ---------------------------------------------------------------------------------------
-
-
-def _outcome(text: _Text, binding: Binding) -> str:
-    """How the result is made, and what the program changed with it, as Python text."""
-    if not binding.changes:
-        try:
-            return _result(text, binding.result, binding.kept)
-        except _NeedsMore:
-            pass  # no text of its own
-    return _assembled(text, binding)
-
-
-def _assembled(text: _Text, binding: Binding) -> str:
-    """How a result is made that has no text of its own, or that comes with changes of arguments."""
-    from pyrelay.devices.runtime.unpacking import unpacker
-
-    taken = functools.partial(Flattened, unpack=unpacker)
-    make, tree, kept, flat = map(text.name, (outcome, binding, binding.kept, taken))
-    containers = f"[{', '.join(text.containers)}]"
-    return f"{make}({tree}, {kept}, _result, {flat}([{', '.join(text.leaves)}], {containers}))"
-
-
-def _result(text: _Text, tree: Any, kept: Mapping[int, int]) -> str:
-    """How the result is made from the native tuple and the arguments' leaves, as Python text."""
-    match tree:
-        case LeafResult(index):
-            return f"_result[{kept[index]}]"
-        case ArgumentResult(leaf):
-            return text.leaves[leaf]
-        case ContainerResult(number):
-            return text.containers[number]
-        case ConstantResult(value):
-            return text.name(value)
-        case ViewResult(base, steps):
-            return functools.reduce(
-                lambda array, step: _view(text, array, step, kept), steps, _result(text, base, kept)
-            )
-        case GrownResult(rows, count, LeafResult(index, ty), key) if (
-            ty.weak and key not in text.made
-        ):
-            text.made.update((key,) if key >= 0 else ())
-            return f"_result[{kept[rows[index]]}][:_result[{kept[count]}]].tolist()"
-        case CaseResult(tag, cases):
-            made = [_result(text, case, kept) for case in cases]
-            tests = [f"{each} if _result[{kept[tag]}] == {k} else" for k, each in enumerate(made)]
-            return f"({' '.join(tests[:-1])} {made[-1]})"
-        case NodeResult(key=key) if key in text.made:
-            raise _NeedsMore  # one object in two places
-        case NodeResult(kind, cls, names, children, key):
-            text.made.update((key,) if key >= 0 else ())
-            parts = [_result(text, child, kept) for child in children]
-            if kind == "dict":
-                pairs = zip(map(text.name, names), parts, strict=True)
-                return "{" + ", ".join(f"{key}: {part}" for key, part in pairs) + "}"
-            items = "".join(f"{part}, " for part in parts)
-            if kind == "list" or (kind == "tuple" and cls is None):
-                return f"[{items}]" if kind == "list" else f"({items})"
-            given = ", ".join(map(text.name, (kind, cls, names)))
-            return f"{text.name(built)}({given}, [{items}])"
-    raise _NeedsMore
-
-
-def _view(text: _Text, array: str, step: ViewStepResult, kept: Mapping[int, int]) -> str:
-    """One step of a view, as Python text; arrays are seen by basic indices wherever they can be,
-    which NumPy is quickest with."""
-
-    def numbers(given: Sequence[int | LeafResult]) -> list[str]:
-        return [str(n) if isinstance(n, int) else f"_result[{kept[n.index]}]" for n in given]
-
-    attrs = dict(step.attrs)
-    match step.kind:
-        case "slice":
-            parts = zip(*(numbers(attrs[k]) for k in ("starts", "sizes", "steps")), strict=True)
-            return f"{array}[{', '.join(_cut(text, *part) for part in parts)}]"
-        case "index" | "gather":
-            places = dict(zip(attrs["axes"], numbers(step.positions), strict=True))
-            each = [places.get(k, ":") for k in range(max(places) + 1)]
-            return f"{array}[{', '.join(each)}, ...]"  # of no axes, too, it is an array
-        case "squeeze" if min(attrs["axes"], default=-1) >= 0:
-            each = ["0" if k in attrs["axes"] else ":" for k in range(max(attrs["axes"]) + 1)]
-            return f"{array}[{', '.join(each)}, ...]"
-        case "transpose" if attrs["axes"] == tuple(range(len(attrs["axes"])))[::-1]:
-            return f"{array}.T"
-        case "transpose":
-            return f"{array}.transpose({attrs['axes']})"
-        case "expand_dims" if min(attrs["axes"], default=-1) >= 0:
-            each = ["None" if k in attrs["axes"] else ":" for k in range(max(attrs["axes"]) + 1)]
-            return f"{array}[{', '.join(each)}]"
-        case "real" | "imag":
-            return f"{array}.{step.kind}"
-        case "reshape":
-            return f"{array}.reshape({', '.join(numbers(attrs['shape'])) or '()'})"
-    raise _NeedsMore
-
-
-def _cut(text: _Text, start: str, size: str, step: str) -> str:
-    """The slice of so many elements, which are extents and so no less than 0."""
-    if step.startswith("-"):
-        return f"{text.name(slice_of)}({start}, {size}, {step})"
-    stop = size if step == "1" else f"{size} * {step}"
-    return f":{stop}:{step}" if start == "0" else f"{start}:{start} + {stop}:{step}"

@@ -720,7 +720,7 @@ def test_the_short_way_makes_views(function: Any, monkeypatch: pytest.MonkeyPatc
     def refused(*args: Any) -> str:
         raise AssertionError("a view is put together by the long way")
 
-    monkeypatch.setattr("pyrelay.direct._assembled", refused)
+    monkeypatch.setattr("pyrelay.direct_results._assembled", refused)
     compiled = pyrelay.jit(function)
     whole = np.arange(96.0).reshape(12, 8)
     for x in (whole[:6, :4].copy(), whole[:2].copy(), whole[::2, 1:7], whole.T):
@@ -730,3 +730,24 @@ def test_the_short_way_makes_views(function: Any, monkeypatch: pytest.MonkeyPatc
                 np.testing.assert_array_equal(ours, numpy)
                 shared = np.shares_memory(ours, x)
                 assert function is at_places or shared == np.shares_memory(numpy, x)
+
+
+def test_results_nested_deeper_than_python_reads_are_put_together_by_the_long_way() -> None:
+    def nested(x, levels):
+        found = x
+        for k in range(levels):
+            found = (found, k)
+        return found
+
+    def depth_of(value: Any) -> int:
+        count = 0
+        while isinstance(value, tuple):
+            value, count = value[0], count + 1
+        return count
+
+    compiled = pyrelay.jit(nested)
+    for levels in (20, 250):
+        for _ in range(2):
+            found = compiled(np.arange(3.0), levels)
+            assert depth_of(found) == levels
+            assert found[1] == levels - 1

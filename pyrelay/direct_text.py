@@ -1,0 +1,56 @@
+"""The text of a function of the short way into a program, while it is written (`direct`).
+
+In: lines and tests, one after the other, and the objects that they need. Out: the lines, and a name
+for each object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from pyrelay.infer.structure import Key
+from pyrelay.records import dataclass
+
+_MOST_STRUCTURES = 40
+"""Structures among the arguments: each is one level of nesting in the generated function."""
+
+
+class NeedsMore(Exception):
+    """The short way cannot take these arguments apart or put this result together."""
+
+
+@dataclass
+class Text:
+    """A function under construction: its lines, and the objects that its names stand for."""
+
+    known: dict[str, Any]
+    lines: list[str] = field(default_factory=list)
+    depth: int = 0
+    made: set[int] = field(default_factory=set)  # numbers of the mutable results it makes
+    leaves: list[str] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)  # of the leaves
+    objects: list[str] = field(default_factory=list)  # mutable ones, in the order they are met
+    containers: list[str] = field(default_factory=list)  # those of them that are no arrays
+    variables: int = 0
+
+    def name(self, value: Any) -> str:
+        """A name that stands for an object."""
+        name = f"_known{len(self.known)}"
+        self.known[name] = value
+        return name
+
+    def fresh(self, count: int) -> list[str]:
+        """Names of new variables."""
+        self.variables += count
+        return [f"_a{k}" for k in range(self.variables - count, self.variables)]
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * (3 + self.depth) + text)
+
+    def test(self, condition: str) -> None:
+        """What follows is done where a condition holds."""
+        if self.depth > _MOST_STRUCTURES:
+            raise NeedsMore
+        self.line(f"if {condition}:")
+        self.depth += 1
