@@ -108,8 +108,19 @@ def counted_since(x):
     return counts, total
 
 
-@use((X,), long=True)
+@use((X,), (np.minimum(X, 0.5),), long=True)
 def last_and_present(x):
+    run, last = [], []
+    for v in x:
+        if v > 0.5:
+            last, run = run, []
+        run.append(v)
+    return last, run
+
+
+@refuse((X,), "may or may not be the object that was written under another name")
+def last_begins_as_the_present(x):
+    """Where nothing is above the threshold, both names mean the list that was filled."""
     run = []
     last = run
     for v in x:
