@@ -187,9 +187,15 @@ def _versions(function: types.FunctionType) -> Iterator[list[str]]:
 
 
 def _cached_lines(function: types.FunctionType) -> list[str]:
-    """The lines of the function's file or cell as `linecache` has them; none without a text."""
+    """The lines of the function's file or cell as `linecache` has them; none without a text.
+
+    Modules that are frozen into the interpreter (`collections.abc`, `os.path`) say in `__file__`
+    where their text lies, if the installation has it.
+    """
     name = function.__code__.co_filename
     lines = linecache.getlines(name, function.__globals__)
+    if not lines and name.startswith("<frozen "):
+        lines = linecache.getlines(str(function.__globals__.get("__file__", "")))
     if not lines and not os.path.isabs(name) and not name.startswith("<"):
         path = inspect.getsourcefile(function)
         lines = linecache.getlines(path, function.__globals__) if path else []

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import memoising, numba_functions
+from pyrelay.infer import memoising, numba_functions, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import text
 from pyrelay.infer.frames import Frame
@@ -183,7 +183,7 @@ def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
         errors.UnsupportedOperationError,
         f"{full!r} cannot be compiled: it is not written in Python, and pyrelay has no version of "
         "it",
-        hints=(close or "compute it outside the compiled function and pass the result",),
+        hints=(close or users_lines.ELSEWHERE,),
     )
 
 

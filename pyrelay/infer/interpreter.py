@@ -7,6 +7,7 @@ stands in files of its own: calls.py (functions), operators.py, attributes.py, a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
-from pyrelay.infer import needs
+from pyrelay.infer import needs, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.flow import narrowing
@@ -521,16 +522,22 @@ class Interpreter:
     ) -> PyrelayError:
         """An error at the current line, with the calls that led here.
 
-        Within pyrelay's own Python functions it is at the line that called them.
+        Within pyrelay's own Python functions it is at the line that called them. What is not
+        compiled of the standard library is refused at the line that called that.
         """
-        here = span or (self.let.span if self.let else None)
-        chain = [(s, text) for s, text in reversed(self.calls) if s is not None]
-        users = [k for k, (s, _) in enumerate(chain) if not s.source.is_library]
-        if here is not None and here.source.is_library and users:
-            here, chain = chain[users[0]][0], [chain[k] for k in users[1:]]
-        elif span is None and label is None and not related and issubclass(cls, _SHOWN_OPERANDS):
-            here, label, related = marked_operands(self, here)
+        line = span or (self.let.span if self.let else None)
+        calls = [(s, text) for s, text in reversed(self.calls) if s is not None]
+        here, chain = users_lines.own(line, calls)
         message = message if message.endswith(".") else message + "."
+        within = users_lines.before_standard(here, chain)
+        if within is not None and here is not None and cls is errors.UnsupportedOperationError:
+            file = os.path.basename(here.source.filename).strip("<>")
+            notes = (f"{file}, line {here.line}: {message}",)
+            here, name, chain = within
+            message = f"{name!r} of the standard library cannot be compiled."
+            label, related, hints = None, (), (users_lines.ELSEWHERE,)
+        elif here is line and not (span or label or related) and issubclass(cls, _SHOWN_OPERANDS):
+            here, label, related = marked_operands(self, here)
         return cls(
             message, span=here, label=label, related=related, notes=notes, hints=hints, calls=chain
         )

@@ -7,6 +7,7 @@ which methods are asked is that of Python's data model (language reference, 3.3.
 
 from __future__ import annotations
 
+import collections.abc
 from typing import Any, TypeGuard
 
 from pyrelay.infer import values as V
@@ -38,12 +39,24 @@ def special(it: Interpreter, value: V.Value, name: str, *args: V.Value) -> V.Val
         return None
     cls: Any = value.cls  # type: ignore[union-attr]
     method = of_class(it, cls, name)
+    if name == "__iter__" and method in (None, collections.abc.Sequence.__iter__):
+        method = _by_index(it, cls)
     if method is None or method is getattr(object, name, None) or is_generated(method):
         return None
     if method is getattr(tuple, name, None):  # what a namedtuple has of its own
         return None
     found = call(it, V.Known(method), (value, *args), {})
     return None if found == V.Known(NotImplemented) else found
+
+
+def _by_index(it: Interpreter, cls: type) -> Any:
+    """What goes through an object of a class that has a `__getitem__` and no `__iter__`.
+
+    `collections.abc.Sequence` spells it out, with a yield within a try.
+    """
+    from pyrelay.infer.in_python.iteration import indexed
+
+    return None if of_class(it, cls, "__getitem__") is None else indexed
 
 
 def has_next(it: Interpreter, value: V.Value) -> bool:

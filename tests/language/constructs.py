@@ -7,6 +7,7 @@ import enum
 import functools
 import math
 from collections import defaultdict, namedtuple
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -248,6 +249,12 @@ def objects(x):
     return s.applied(3.0) + s.double, (s + s).factor
 
 
+@compiled("Classes made of collections.abc; those with only a `__getitem__` are gone through", 2.0)
+def abstract(x):
+    names = Names({"a": x, "b": 2 * x})
+    return names.get("c", 1.0) + sum(names.values()), list(Powers(x, 3))
+
+
 @compiled("Dataclasses, named tuples, enums", 2.0)
 def records(x):
     p = Point(x, y=1.0)
@@ -483,6 +490,30 @@ class Mode(enum.Enum):
 
 
 Point = namedtuple("Point", "x y")
+
+
+class Names(Mapping):
+    def __init__(self, content):
+        self.content = content
+
+    def __getitem__(self, name):
+        return self.content[name]
+
+    def __iter__(self):
+        return iter(self.content)
+
+    def __len__(self):
+        return len(self.content)
+
+
+class Powers:
+    def __init__(self, x, count):
+        self.x, self.count = x, count
+
+    def __getitem__(self, k):
+        if k >= self.count:
+            raise IndexError(k)
+        return self.x**k
 
 
 @dataclass

@@ -61,9 +61,12 @@ def run_loop(it: Interpreter, let: Let) -> None:
 
 
 def _generated(it: Interpreter, iterable: V.Value) -> V.Value:
-    """The generator that the `__iter__` of an object gives; any other iterable unchanged."""
+    """The generator that the `__iter__` of an object gives; any other iterable unchanged.
+
+    What has only a `__getitem__` is gone through by index.
+    """
     if isinstance(iterable, (V.Ref, V.Data)) and isinstance(iterable.cls, type) and (
-        "__iter__" in dir(iterable.cls)
+        {"__iter__", "__getitem__"} & set(dir(iterable.cls))
     ):
         own = protocols.iterated(it, iterable)
         if own is not None and is_generator(own):

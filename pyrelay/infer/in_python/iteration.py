@@ -23,6 +23,18 @@ def stepped(iterator: Any) -> Iterator[Any]:
         yield item
 
 
+def indexed(sequence: Any) -> Iterator[Any]:
+    """The items that the `__getitem__` of an object gives for 0, 1, 2, ... until IndexError."""
+    number = 0
+    while True:
+        try:
+            item = sequence[number]
+        except IndexError:
+            return
+        yield item
+        number += 1
+
+
 def next_or(iterator: Any, default: Any) -> Any:
     """next(iterator, default), of an object with a `__next__` of its own."""
     try:
