@@ -47,6 +47,7 @@ from pyrelay.opt.half_products import half_products
 from pyrelay.opt.halves import halves
 from pyrelay.opt.hoist import hoist
 from pyrelay.opt.inline import inline
+from pyrelay.opt.lengths import lengths
 from pyrelay.opt.levels import levels
 from pyrelay.opt.masks import masks
 from pyrelay.opt.picks import picks
@@ -56,6 +57,7 @@ from pyrelay.opt.remember import remember
 from pyrelay.opt.rolling import rolling
 from pyrelay.opt.rooms import rooms
 from pyrelay.opt.rows import rows
+from pyrelay.opt.scalars import with_few_threads
 from pyrelay.opt.scans import scans
 from pyrelay.opt.simplify import simplify
 from pyrelay.opt.sorting import sorting
@@ -88,14 +90,17 @@ def derivatives(module: Module) -> Module:
 #: What follows `infer`.
 STAGES = (
     Stage(
-        "grad", (inline, ranges, commits, *CLEAN, masks, recognise, hoist, levels, derivatives),
+        "grad",
+        (
+            inline, lengths, ranges, commits, *CLEAN, masks, recognise, hoist, levels, derivatives,
+        ),
         "infer", "grad",
     ),
     Stage(
         "optimise",
         (
-            plain, picks, sorting, halves, inline, ranges, commits, *CLEAN, spectra, hoist, rows,
-            remember, rolling, *CLEAN,
+            plain, picks, sorting, halves, inline, lengths, ranges, commits, *CLEAN, spectra, hoist,
+            rows, remember, rolling, *CLEAN,
         ),
         "grad", "optimise",
     ),
@@ -207,7 +212,8 @@ def lowered(
     progress = Progress()
     for each in STAGES[: names.index(stage)]:
         passes = tuple(x for x in each.passes if _is_for(x, on))
-        module = run_passes(module, replace(each, passes=passes), steps, progress)
+        with with_few_threads(device(on or config.current().device).native):
+            module = run_passes(module, replace(each, passes=passes), steps, progress)
         dump(each.name, show, module)
     return module
 

@@ -21,21 +21,15 @@ from pyrelay.infer.guards import Guards
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Function, If, Let, Loop, OpCall
-from pyrelay.ir.op import Effect, Fusion, Promotion
+from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.ops.linalg import SIZED
+from pyrelay.ops.work import element_work, most_elements
 from pyrelay.records import dataclass
 
 Shape = tuple[Extent, ...]
 
 _MOST_LETS = 400
-#: What a round may cost on one thread, in additions of elements: ten microseconds.
-_MOST_WORK = 16 * dims.NEAR
-_SLOW = 32  # additions that a function of the library costs
-_QUICK = frozenset([
-    "sqrt", "square", "reciprocal", "absolute", "sign", "copysign", "floor", "ceil", "trunc",
-    "rint",
-])  # fmt: skip
 #: Ops without an element rule that loops of kernels run as well.
 _IN_KERNELS = frozenset(["extent", "undef", "raise", "as_extent", "check_equal", "matmul"])
 #: Ops that only say which elements of an array are meant.
@@ -89,7 +83,7 @@ def _ask(wish: _Wish, guards: Guards, ends: dict[Symbol, int]) -> None:
         return
     beyond = _beyond(short, guards)
     if beyond is not None and not wish.products:
-        near = _bounds(shapes, guards, min(dims.NEAR, _MOST_WORK // max(wish.work, 1)))
+        near = _bounds(shapes, guards, most_elements(wish.work))
         assert near is not None
         farther = _beyond(near, guards)
         if farther is None:
@@ -184,15 +178,9 @@ def _wanted(loop: Loop, counts: Mapping[Atom | None, Extent], depth: int) -> _Wi
             product = _is_matrix(let.rhs, let)
             if long and (product or not by_rows):
                 wish.shapes[space] = None
-                wish.work += _work(let.rhs)
+                wish.work += element_work(let.rhs)
                 wish.products |= product
     return wish if wish.shapes else None
-
-
-def _work(call: OpCall) -> int:
-    """What an element costs, in additions."""
-    function = call.op.promotion is Promotion.FLOAT and call.op.name not in _QUICK
-    return _SLOW if function else 1
 
 
 def _is_fit(let: Let, call: OpCall) -> bool:

@@ -363,17 +363,15 @@ def is_short(extent: Extent) -> bool:
 NEAR = 4096
 
 
-def is_near(shape: Iterable[Extent]) -> bool:
-    """Whether an array of this shape is known to have few elements, because that was asked for: a
-    symbol says so of itself. Known numbers are no answer: on GPUs nobody asks."""
-    total, asked = 1, False
+def greatest_size(shape: Iterable[Extent]) -> int | None:
+    """A number that the elements of an array of this shape never exceed; None if not known."""
+    total = 1
     for extent in shape:
         most = greatest(extent)
         if most is None:
-            return False
+            return None
         total *= max(most, 1)
-        asked = asked or any(symbol.most is not None for symbol in symbols(extent))
-    return asked and total <= NEAR
+    return total
 
 
 def product(extents: Iterable[Extent]) -> Extent:

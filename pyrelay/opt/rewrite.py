@@ -8,7 +8,7 @@ it. Whatever stays as it is is the same object afterwards: Lets, blocks, functio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from operator import is_
 
@@ -86,6 +86,11 @@ def rewrite(function: Function, rule: Rule) -> Function:
 def rewrite_block(block: Block, rule: Rule) -> Block:
     """Rewrite a block of which nothing around it matters."""
     return _Rewriter(rule).block(block, Scope())
+
+
+def renamed(block: Block, names: Mapping[Var, Atom]) -> Block:
+    """A block that reads other atoms for some of what it does not bind itself."""
+    return _Rewriter(lambda *_: None, Renaming(dict(names))).block(block, Scope())
 
 
 def _same(left: Sequence[object], right: Sequence[object]) -> bool:

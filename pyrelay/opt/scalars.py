@@ -8,13 +8,16 @@ arrays of known size. Where their arrays live is for `storage.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
+from pyrelay.ops.work import element_work, most_elements
 from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds
 from pyrelay.opt.shapes import is_array, shape_of
@@ -28,6 +31,22 @@ _OF_EXTENTS = frozenset(["as_extent", "check_equal"])
 #: How deep loops and branches of one kernel may nest: Python refuses 20 nested loops.
 _DEEPEST = 12
 _LARGEST_VECTORS = 200  # Lets of a loop over vectors
+
+_few_threads: ContextVar[bool] = ContextVar("few_threads", default=False)
+
+
+@contextmanager
+def with_few_threads(few: bool) -> Iterator[None]:
+    """Choose loops for a device whose threads are too few to pay for an array of few elements.
+
+    There loops over such arrays are kernels where numbers say how few they are. A GPU has a thread
+    for each element; what has `dims.NEAR` elements by a guard was asked for by `infer`, for CPUs.
+    """
+    token = _few_threads.set(few)
+    try:
+        yield
+    finally:
+        _few_threads.reset(token)
 
 
 def is_scalar_op(rhs: OpCall) -> bool:
@@ -144,7 +163,7 @@ class _VectorLoops:
 
     def _pays(self, let: Let, loop: Loop, around: tuple[Loop, ...]) -> bool:
         """Whether kernels of their own for the vectors in a loop would cost more than they do."""
-        inside = 0
+        inside, work, largest = 0, 0, 0  # of arrays whose few elements are known
         waiting = [(b, (*around, loop)) for b in walk.blocks(loop)]
         while waiting:
             block, loops = waiting.pop()
@@ -155,8 +174,13 @@ class _VectorLoops:
                 elif isinstance(each.rhs, If):
                     waiting += [(b, loops) for b in walk.blocks(each.rhs)]
                 elif each not in self.scalar and not self._is_short(each.rhs, loops):
-                    return False
-        return inside <= _LARGEST_VECTORS
+                    call = walk.call_of(each)
+                    size = _known_size(call)
+                    if size is None:
+                        return False
+                    work += element_work(call)
+                    largest = max(largest, size)
+        return inside <= _LARGEST_VECTORS and largest <= most_elements(work)
 
     def _is_short(self, rhs: object, loops: Sequence[Loop]) -> bool:
         """Whether what an op computes is little enough for the place where it stands."""
@@ -164,7 +188,7 @@ class _VectorLoops:
         if rhs.op.name in places.UPDATES and self._is_update(rhs.args[1]):
             return True  # of the place that the inner one updates, at the cost of that
         long = sum(not dims.is_short(extent) for extent in _space(rhs))
-        if long == 0 or dims.is_near(_space(rhs)):
+        if long == 0 or _was_asked_to_be_near(_space(rhs)):
             return True
         if long == 1:
             return (
@@ -200,6 +224,20 @@ class _VectorLoops:
                 seen.update(fresh)
                 pending += fresh
         return False
+
+
+def _was_asked_to_be_near(space: tuple[Extent, ...]) -> bool:
+    """Whether an array has few elements because that was asked for: symbols say so of themselves,
+    which those of programs for GPUs do not."""
+    size = dims.greatest_size(space)
+    asked = any(s.most is not None for extent in space for s in dims.symbols(extent))
+    return asked and size is not None and size <= dims.NEAR
+
+
+def _known_size(call: OpCall) -> int | None:
+    """The number of elements over which an op computes, at most; None if nobody knows, or if they
+    have a thread each."""
+    return dims.greatest_size(_space(call)) if _few_threads.get() else None
 
 
 def _space(rhs: OpCall) -> tuple[Extent, ...]:

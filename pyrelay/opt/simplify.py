@@ -36,7 +36,8 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
             atom = rule(let, call, builder, scope)
             return None if atom is None else (atom,)
         case If() as node:
-            return _same_branches(let, node, builder)
+            both = _both_or_either(let, node, builder)
+            return _same_branches(let, node, builder) if both is None else (both,)
         case Loop() as loop:
             return _invariant_carried(let, loop, builder)
     return None
@@ -310,6 +311,34 @@ def _index(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
         only: Atom = b.call(OPS["squeeze"], x, axes=axes).atom
         return only
     return part
+
+
+_COMPARISONS = frozenset(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
+
+
+def _both_or_either(let: Let, node: If, builder: Builder) -> Atom | None:
+    """`a < b and b < c` of numbers has no branch: comparing costs less than asking whether to."""
+    for name, arm, rest in (
+        ("logical_and", node.then, node.orelse), ("logical_or", node.orelse, node.then)
+    ):
+        if len(let.outs) != 1 or let.dims or len(arm.lets) != 1 or rest.lets:
+            continue
+        (compared,), (short,) = arm.lets, rest.results
+        alone = short is node.cond or is_number(short, name == "logical_or")
+        if alone and _compares(compared) and arm.results[0] is compared.outs[0]:
+            builder.lets.append(compared)
+            found, ty = builder.call(OPS[name], node.cond, compared.outs[0]), let.outs[0].type
+            assert isinstance(ty, TensorType)
+            return builder.atom(builder.cast(found, ty.dtype, weak=ty.weak))
+    return None
+
+
+def _compares(let: Let) -> bool:
+    """Whether a Let compares two numbers of Python or NumPy."""
+    call = let.rhs
+    return isinstance(call, OpCall) and call.op.name in _COMPARISONS and all(
+        isinstance(a.type, TensorType) and not a.type.shape for a in call.args
+    )
 
 
 def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:

@@ -152,3 +152,40 @@ def test_gpus_keep_their_loops_of_launches() -> None:
     compiled = pyrelay.jit(runge_kutta, device="cuda_emulator")
     module = compiled._specialised((a, y, 2, 0.1), {}).module
     assert loops_in(lowered(module, "fuse", on="cuda_emulator")) == 1
+
+
+def made_here(steps):
+    u = np.zeros(100)
+    u[40:60] = 1.0
+    for _ in range(steps):
+        u[1:-1] = u[1:-1] + 0.2 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+    return u
+
+
+def many_made_here(steps):
+    u = np.ones(5000)
+    for _ in range(steps):
+        u = u + 0.5 * (1.0 - u * u)
+    return u
+
+
+def costly_ones_made_here(steps):
+    u = np.ones(4000)
+    for _ in range(steps):
+        u = u + 0.5 * np.sin(u)
+    return u
+
+
+@pytest.mark.parametrize(
+    ("function", "loops"), [(made_here, 0), (many_made_here, 1), (costly_ones_made_here, 1)]
+)
+def test_numbers_say_that_arrays_have_few_elements(function, loops: int) -> None:
+    assert loops_in(lowered(inferred(function, (5,)).module, "fuse")) == loops
+    np.testing.assert_allclose(pyrelay.jit(function)(5), function(5), rtol=1e-12)
+
+
+def test_where_each_element_has_a_thread_numbers_say_nothing() -> None:
+    compiled = pyrelay.jit(made_here, device="cuda_emulator")
+    module = compiled._specialised((5,), {}).module
+    assert loops_in(lowered(module, "fuse", on="cuda_emulator")) == 1
+    np.testing.assert_allclose(compiled(5), made_here(5), rtol=1e-12)

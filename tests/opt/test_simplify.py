@@ -262,3 +262,25 @@ def test_parts_that_fill_an_array_of_zeros_are_joined(module: Any) -> None:
 )
 def test_parts_that_do_not_just_fill_an_array_are_added(module: Any) -> None:
     assert not ops(after(module, simplify, dce))["concatenate"]
+
+
+def test_comparisons_of_numbers_are_both_made() -> None:
+    def inside(k, n):
+        return k >= 0 and k < n
+
+    def outside(k, n):
+        return k < 0 or k >= n
+
+    def chained(k, n):
+        return 0 <= k < n
+
+    for function in (inside, outside, chained):
+        module = _simple(function, 3, 5)
+        assert not ops(module)["if"]
+        for k in (-1, 0, 4, 5):
+            assert_same_runs(core(function, 3, 5), module, (k, 5))
+
+
+def test_what_may_raise_waits_for_its_condition() -> None:
+    module = _simple(lambda k, x: k < 7 and x[k] > 0.0, 3, X)
+    assert ops(module)["if"] == 1

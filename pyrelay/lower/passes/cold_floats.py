@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from pyrelay.ir.types import bool_, i64
@@ -52,7 +53,7 @@ def _gathered(body: Body, makers: _Makers) -> Body:
                 out += _guarded(x, checks, makers)
                 place = end
             else:
-                out += [*body[end:cast], *_truncated(x, body[cast].out, checks)]  # type: ignore[union-attr]
+                out += [*body[end:cast], *_truncated(x, body[cast].out, checks, makers)]  # type: ignore[union-attr]
                 place = cast + 1
         else:
             out.append(replace_bodies(body[place], lambda inner: _gathered(inner, makers)))
@@ -162,9 +163,26 @@ def _cast(body: Body, place: int, x: Local) -> int | None:
     return None
 
 
-def _truncated(x: Local, out: Local, checks: Sequence[Fail]) -> list[Statement]:
+def _truncated(
+    x: Local, out: Local, checks: Sequence[Fail], makers: _Makers
+) -> list[Statement]:
     lost = Local(bool_)
+    asked: list[Statement] = []
+    for check in checks:
+        cond = _asked_again(check.cond, makers, asked)
+        asked.append(replace(check, cond=cond))
     return [
         Compute(out, "truncated", (x,)), Compute(lost, "equal", (out, LOST)),
-        If(lost, tuple(checks), (), unlikely=True),
+        If(lost, tuple(asked), (), unlikely=True),
     ]  # fmt: skip
+
+
+def _asked_again(cond: Operand, makers: _Makers, into: list[Statement]) -> Operand:
+    """A condition computed where it is asked, and not where it seldom is."""
+    maker = _maker(cond, makers)
+    if maker is None or maker.out.dtype != bool_:
+        return cond
+    again = Local(bool_)
+    args = tuple(_asked_again(a, makers, into) for a in maker.args)
+    into.append(replace(maker, out=again, args=args))
+    return again

@@ -89,12 +89,13 @@ class _Walk:
                 if variable.dtype == i64:
                     self.known.put(variable, self.known.value(value))
             case Fail(cond=cond) | Break(cond=cond):
-                if isinstance(cond, Literal) and not cond.value:
+                if self._truth(cond) is False:
                     return ()
                 self._assume(cond, False)
             case If(cond=cond):
-                if isinstance(cond, Literal):
-                    return self.body(s.then if cond.value else s.orelse)
+                truth = self._truth(cond)
+                if truth is not None:
+                    return self.body(s.then if truth else s.orelse)
                 return (self._if(s),)
             case For() | While():
                 return (self._loop(s),)
@@ -126,7 +127,7 @@ class _Walk:
             if name == "subtract_overflows":
                 ends = (a.low - b.high, a.high - b.low)
             return _FALSE if ends[0] >= LEAST and ends[1] <= GREATEST else None
-        known = [bool(a.value) if isinstance(a, Literal) else None for a in args]
+        known = [self._truth(a) for a in args]
         if s.out.dtype != bool_ and name != "where":
             return None
         if name == "where" and known[0] is not None:
@@ -142,6 +143,16 @@ class _Walk:
                 if value is neutral and not (isinstance(other, Local) and other.variable):
                     return other
         return None
+
+    def _truth(self, operand: Operand) -> bool | None:
+        """Whether a condition holds, which may be compared further up than where it is settled."""
+        if isinstance(operand, Literal):
+            return bool(operand.value)
+        maker = self.makers.get(operand)
+        if maker is None or maker.primitive not in _COMPARED:
+            return None
+        ints = all(a.dtype == i64 for a in maker.args)
+        return self._compared(maker.primitive, *maker.args) if ints else None
 
     def _compared(self, name: str, a: Operand, b: Operand) -> bool | None:
         if name in ("greater", "greater_equal"):

@@ -1,0 +1,82 @@
+"""A number of which a length was made is that length from there on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from passes import after, assert_same_runs, core, ops
+
+from pyrelay.opt.dce import dce
+from pyrelay.opt.lengths import lengths
+from pyrelay.opt.ranges import ranges
+
+
+def counted(n, x):
+    found = np.zeros(n)
+    for i in range(n):
+        found[i] = x[0] * i
+    return found
+
+
+def one_more(n, x):
+    table = np.zeros(n + 1)
+    for i in range(n):
+        table[i + 1] = table[i] + x[0]
+    return table
+
+
+def one_less(n, x):
+    steps = np.zeros(n - 1)
+    for i in range(1, n):
+        steps[i - 1] = x[0] * i
+    return steps
+
+
+def bins(n, x):
+    found = np.zeros(n)
+    for i in range(len(x)):
+        k = int(x[i])
+        if k >= 0 and k < n:
+            found[k] += 1.0
+    return found
+
+
+@pytest.mark.parametrize("program", [counted, one_more, one_less])
+def test_indices_below_a_number_stay_in_the_array_that_it_made(program) -> None:
+    before = core(program, 5, np.array([2.0, 3.0]))
+    module = after(before, lengths, ranges, dce)
+    assert ops(before)["check_index"] > 0
+    assert not ops(module)["check_index"]
+    for n in (1, 2, 7):
+        assert_same_runs(before, module, (n, np.array([2.0, 3.0])))
+
+
+def test_before_the_array_is_made_a_number_is_a_number() -> None:
+    def program(n, x):
+        total = x[n]
+        return np.zeros(n) + total
+
+    before = core(program, 1, np.arange(3.0))
+    module = after(before, lengths, ranges, dce)
+    assert ops(module)["check_index"] == 1
+    assert_same_runs(before, module, (2, np.arange(3.0)))
+
+
+def test_what_a_branch_makes_is_known_in_that_branch() -> None:
+    def program(n, x):
+        total = 0.0
+        if x[0] > 1.0:
+            total += np.zeros(n).sum()
+        for i in range(n):
+            total += x[i]
+        return total
+
+    before = core(program, 1, np.arange(3.0))
+    module = after(before, lengths, ranges, dce)
+    assert ops(module)["check_index"] == ops(after(before, ranges, dce))["check_index"]
+    assert_same_runs(before, module, (-2, np.zeros(3)))  # a negative number makes no array there
+
+
+def test_a_second_look_finds_nothing() -> None:
+    once = after(core(bins, 4, np.array([1.0, 9.0])), lengths)
+    assert lengths(once) is once
