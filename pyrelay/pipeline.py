@@ -50,6 +50,7 @@ from pyrelay.opt.inline import inline
 from pyrelay.opt.lengths import lengths
 from pyrelay.opt.levels import levels
 from pyrelay.opt.masks import masks
+from pyrelay.opt.near_loops import near_loops
 from pyrelay.opt.picks import picks
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.recognise import plain, recognise
@@ -100,7 +101,7 @@ STAGES = (
         "optimise",
         (
             plain, picks, sorting, halves, inline, lengths, ranges, commits, *CLEAN, spectra, hoist,
-            rows, remember, rolling, *CLEAN,
+            rows, remember, rolling, near_loops, ranges, *CLEAN,
         ),
         "grad", "optimise",
     ),
@@ -194,7 +195,7 @@ _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
 
 #: Passes that make the course of a program hang on elements of arrays: another device would have to
 #: be asked for them, or go through them one by one.
-_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems, scans})
+_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems, scans, near_loops})
 
 
 def lowered(

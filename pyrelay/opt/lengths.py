@@ -40,7 +40,7 @@ def _in_block(block: Block, makers: _Makers) -> Block:
         let = block.lets[k]
         if walk.is_call(let, "as_extent"):
             block = _known_from(block, k, makers)
-        k += 1
+        k += block.lets[k : k + 1] == (let,)
     return block
 
 
@@ -50,6 +50,11 @@ def _known_from(block: Block, place: int, makers: _Makers) -> Block:
     (symbol,) = let.dims
     rest = Block(block.lets[place + 1 :], block.results, block.dims)
     number = walk.call_of(let).args[0]
+    known = makers.get(number)
+    size = walk.call_of(known).attrs["size"] if walk.is_call(known, "extent") else None
+    if size is not None and dims.non_negative(size):
+        rest = renamed(rest, {}, {symbol: size})
+        return Block((*block.lets[:place], *rest.lets), rest.results, rest.dims)
     read = set(walk.free_vars(rest))
     builder, names = Builder(), dict[Var, Atom]()
     with builder.at(let.span):

@@ -34,6 +34,8 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if rhs.op.name in _ARITHMETIC:
         extent = _computed_extent(let, rhs, scope)
         return None if extent is None else (builder.atom(builder.extent(extent)),)
+    if rhs.op.name == "check_equal" and rhs.attrs["left"] == rhs.attrs["right"]:
+        return ()
     if rhs.op.name != "check_index":
         return None
     known = bounds(rhs.args[0], scope)

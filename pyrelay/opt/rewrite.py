@@ -14,7 +14,7 @@ from operator import is_
 
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder
-from pyrelay.ir.dims import Extent
+from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import (
     Atom,
     Block,
@@ -32,6 +32,8 @@ from pyrelay.ir.nodes import (
 )
 from pyrelay.ir.walk import Renaming
 from pyrelay.records import dataclass
+
+NO_EXTENTS: Mapping[Symbol, Extent] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,11 @@ def rewrite_block(block: Block, rule: Rule) -> Block:
     return _Rewriter(rule).block(block, Scope())
 
 
-def renamed(block: Block, names: Mapping[Var, Atom]) -> Block:
-    """A block that reads other atoms for some of what it does not bind itself."""
-    return _Rewriter(lambda *_: None, Renaming(dict(names))).block(block, Scope())
+def renamed(
+    block: Block, names: Mapping[Var, Atom], extents: Mapping[Symbol, Extent] = NO_EXTENTS
+) -> Block:
+    """A block that reads other atoms and extents for some of what it does not bind itself."""
+    return _Rewriter(lambda *_: None, Renaming(dict(names), dict(extents))).block(block, Scope())
 
 
 def _same(left: Sequence[object], right: Sequence[object]) -> bool:

@@ -80,3 +80,15 @@ def test_what_a_branch_makes_is_known_in_that_branch() -> None:
 def test_a_second_look_finds_nothing() -> None:
     once = after(core(bins, 4, np.array([1.0, 9.0])), lengths)
     assert lengths(once) is once
+
+
+def test_arrays_of_one_number_have_one_length() -> None:
+    def program(n, x):
+        grid, still = np.linspace(0.0, 1.0, n), np.zeros(n)
+        return still - x[0] * grid
+
+    before = core(program, 4, np.array([2.0]))
+    module = after(before, lengths, ranges, dce)
+    assert ops(before)["check_equal"] and not ops(module)["check_equal"]
+    assert ops(module)["as_extent"] == 1
+    assert_same_runs(before, module, (6, np.array([2.0])))
