@@ -7,7 +7,6 @@ stay within that array. What becomes an extent that is known already is that one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from pyrelay.ir import dims, walk
@@ -17,7 +16,7 @@ from pyrelay.ir.nodes import Atom, Block, Const, Function, Let, Module, OpCall, 
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.opt.rewrite import renamed
 
-_Makers = Mapping[Atom, Let]
+_Makers = dict[Atom, Let]
 
 
 def lengths(module: Module) -> Module:
@@ -26,7 +25,7 @@ def lengths(module: Module) -> Module:
 
 
 def _in_function(function: Function) -> Function:
-    makers: dict[Atom, Let] = {
+    makers: _Makers = {
         out: let for let in walk.nested_lets(function.body) for out in let.outs
     }
     body = _in_block(function.body, makers)
@@ -51,8 +50,9 @@ def _known_from(block: Block, place: int, makers: _Makers) -> Block:
     rest = Block(block.lets[place + 1 :], block.results, block.dims)
     number = walk.call_of(let).args[0]
     known = makers.get(number)
-    size = walk.call_of(known).attrs["size"] if walk.is_call(known, "extent") else None
-    if size is not None and dims.non_negative(size):
+    if known is not None and walk.is_call(known, "extent") and (
+        dims.non_negative(size := walk.call_of(known).attrs["size"])
+    ):
         rest = renamed(rest, {}, {symbol: size})
         return Block((*block.lets[:place], *rest.lets), rest.results, rest.dims)
     read = set(walk.free_vars(rest))
@@ -65,6 +65,7 @@ def _known_from(block: Block, place: int, makers: _Makers) -> Block:
                 names[var] = builder.atom(found)
     if not names:
         return block
+    makers.update((out, made) for made in builder.lets for out in made.outs)
     rest = renamed(rest, names)
     return Block((*block.lets[: place + 1], *builder.lets, *rest.lets), rest.results, rest.dims)
 

@@ -10,6 +10,7 @@ Lengths of arguments are asked for before (`infer/short_arrays`), and need no br
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -71,12 +72,12 @@ def _two_ways(let: Let, loop: Loop) -> list[Let] | None:
     most = int(most_elements(_work(loop)) ** (1 / axes))
     builder = Builder()
     with builder.at(let.span):
-        fits = None
-        for symbol in symbols:
-            size = builder.extent(dims.of(symbol))
-            for op, limit in (("greater_equal", _LEAST), ("less_equal", most)):
-                one = builder.call(OPS[op], size, limit)
-                fits = one if fits is None else builder.call(OPS["logical_and"], fits, one)
+        sizes = [builder.extent(dims.of(symbol)) for symbol in symbols]
+        first, *others = [
+            builder.call(OPS[op], size, limit) for size in sizes
+            for op, limit in (("greater_equal", _LEAST), ("less_equal", most))
+        ]
+        fits = functools.reduce(lambda a, b: builder.call(OPS["logical_and"], a, b), others, first)
         near = _near(let, symbols, most)
         kept = near.lets[[isinstance(each.rhs, Loop) for each in near.lets].index(True)]
         if not (let.outs and is_kernel(kept, _kernels(kept))):
