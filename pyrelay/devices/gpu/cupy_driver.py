@@ -191,6 +191,9 @@ class CupyDriver(Driver):
     ) -> None:
         self.launches.launch_meeting(function, blocks, words, stream)
 
+    def later(self, work: Callable[[], None]) -> None:
+        threading.Thread(target=work, name="pyrelay").start()  # Python waits for it at its end
+
     def wait(self) -> None:
         stream, query = self.cupy.cuda.get_current_stream(), self.runtime.streamQuery
         started = time.perf_counter()

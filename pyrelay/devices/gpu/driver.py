@@ -177,6 +177,11 @@ class Driver(ABC):
         """A product of matrices at these addresses, by the device's library; False if it has no
         memory for what it needs itself."""
 
+    def later(self, work: Callable[[], None]) -> None:
+        """Do what no call waits for, such as compiling a kernel that would be faster: at once, or
+        by a thread."""
+        work()
+
     @abstractmethod
     def wait(self) -> None:
         """Wait for all work; Ctrl-C is looked for meanwhile."""

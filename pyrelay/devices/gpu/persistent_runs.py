@@ -101,7 +101,8 @@ def persist(
         cell = run.cell()
         taken.append(cell.address)
         found.append(cell)
-    run.launch(made.launch, 1, [*taken, run.precision], blocks)
+    known = run.program.known.function(run, made, blocks, given)
+    run.launch(made.launch, 1, [*taken, run.precision], blocks, known)
     for address in (arena, *others, *(words[slot] for slot in loop.arrays)):
         run.free(address)
     return found
@@ -135,7 +136,8 @@ def resume(
     state = run.allocate((2 + len(loop.state)) * WORD)
     taken = _given(run, made, given)
     taken += [*(run.data[k] for k in loop.data), arena, *layout.told, written, room, state]
-    run.launch(made.launch, 1, [*taken, run.precision], blocks)
+    known = run.program.known.function(run, made, blocks, given)
+    run.launch(made.launch, 1, [*taken, run.precision], blocks, known)
     run.check()
     found = np.zeros(2 + len(loop.state), np.int64)
     run.driver.download(found, state)

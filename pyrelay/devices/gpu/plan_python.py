@@ -18,6 +18,7 @@ from pyrelay.devices.gpu import cuda_library, guesses, persistent_ends
 from pyrelay.devices.gpu.device_words import device_slots
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.persistent import Loop, first_line, loops, operands_of, written
+from pyrelay.devices.gpu.persistent_known import extents_of
 from pyrelay.devices.gpu.plan_instructions import InstructionWriter, PlanLaunches
 from pyrelay.devices.gpu.plan_launches import LARGEST, Launched
 from pyrelay.devices.gpu.plan_rounds import Rounds, RoundWriter
@@ -37,9 +38,9 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 class Persistent:
     """A loop that may run as one kernel, the number of that launch, at how many places of a round
     its blocks meet, the first line of the program that it computes (0 for a loop of a library
-    function, as sorting is), slots whose buffers take turns with others, and which of the words
-    that it is given are to lie on the device. large: whether it is the version with indices of 64
-    bits of the one before."""
+    function, as sorting is), slots whose buffers take turns with others, which of the words that it
+    is given are to lie on the device, and which are extents (`persistent_known`). large: whether it
+    is the version with indices of 64 bits of the one before."""
 
     loop: Loop
     launch: int
@@ -47,6 +48,7 @@ class Persistent:
     line: int
     turned: tuple[int, ...] = ()
     placed: tuple[int, ...] = ()
+    extents: tuple[int, ...] = ()
     large: bool = False
 
     @property
@@ -81,6 +83,11 @@ class PlanCode:
     arrays: tuple[str, ...]
     fetches: bool
     worked_out: int
+
+    def text_of(self, launch: int) -> Text:
+        """The text of a launch of a kernel of the device's."""
+        number = self.launches[launch].text
+        return self.texts[number] if number >= 0 else self.late[-2 - number]
 
 
 def plan_code(plan: Plan) -> PlanCode:
@@ -312,10 +319,14 @@ class _Function(InstructionWriter):
         if made is None:
             return False
         number = len(self.shared.persistent)
-        line = first_line(self.plan, self.function.code[loop.first : loop.last])
+        part = self.function.code[loop.first : loop.last]
+        line = first_line(self.plan, part)
         launch = self.shared.library(made.text)
         placed = tuple(k for k, slot in enumerate(loop.given) if slot in self.on_device)
-        found = Persistent(loop, launch, made.meets, line, made.turned, placed)
+        changed = flow(self.plan, part)[1]
+        known = extents_of(self.plan, part, loop.given, {*changed, *self.on_device})
+        extents = tuple(loop.given.index(slot) for slot in known)
+        found = Persistent(loop, launch, made.meets, line, made.turned, placed, extents)
         self.shared.persistent.append(found)
         kernel = str(number)
         if made.bounds:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -32,7 +31,6 @@ from pyrelay.devices.gpu.driver import (
     Compilation,
     Driver,
     OutOfDeviceMemory,
-    Product,
     Taken,
     Text,
 )
@@ -53,9 +51,11 @@ from pyrelay.devices.gpu.graphs import Stretch
 from pyrelay.devices.gpu.guesses import Branch, Guessed, GuessingMemory
 from pyrelay.devices.gpu.persistent import work_of
 from pyrelay.devices.gpu.persistent_choice import blocks_of, form_of
+from pyrelay.devices.gpu.persistent_known import Known
 from pyrelay.devices.gpu.persistent_runs import Layout, persist, resume
 from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.devices.gpu.round_graphs import RoundGraphs
+from pyrelay.devices.gpu.run_products import ProductCommands
 from pyrelay.devices.gpu.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.devices.runtime.entry import MISMATCH, site_error
 from pyrelay.devices.runtime.layout import RECORD_WORDS, WORD
@@ -63,8 +63,6 @@ from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.lower.planning.boundary import ArrayParameter
 from pyrelay.lower.planning.instructions import Plan
 from pyrelay.lower.text import emit_kernel
-
-_UNKNOWN = object()
 
 DEEPEST = 1 << 20
 """Calls in each other at which recursion is taken to be endless."""
@@ -94,13 +92,14 @@ class GpuExecutable:
         self.numbered = made.fails or made.own is not None
         self.branches = [Branch(stay) for stay in made.stays]
         self.compilations: list[Compilation] = []
-        self.functions = self._compiled(made.texts)
+        self.functions = self.compiled(made.texts)
         self.late: dict[int, Any] = {}
         self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its number
         # What was worked out, by extents and all else that it hangs on.
         self.products: Bounded[Any, Any] = Bounded()
         self.blocks: Bounded[Any, int] = Bounded()
         self.layouts: Bounded[Any, Layout] = Bounded()
+        self.known = Known()
         self.host_kernels: dict[int, Any] = {}
         for launched in made.launches:
             if launched.text == -1 and launched.kernel not in self.host_kernels:
@@ -148,10 +147,10 @@ class GpuExecutable:
     def compile_late(self, numbers: Sequence[int]) -> None:
         """Compile kernels that are needed now, all at once."""
         fresh = [k for k in numbers if k not in self.late]
-        made = self._compiled([self.code.late[k] for k in fresh])
+        made = self.compiled([self.code.late[k] for k in fresh])
         self.late.update(zip(fresh, made, strict=True))
 
-    def _compiled(self, texts: Sequence[Text]) -> list[Any]:
+    def compiled(self, texts: Sequence[Text]) -> list[Any]:
         """What `launch` takes for kernels."""
         before = len(self.driver.compilations)
         made = self.driver.load(texts)
@@ -281,7 +280,7 @@ class _Call:
         self.function, self.arguments = function, arguments
 
 
-class Run(GuessingMemory, ScalarCommands):
+class Run(GuessingMemory, ScalarCommands, ProductCommands):
     """One call in progress: its memory, its scalars, its record. Calls of a program hand it on, one
     after the other; those at the same time have several."""
 
@@ -418,15 +417,19 @@ class Run(GuessingMemory, ScalarCommands):
 
     # -- kernels -------------------------------------------------------------------------------
 
-    def launch(self, number: int, items: int, words: Sequence[int], meeting: int = 0) -> None:
-        """Run a kernel over so many items, or one with so many blocks that meet."""
+    def launch(
+        self, number: int, items: int, words: Sequence[int], meeting: int = 0, known: Any = None
+    ) -> None:
+        """Run a kernel over so many items, or one with so many blocks that meet; `known` stands
+        for it where extents are known to the compiler."""
         if items <= 0:
             return
         program, ident = self.program, 0
         if program.numbered:
             self.count += 1
             ident = (self.count << 32) | self.launches[number].base
-        function = program.ready[number] or self._function(self.launches[number].text)
+        ready = known or program.ready[number]
+        function = ready or self._function(self.launches[number].text)
         given = (self.record, ident, 0, items, *words)
         if meeting:
             self.driver.launch_meeting(function, meeting, given, self.stream)
@@ -482,60 +485,6 @@ class Run(GuessingMemory, ScalarCommands):
         """Run a part of a loop as one kernel (`persistent_runs.resume`)."""
         made = self.program.code.persistent[number]
         return resume(self, made, blocks, values, given, tape)
-
-    def multiply(
-        self, number: int, items: int, words: Sequence[int],
-        aside: Callable[[int], int] | None = None,
-    ) -> None:
-        """Compute a product of matrices, by the device's library if it has one. `aside` gives
-        memory for a product that may turn out not to happen."""
-        if items <= 0:
-            return
-        products, key = self.program.products, (number, words[3:], self.precision)
-        made: Any = products.get(key, _UNKNOWN)
-        if made is _UNKNOWN:
-            made = products[key] = self._product(number, words)
-        if made is None or not self._by_library(made, words, aside or self.aside):
-            self.launch(number, items, words)
-
-    def product_bytes(self, number: int, words: Sequence[int]) -> int:
-        """The bytes of a product."""
-        dtypes = self.launches[number].product
-        assert dtypes is not None
-        m, c_line, axes = words[3], words[11], words[12]
-        batch = words[15 : 15 + 3 * axes : 3]
-        return dtypes[1].size * math.prod((m, c_line, *batch))
-
-    def _product(self, number: int, words: Sequence[int]) -> tuple[Any, int] | None:
-        """What the device's library needs for a product, and the bytes of it; None if it has none.
-        """
-        _, _, _, m, n, k, a_turned, b_turned, adds, a_line, b_line, c_line, axes, *rest = words
-        rest = rest[2:]  # a product of ours is finished by no other kernel
-        batch = tuple(zip(*[iter(rest)] * 3, strict=True))[:axes]
-        dtypes = self.launches[number].product
-        assert dtypes is not None
-        if not k or adds or dtypes[1].kind not in "fc":
-            return None
-        found = self.driver.product(Product(
-            *dtypes, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line, c_line, batch
-        ))
-        return None if found is None else (found, self.product_bytes(number, words))
-
-    def _by_library(
-        self, made: tuple[Any, int], words: Sequence[int], aside: Callable[[int], int]
-    ) -> bool:
-        """Whether the device's library computes a product."""
-        (prepared, nbytes), (a, b, c) = made, words[:3]
-        place = c
-        if self.is_guessing:
-            try:
-                place = aside(nbytes)
-            except OutOfDeviceMemory:
-                return False
-        done = self.driver.multiply(prepared, a, b, place, self.stream)
-        if done and place != c:
-            self.copy(c, place, nbytes)
-        return done
 
     def host_launch(self, number: int, items: int, words: Sequence[int]) -> list[int]:
         """Run a kernel of scalars here; the words of its results."""
