@@ -30,7 +30,14 @@ from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
 from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Variable, Word
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
-from pyrelay.devices.routines.matmul_lines import bytes_of_panel, lines, single, sweep, unload
+from pyrelay.devices.routines.matmul_lines import (
+    bytes_of_panel,
+    gather,
+    lines,
+    single,
+    sweep,
+    unload,
+)
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, dots, pack, tile, turn
 
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
@@ -342,23 +349,31 @@ class Product:
 
     def _swept_rows(self, rows: Word) -> None:
         """Few rows: ``b`` streams through the cache, a few lines at a time; sums stay in it, in
-        lines that are not a power of two apart."""
+        lines that are not a power of two apart. Values of a are put in the order in which they are
+        read: at their strides they would take more addresses than there are registers."""
         f, sums, line = self.f, self.packed_a, self.group + 2 * self.lanes
+        factors = self.packed_b
         with self.over(self.j0, self.j1, self.group) as g0:
             g1 = f.smaller(self.j1, g0 + self.group)
+            f.c("memset", sums, f.number(0), rows * (line * self.size))
 
-            def swept(start: Word | int, stop: Word, count: int) -> None:
-                with self.over(start, stop, count) as k0:
-                    a = self.at(self.a, self.i0 * self.a_row + k0 * self.a_step)
-                    right = self.at(self.b, k0 * self.b_line + g0)
+            def swept(start: Word, stop: Word, count: int) -> None:
+                a = self.at(self.a, self.i0 * self.a_row + start * self.a_step)
+                self.write(
+                    gather, self.shape(count, 2), a, self.a_row, self.a_step, factors, rows,
+                    stop - start,
+                )  # fmt: skip
+                with self.over(start, stop, count) as k:
                     self.write(
-                        sweep, self.shape(count, 2), a, self.a_row, self.a_step, right,
-                        self.b_line, sums, line, rows, g1 - g0, (k0 > 0).word(),
+                        sweep, self.shape(count, 2), self.at(factors, (k - start) * rows),
+                        self.at(self.b, k * self.b_line + g0), self.b_line, sums, line, rows,
+                        g1 - g0,
                     )  # fmt: skip
 
-            whole = self.k.unsigned_div(4) * 4
-            swept(0, whole, 4)
-            swept(whole, self.k, 1)
+            with self.depths() as (k0, depth, _):
+                whole = depth & -4
+                swept(k0, k0 + whole, 4)
+                swept(k0 + whole, k0 + depth, 1)
             out = self.at(self.c, self.i0 * self.c_line + g0)
             self.write(
                 unload, self.shape(1, 1), sums, line, out, self.c_line, rows, g1 - g0, self.added

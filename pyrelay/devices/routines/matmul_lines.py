@@ -88,20 +88,41 @@ def single(
         code.store_masked(b.fadd(total, old), place, mask)
 
 
+def gather(
+    code: Code, a: Value, a_row: Value, a_k: Value, packed: Value, rows: Value, k: Value
+) -> None:
+    """What `sweep` reads: values of k that it takes at a time, as many as the shape has rows, side
+    by side, for all rows of ``a``; then the next ones. ``k`` is a multiple of them."""
+    b, count = code.b, code.shape.rows
+    a_base, target = code.pointer(a), code.pointer(packed)
+
+    def row(number: Any, _carried: list[Any]) -> list[Any]:
+        source, first = code.at(a_base, b.mul(number, a_row)), b.mul(number, code.word(count))
+
+        def body(index: Any, _carried: list[Any]) -> list[Any]:
+            to = code.at(target, b.add(b.mul(index, rows), first))
+            for t in range(count):
+                place = code.at(source, b.mul(b.add(index, code.word(t)), a_k))
+                b.store(code.load_scalar(place), code.at(to, code.word(t)))
+            return []
+
+        code.loop(k, count, [], body, unrolled=False)
+        return []
+
+    code.loop(rows, 1, [], row, unrolled=False)
+
+
 def sweep(
-    code: Code, a: Value, a_row: Value, a_k: Value, right: Value, b_k: Value, c: Value,
-    c_row: Value, rows: Value, columns: Value, keep: Value,
+    code: Code, a: Value, right: Value, b_k: Value, c: Value, c_row: Value, rows: Value,
+    columns: Value,
 ) -> None:  # fmt: skip
-    """``c[i, j] (+)= sum of a[i, k] b[k, j]`` for the next ``rows`` of the shape values of k:
-    ``across`` vectors of each line of ``b`` stay in registers while all rows of ``c`` pass."""
+    """``c[i, j] += sum of a[i, k] b[k, j]`` for the next ``rows`` of the shape values of k, of
+    which those of a lie as `gather` puts them: ``across`` vectors of each line of ``b`` stay in
+    registers while all rows of ``c`` pass."""
     b, shape = code.b, code.shape
     a_base, b_base, c_base = code.pointer(a), code.pointer(right), code.pointer(c)
-    numbers = [code.word(row) for row in range(shape.rows)]
     steps = [code.word(v * shape.lanes) for v in range(shape.across)]
-    pointers = [code.at(b_base, b.mul(n, b_k)) for n in numbers]
-    factors = [code.at(a_base, b.mul(n, a_k)) for n in numbers]
-    kept = b.icmp_signed("!=", keep, code.word(0))
-    zero = llvm.Constant(shape.vector, None)
+    pointers = [code.at(b_base, b.mul(code.word(n), b_k)) for n in range(shape.rows)]
 
     # The next lines of b are fetched meanwhile: there are too many for the CPU to see them coming.
     following = [code.at(pointer, b.mul(code.word(shape.rows), b_k)) for pointer in pointers]
@@ -117,19 +138,16 @@ def sweep(
 
         def row(number: Any, _carried: list[Any]) -> list[Any]:
             line = code.at(code.at(c_base, b.mul(number, c_row)), index)
-            offset = b.mul(number, a_row)
-            sums = [
-                b.select(kept, code.load_part(code.at(line, step), mask), zero)
-                for step, mask in parts
-            ]
-            for factor, vectors in zip(factors, lines, strict=True):
-                x = code.splat(code.load_scalar(code.at(factor, offset)))
+            factors = code.at(a_base, b.mul(number, code.word(shape.rows)))
+            sums = [code.load_part(code.at(line, step), mask) for step, mask in parts]
+            for n, vectors in enumerate(lines):
+                x = code.splat(code.load_scalar(code.at(factors, code.word(n))))
                 sums = [code.fma(x, v, s) for v, s in zip(vectors, sums, strict=True)]
             for (step, mask), total in zip(parts, sums, strict=True):
                 code.store_part(total, code.at(line, step), mask)
             return []
 
-        code.loop(rows, 1, [], row)
+        code.loop(rows, 1, [], row, unrolled=False)
 
     def whole(index: Any, _carried: list[Any]) -> list[Any]:
         columns_at(index, [None] * shape.across)
