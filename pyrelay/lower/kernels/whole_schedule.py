@@ -13,11 +13,17 @@ from collections.abc import Mapping, Sequence
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Let, OpCall, Var
+from pyrelay.ir.nodes import Atom, Const, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.kernels.elements import Index
 from pyrelay.lower.kernels.kernel import OUTPUT, SCRATCH, Parameter
-from pyrelay.lower.kernels.reductions import Accumulator, Reduction, over_range, partial_dtype
+from pyrelay.lower.kernels.reductions import (
+    Accumulator,
+    Reduction,
+    identity,
+    over_range,
+    partial_dtype,
+)
 from pyrelay.lower.kernels.schedule import CHUNK, Schedule, store_result
 from pyrelay.lower.kernels.slice_phases import Buffer, Phase, Shape, SlicePlan
 from pyrelay.lower.kernels.slice_schedule import SliceSchedule
@@ -31,6 +37,9 @@ about `_PARTS` altogether, so that they fill a GPU; a part has `_LEAST_PART` ele
 _MOST_READ_AGAIN = 96
 """The same for rows that each phase reads: a block that has a row reads it from memory once, which
 is worth more than the multiprocessors that have none."""
+
+_EXTREMES = frozenset(["max", "min"])
+"""Reductions one of whose elements is the result."""
 
 _MOST_CHUNKS = 4096
 """Shares of a whole array, at most: each chunk of the next phase adds all of them up."""
@@ -120,6 +129,9 @@ class WholeSchedule(SliceSchedule):
         def share(part: Value, place: Value, kept: Index) -> None:
             start = part * s.extent(chunk)
             stop = s.primitive("minimum", start + s.extent(chunk), s.extent(size))
+            seeks = self._seeks(phase, place, count, kept)
+            if seeks is not None:
+                stop = s.where(seeks, stop, start)
             found = [r for let in phase.reductions for r in self.reductions(let, kept)]
             if by_lines:
                 totals = self._over_lines(phase, found, runs, start, stop, kept)
@@ -143,6 +155,71 @@ class WholeSchedule(SliceSchedule):
         self._add_up(roots, None, ())
         self.schedule.over_parallel(count, lambda p: share(p, p, ()))
         return count, count
+
+    def _seeks(self, phase: Phase, place: Value, count: Extent, kept: Index) -> Value | None:
+        """Whether a chunk may have elements that are the extreme of its slice, for a phase that
+        only looks for positions of such elements; None for other phases. Extremes of chunks are the
+        shares of an earlier phase, if that has the same chunks: so few are read again."""
+        s, elements = self.s, self.elements
+        found: Value | None = None
+        if phase.results or phase.saved:
+            return None
+        for let in phase.reductions:
+            sought = self._sought(let)
+            if sought is None:
+                return None
+            extreme, before = sought
+            earlier = next(p for p in self.plan.phases if before in p.reductions)
+            shares = self.shares[before]
+            if earlier.inner != phase.inner or shares.count != count:
+                return None
+            (r,) = self.reductions(before, kept)
+            assert isinstance(extreme.type, TensorType)
+            total = elements.value(extreme, self.slice_index(extreme.type.shape, kept))
+            share = s.load(
+                Parameter(SCRATCH, shares.buffer, partial_dtype(r.op, r.dtype)), place
+            )
+            here = s.primitive("equal", share, total)
+            if r.dtype.kind == "f":
+                here = s.primitive("logical_or", here, s.primitive("not_equal", share, share))
+            found = here if found is None else s.primitive("logical_or", found, here)
+        return found
+
+    def _sought(self, let: Let) -> tuple[Var, Let] | None:
+        """The extreme whose least position a reduction is, as `opt.extremes` writes it: the
+        variable that holds it, and the reduction of an earlier phase that it is."""
+        places = self._call(let.outs[0])
+        chosen = self._call(places.args[0]) if places and places.op.name == "min" else None
+        if chosen is None or chosen.op.name != "where":
+            return None
+        condition, _, nowhere = chosen.args
+        ty = nowhere.type
+        assert isinstance(ty, TensorType)
+        if not isinstance(nowhere, Const) or nowhere.value != identity("min", ty.dtype):
+            return None
+        here = self._call(condition)
+        if here is not None and here.op.name == "bitwise_or":
+            equal, no_number = map(self._call, here.args)
+            if equal is None or no_number is None or no_number.op.name != "not_equal":
+                return None
+            if {*no_number.args} != {equal.args[0]}:
+                return None
+            here = equal
+        if here is None or here.op.name != "equal" or not isinstance(here.args[1], Var):
+            return None
+        x, extreme = here.args
+        twins = {twin: each for p in self.plan.phases for each in p.twins for twin in p.twins[each]}
+        before = twins.get(self.elements.lets.get(extreme))
+        if before not in self.shares:
+            return None
+        call = before.rhs
+        assert isinstance(call, OpCall)
+        return (extreme, before) if call.op.name in _EXTREMES and call.args[0] == x else None
+
+    def _call(self, atom: Atom) -> OpCall | None:
+        """What computes a variable."""
+        let = self.elements.lets.get(atom) if isinstance(atom, Var) else None
+        return let.rhs if let is not None and isinstance(let.rhs, OpCall) else None
 
     def _chunk(self, lines: Extent, length: Extent, by_lines: bool) -> Extent:
         """How many elements, or lines of them, of a slice a chunk has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import Any
 
@@ -156,3 +157,47 @@ def test_the_extents_of_a_call_choose(monkeypatch: pytest.MonkeyPatch) -> None:
         counts.append(driver.launched - before)
         np.testing.assert_allclose(of_all(x), (x.argmin(), x.sum()), rtol=1e-5)
     assert counts == [1, 3, 1]
+
+
+class Overwriting(Counted):
+    """Has the first elements of a vector become what the extreme is, behind the first launch."""
+
+    def launch(self, function: Any, items: int, words: Any, stream: int) -> None:
+        super().launch(function, items, words, stream)
+        if self.launched == 1:
+            made = np.full(16_384, 5, self.dtype)
+            ctypes.memmove(words[4], made.ctypes.data, made.nbytes)
+
+    dtype = "f4"
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+def test_chunks_without_the_extreme_are_not_read_again(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = pyrelay.jit(lambda x: x.argmax(), device="cuda_emulator")
+    x = np.zeros(40_000, dtype)
+    x[[20_000, 30_000]] = 5
+    assert function(x) == 20_000
+    driver = Overwriting()
+    driver.dtype = dtype
+    monkeypatch.setattr(cuda_emulator, "DRIVER", driver)
+    fresh = pyrelay.jit(lambda x: x.argmax(), device="cuda_emulator")
+    assert fresh(x) == 20_000
+    assert driver.launched == 3
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_extremes_are_found_wherever_they_are(dtype: str) -> None:
+    function = pyrelay.jit(lambda x: (x.argmax(), x.argmin()), device="cuda_emulator")
+    x = random.integers(-50, 50, 70_000).astype(dtype)
+    cases = [x, np.zeros_like(x), np.where(np.arange(x.size) == x.size - 1, 99, x).astype(dtype)]
+    if dtype != "i4":
+        signs = np.where(np.arange(x.size) % 2, -0.0, 0.0).astype(dtype)
+        with_nans = x.copy()
+        with_nans[[40_000, 65_000]] = np.nan
+        cases += [signs, with_nans, np.full_like(x, np.nan), np.full_like(x, -np.inf)]
+    for each in cases:
+        assert function(each) == (each.argmax(), each.argmin())
