@@ -101,7 +101,7 @@ def call_or_search(low: Lowering, node: ast.Call) -> Work[Atom]:
     match node:
         case ast.Call(
             func=ast.Name(id=name) as func, args=[ast.GeneratorExp() as items, *rest], keywords=[]
-        ):
+        ) if items not in low.names.generators:
             meaning = low.names.meaning[func]
             if isinstance(meaning, Outside) and low.program.is_builtin(name):
                 if name in ("any", "all") and not rest:

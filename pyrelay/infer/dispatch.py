@@ -6,6 +6,7 @@ of values (several outputs), or None (no output).
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from pyrelay import errors
 from pyrelay.infer import attributes, calls, in_place, needs, operators
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
-from pyrelay.infer.containers import lists, open_sequences, sets, starred, text
+from pyrelay.infer.containers import lists, open_sequences, sets, starred, text, turned
 from pyrelay.infer.containers.admission import lent
 from pyrelay.infer.containers.open_keys import is_open, note
 from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
@@ -36,9 +37,13 @@ def _with(it: Interpreter, args: Args, k: int, case: V.Value) -> Args:
 
 
 def _by_case(
-    handler: Callable[[Interpreter, Args, Any], Any], *positions: int
+    handler: Callable[[Interpreter, Args, Any], Any], *positions: int,
+    python: Callable[..., Any] | None = None,
 ) -> Callable[[Interpreter, Args, Any], Any]:
-    """The handler, done case by case where one of these arguments is one of several cases."""
+    """The handler, done case by case where one of these arguments is one of several cases.
+
+    python: what raises in Python where the handler does not take a case.
+    """
 
     def over_cases(it: Interpreter, args: Args, attrs: Any) -> Any:
         for k in positions:
@@ -47,6 +52,9 @@ def _by_case(
                 return distribute(
                     it, value,
                     lambda c, k=k: over_cases(it, _with(it, args, k, c), attrs),  # type: ignore[misc]
+                    None if python is None else lambda c, k=k: python(  # type: ignore[misc]
+                        attrs, *(c if i == k else sample(it, a) for i, a in enumerate(args))
+                    ),
                 )
         return handler(it, args, attrs)
 
@@ -83,7 +91,8 @@ def _takes_cases(it: Interpreter, obj: V.Value, key: V.Value) -> bool:
 
 
 def _starred_by_case(
-    handler: Callable[[Interpreter, Args, Any], Any], words: str
+    handler: Callable[[Interpreter, Args, Any], Any], words: str,
+    python: Callable[..., Any] | None = None,
 ) -> Callable[[Interpreter, Args, Any], Any]:
     """The handler, done case by case where an iterable that it spreads is one of several."""
 
@@ -94,9 +103,20 @@ def _starred_by_case(
             spread = [k + 1 for k in spread]
         elif words == "merged":
             spread = [2 * k + 1 for k in spread]
-        return _by_case(handler, *spread)(it, args, attrs) if spread else handler(it, args, attrs)
+        if not spread:
+            return handler(it, args, attrs)
+        for k in spread:
+            args = _with(it, args, k, generators.taken(it, args[k]))
+        return _by_case(handler, *spread, python=python)(it, args, attrs)
 
     return over_cases
+
+
+def _taking(
+    handler: Callable[[Interpreter, Args, Any], Any]
+) -> Callable[[Interpreter, Args, Any], Any]:
+    """The handler, given what there is to go through of an iterator that is its argument."""
+    return lambda it, args, attrs: handler(it, (generators.taken(it, args[0]),), attrs)
 
 
 def _name(it: Interpreter, args: Args, attrs: Any) -> V.Value:
@@ -125,6 +145,10 @@ def _del_item(it: Interpreter, args: Args, attrs: Any) -> None:
 
 def _call(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     callee, *given = args
+    if isinstance(callee, V.Known) and callee.value is zip and attrs["keywords"] == ("*",):
+        made = turned.columns(it, given[0])
+        if made is not None:
+            return made
     positional: list[V.Value] = []
     named: dict[str, V.Value] = {}
     for value, keyword in zip(given, attrs["keywords"], strict=True):
@@ -139,6 +163,20 @@ def _call(it: Interpreter, args: Args, attrs: Any) -> V.Value:
         else:
             named[keyword] = value
     return calls.call(it, callee, positional, named)
+
+
+def _binding(attrs: Any, callee: Any, *given: Any) -> None:
+    """Raises what a call of a callee with these arguments does if it does not take as many."""
+    try:
+        signature = inspect.signature(callee)
+    except (TypeError, ValueError):  # nothing at hand that could be called, or nobody knows
+        return
+    if any(value is NotImplemented for value in given):
+        return
+    words = list(zip(given, attrs["keywords"], strict=True))
+    spread = [v for v, word in words if word in (None, "*") for v in (v if word else (v,))]
+    named = {word: v for v, word in words if word not in (None, "*", "**")}
+    signature.bind(*spread, **named)
 
 
 def _unary(it: Interpreter, args: Args, attrs: Any) -> V.Value:
@@ -457,11 +495,11 @@ TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] 
     ),
     "set_item": _acting_by_case(_set_item, lambda _, *args: operator.setitem(*args), 0, 1),
     "del_item": _acting_by_case(_del_item, lambda _, *args: operator.delitem(*args), 0, 1),
-    "call": _starred_by_case(_call, "keywords"), "unary": _unary,
+    "call": _starred_by_case(_call, "keywords", _binding), "unary": _unary,
     "binary": _binary, "inplace": _inplace, "compare": _compare, "truth": _truth,
     "tuple": _starred_by_case(_tuple, "starred"), "list": _starred_by_case(_list, "starred"),
     "set": _starred_by_case(_set, "starred"), "dict": _starred_by_case(_dict, "merged"),
-    "slice": _slice, "unpack": _acting_by_case(_unpack, _unpack_in_python, 0),
+    "slice": _slice, "unpack": _taking(_acting_by_case(_unpack, _unpack_in_python, 0)),
     "function": _function, "new_cell": _new_cell, "get_cell": _get_cell,
     "set_cell": _set_cell, "bound": _bound, "format": _format, "append": _append,
     "expect": _expect, "is_sequence": _by_case(_is_sequence, 0),

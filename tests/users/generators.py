@@ -473,3 +473,25 @@ def arrangements_of_some(x):
     steps = sum((b - a) ** 2 for a, b in itertools.pairwise(some))
     longest = [p + 2.0 * q for p, q in itertools.zip_longest(x, some, fillvalue=0.0)]
     return pairs, again, orders, steps, longest
+
+
+@use((X, np.ones(3)), wrt=(0, 1))
+def sums_that_start_with_what_is_made(x, v):
+    return sum((v * k for k in x), np.zeros(3)), sum((v @ v * k for k in x), float(x[0]))
+
+
+@use(([[1, 2], [3], []],), ([],))
+def lists_added_up(lists):
+    first = sum((items[:1] for items in lists if items), [9])
+    return sum((items for items in lists), []), first  # noqa: RUF017
+
+
+@use((3,))
+def start_of_a_sum_is_made_before_the_items(n):
+    log = []
+
+    def noted(k):
+        log.append(k)
+        return [k]
+
+    return sum((noted(k) for k in range(n)), noted(-1)), log

@@ -24,7 +24,7 @@ def joined(
     from pyrelay.infer.names.builtins import list_
 
     pairs = list(zip(args, starred, strict=True))
-    if not any(_is_open(it, value) for value, spread in pairs if spread):
+    if not any(is_open(it, value) for value, spread in pairs if spread):
         return None
     made = it.new_ref("list", ())
     for value, spread in pairs:
@@ -35,7 +35,8 @@ def joined(
     return made
 
 
-def _is_open(it: Interpreter, value: V.Value) -> bool:
+def is_open(it: Interpreter, value: V.Value) -> bool:
+    """Whether only the running program knows how many items there are."""
     if isinstance(value, (V.OpenTuple, V.Items)):
         return True
     content = lists.growing_content(it, value)

@@ -221,8 +221,8 @@ def listed(it: Interpreter, value: V.Value) -> V.Ref:
 # -- zip, enumerate, map and reversed: used up by the first who goes through them ------------------
 
 
-def iterator(it: Interpreter, lazy: V.Lazy) -> V.Ref:
-    """The object that `zip` and its kin give."""
+def iterator(it: Interpreter, lazy: V.Value) -> V.Ref:
+    """The object that `zip` and its kin give, of a `Lazy` or of the items."""
     ref = it.new_ref("iterator", (_FRESH, lazy))
     ref.root.made = it.let
     if it.let in it.program.ahead:
@@ -254,8 +254,21 @@ def taken(it: Interpreter, value: V.Value, *, whole: bool = True) -> V.Value:
                     "it is not compiled")
     left = _DONE if whole else _STARTED
     it.heap.write(value.root, (left, lazy), it.let.span if it.let else None)
-    assert isinstance(lazy, V.Lazy)
-    return lazy
+    return _of_cases(lazy)
+
+
+def _of_cases(source: V.Value) -> V.Value:
+    """`zip` and its kin of what is one of several cases, as one of several; others unchanged."""
+    if isinstance(source, V.Lazy):
+        for k, several in enumerate(source.sources):
+            if isinstance(several, V.Union):
+                before, after = source.sources[:k], source.sources[k + 1 :]
+                cases = (
+                    V.Lazy(source.kind, (*before, case, *after), source.extra)
+                    for case in several.cases
+                )
+                return V.Union(several.tag, tuple(cases), several.alive)
+    return source
 
 
 def listed_view(it: Interpreter, value: V.Value) -> V.Value:

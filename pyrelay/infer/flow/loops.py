@@ -53,6 +53,8 @@ def run_loop(it: Interpreter, let: Let) -> None:
         return Runner(it, let, node, iteration, iterable).run(init)
 
     iterable = None if node.iterable is None else it.value(node.iterable)
+    if iterable is not None:
+        iterable = taken(it, iterable, whole=not node.exits)
     if isinstance(iterable, V.Union):
         names = [v.name for v in node.carried]
         it.bind(let.outs, distribute_all(it, iterable, over, iter, names))

@@ -34,7 +34,7 @@ Python = Callable[[Any], object]
 #: What a case is rejected with that Python rejects when it gets there.
 _REJECTED = (
     errors.TypeMismatchError, errors.AttributeMissingError, errors.IndexRangeError,
-    errors.KeyMissingError, errors.InvalidValueError, errors.ShapeError,
+    errors.KeyMissingError, errors.InvalidValueError, errors.ShapeError, errors.SignatureError,
 )
 
 
@@ -139,6 +139,13 @@ def sample(it: Interpreter, value: V.Value) -> Any:
         case V.Slice(start, stop, step):
             bounds = [sample(it, v) for v in (start, stop, step)]
             return NotImplemented if any(b is NotImplemented for b in bounds) else slice(*bounds)
+        case V.Ref(root) if root.kind == "iterator":
+            return sample(it, it.content(root)[1])
+        case V.Lazy("zip" | "map", sources):  # as many items, which may be others
+            like = [sample(it, s) for s in sources]
+            if any(s is NotImplemented for s in like):
+                return NotImplemented
+            return zip(*like, strict=False)
         case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
             return [sample(it, i) for i in it.content(root)]
         case V.Data():

@@ -32,6 +32,22 @@ def listed(iterable: Any) -> Any:
     return [item for item in iterable]  # noqa: C416
 
 
+def column(rows: Any, k: Any) -> Any:
+    """Item k of every row."""
+    return tuple([row[k] for row in rows])
+
+
+def columns(rows: Any) -> Any:
+    """tuple(zip(*rows)) of sequences of any lengths."""
+    width = min([len(row) for row in rows], default=0)
+    return tuple([column(rows, k) for k in range(width)])
+
+
+def tuples(rows: Any) -> Any:
+    """A tuple of each row."""
+    return [tuple(row) for row in rows]
+
+
 def nested_list(array: Any) -> Any:
     """array.tolist() of several axes."""
     return [row.tolist() for row in array]

@@ -15,10 +15,10 @@ from pyrelay.infer.containers import characters, list_arrays, lists, open_sequen
 from pyrelay.infer.containers.open_layouts import sequences
 from pyrelay.infer.containers.text import ask, is_text
 from pyrelay.infer.flow.effects import raise_where
-from pyrelay.infer.flow.generators import collected, is_generator, iterator
+from pyrelay.infer.flow.generators import collected, is_generator
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import iterate, sequence_of
-from pyrelay.infer.flow.truth import as_bool, truth
+from pyrelay.infer.flow.truth import as_bool
 from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.in_python import containers, iteration, python_math, tables
 from pyrelay.infer.in_python import lists as in_python
@@ -109,7 +109,7 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
         case V.Lazy(kind="zip" | "enumerate" | "map" as kind):
             raise raised(it, TypeError(f"object of type '{kind}' has no len()"))
         case V.Range() | V.Lazy():
-            return _count_of(it, x)
+            return count_of(it, x)
         case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None:
             method = of_class(it, cls, "__len__")
             if method is not None:
@@ -121,61 +121,12 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
     raise certain(it, failure, TypeError, f"object of type '{cls.__name__}' has no len()")
 
 
-def _count_of(it: Interpreter, x: V.Value) -> V.Value:
+def count_of(it: Interpreter, x: V.Value) -> V.Value:
     """How many items an iterable has."""
     from pyrelay.infer.flow.iteration import iterate
 
     count = iterate(it, x).count
     return count if isinstance(count, V.Known) else it.call("maximum", count, ZERO)
-
-
-@handles(enumerate)
-def enumerate_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
-    """enumerate(iterable, start)."""
-    return iterator(it, V.Lazy("enumerate", (iterable,), start))
-
-
-@handles(zip)
-def zip_(it: Interpreter, *iterables: V.Value, strict: V.Value = V.Known(False)) -> V.Value:
-    """zip(*iterables, strict=strict)."""
-    if it.static(strict, "strict"):
-        _same_counts(it, iterables)
-    return iterator(it, V.Lazy("zip", iterables))
-
-
-def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
-    """Raise what zip(strict=True) raises in the end, if the iterables have different lengths."""
-
-    if any(map(is_generator, iterables)):
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "zip(..., strict=True) of a generator is not compiled",
-            hints=("leave out strict=True, or make a list of the generator's items first",),
-        )
-    counts = [
-        _count_of(it, x) if isinstance(x, V.Lazy) else len_(it, x) for x in iterables
-    ]
-    for k, count in enumerate(counts[1:], 2):
-        others = "argument 1" if k == 2 else f"arguments 1-{k - 1}"
-        for op, word in (("<", "shorter"), (">", "longer")):
-            differs = truth(it, compare(it, op, count, counts[0]))
-            message = f"zip() argument {k} is {word} than {others}"
-            if differs == V.Known(True):
-                raise raised(it, ValueError(message))
-            if differs != V.Known(False):
-                raise_where(it, it.atom(differs), ValueError, V.Known(message))
-
-
-@handles(reversed)
-def reversed_(it: Interpreter, sequence: V.Value) -> V.Value:
-    """reversed(sequence)."""
-    return iterator(it, V.Lazy("reversed", (sequence,)))
-
-
-@handles(map)
-def map_(it: Interpreter, function: V.Value, *iterables: V.Value) -> V.Value:
-    """map(function, *iterables)."""
-    return iterator(it, V.Lazy("map", iterables, function))
 
 
 @handles(tuple)

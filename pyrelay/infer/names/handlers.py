@@ -82,6 +82,7 @@ def _load() -> None:
             sorting,
             text,
             transforms,
+            zipping,
         )
 
         _complete = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import strides
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import list_arrays, lists
-from pyrelay.infer.flow.handling import without_words
+from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.in_python import arrangement
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import (
@@ -297,13 +298,20 @@ def np_concatenate(
         at = None if axis == V.NONE else it.static(axis, "the axis")
         return cast(it, list_arrays.concatenated(it, content, at), dtype)
     parts = [operand(it, v) for v in nested_items(it, arrays)]
-    if not parts:
-        raise it.failure(errors.InvalidValueError, "need at least one array to concatenate")
+    _refuse_none(it, parts)
     if axis == V.NONE:
         parts = [ravel(it, p) for p in parts]
         axis = ZERO
     joined = concatenate(it, parts, it.static(axis, "the axis"))
     return cast(it, joined, dtype)
+
+
+def _refuse_none(it: Interpreter, parts: Sequence[V.Value], purpose: str = "concatenate") -> None:
+    """Raise what NumPy does of no arrays."""
+    if not parts:
+        text = f"need at least one array to {purpose}"
+        failure = it.failure(errors.InvalidValueError, text)
+        raise certain(it, failure, ValueError, text)
 
 
 @handles(np.stack)
@@ -317,6 +325,7 @@ def np_stack(
     if content is not None:
         return cast(it, list_arrays.stacked(it, content, it.static(axis, "the axis")), dtype)
     parts = [operand(it, v) for v in nested_items(it, arrays)]
+    _refuse_none(it, parts, "stack")
     kinds = [it.tensor(part) for part in parts]
     other = next((k for k in kinds if k.rank != kinds[0].rank), None)
     if other is not None:
@@ -339,6 +348,7 @@ def vstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value
         whole = list_arrays.as_rows(it, content)
         return cast(it, whole if it.tensor(whole).rank > 1 else expand_dims(it, whole, ONE), dtype)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
+    _refuse_none(it, parts)
     rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]
     return cast(it, concatenate(it, rows, 0), dtype)
 
@@ -354,6 +364,7 @@ def hstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value
             return cast(it, list_arrays.stacked(it, content, 0), dtype)
         return cast(it, list_arrays.concatenated(it, content, 0 if rank == 1 else 1), dtype)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
+    _refuse_none(it, parts)
     return cast(it, concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1), dtype)
 
 
