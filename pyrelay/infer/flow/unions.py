@@ -142,10 +142,10 @@ def sample(it: Interpreter, value: V.Value) -> Any:
         case V.Ref(root) if root.kind == "iterator":
             return sample(it, it.content(root)[1])
         case V.Lazy("zip" | "map", sources):  # as many items, which may be others
-            like = [sample(it, s) for s in sources]
-            if any(s is NotImplemented for s in like):
+            given = [sample(it, s) for s in sources]
+            if any(s is NotImplemented for s in given):
                 return NotImplemented
-            return zip(*like, strict=False)
+            return zip(*given, strict=False)
         case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
             return [sample(it, i) for i in it.content(root)]
         case V.Data():
