@@ -97,7 +97,9 @@ class Known:
             text = with_known(program.code.text_of(made.launch), named, blocks)
 
             def make() -> None:
-                with contextlib.suppress(DeviceError):  # then the other one goes on
+                # The other one goes on where there is no memory for a module, or where a user's own
+                # capture keeps threads from loading any: RuntimeError is the base of CuPy's errors.
+                with contextlib.suppress(DeviceError, RuntimeError):
                     (self.made[key],) = program.compiled([text])
 
             program.driver.later(make)

@@ -120,8 +120,9 @@ def test_they_are_those_of_extents_that_come_again(
 
 
 @needs_compiler
+@pytest.mark.parametrize("error", [DeviceError, RuntimeError])
 def test_a_kernel_that_cannot_be_made_leaves_the_other_one(
-    made: list[Any], monkeypatch: pytest.MonkeyPatch
+    error: type[Exception], made: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(programs, "blocks_of", lambda *_: 1)
     function, args = pyrelay.jit(recurrent, device=ON), arguments()
@@ -129,7 +130,7 @@ def test_a_kernel_that_cannot_be_made_leaves_the_other_one(
     (program,) = made
 
     def refuse(texts: Any) -> Any:
-        raise DeviceError("no memory for a module.")
+        raise error("no memory for a module.")
 
     monkeypatch.setattr(program, "compiled", refuse)
     for _ in range(CALLS + 1):
