@@ -180,8 +180,8 @@ class Packer:
                 counts, codes = columns_of_texts(texts)
                 into[path] = np.column_stack([counts, codes])
             case Child():
-                codes = map(self.places.__getitem__, map(id, values))
-                rows, kinds = np.divmod(np.fromiter(codes, np.int64, len(values)), _ROW)
+                places = map(self.places.__getitem__, map(id, values))
+                rows, kinds = np.divmod(np.fromiter(places, np.int64, len(values)), _ROW)
                 into[f"{path}.kind"], into[f"{path}.row"] = kinds, rows
             case Items(_, item):
                 counts = np.array([0 if v is _ABSENT else len(v) for v in values], np.int64)
