@@ -158,6 +158,7 @@ _FAULTS = {
     90: "a kernel's index lies outside of its buffer",
     91: "a barrier is not reached by all",
     92: "several elements are accessed together at an address that is not one of whole packs",
+    93: "tensor cores are given numbers that are not rounded",
 }
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from pyrelay.devices.gpu import launch_texts
 from pyrelay.devices.gpu.driver import ADDRESS, Text
-from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, KernelOf, Launched
+from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, PRECISION, KernelOf, Launched
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.passes.reciprocals import with_reciprocals
@@ -44,7 +44,7 @@ extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> q,
     Buffer<const {t}> k, Buffer<const {t}> v, Buffer<{t}> y{rows_of}, i64 targets, i64 sources,
     i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
-    i64 v_line, i64 guarded, i64 precision, i64 no_operands, i64 axes{parameters}
+    i64 v_line, i64 guarded, i64 no_operands, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
     PYRELAY_SHARED({t}, left, {square});
@@ -184,8 +184,35 @@ _KEPT = """\
 """
 
 Writer = Callable[..., str]
-"""Gives the text of a kernel: with so many batch axes, a kernel that makes scores (or None), and
-`statistics` if it leaves maxima and sums of rows."""
+"""Gives the text of a form of a kernel: with so many batch axes, a kernel that makes scores (or
+None), and `statistics` if it leaves maxima and sums of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """The forms of a kernel: the number of one by how products are rounded, for heads of any size;
+    then as many for heads whose depth and width are at most `narrow`, if that is not 0."""
+
+    by_precision: tuple[int, ...]
+    narrow: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return (1 + (self.narrow > 0)) * len({*self.by_precision})
+
+    def chosen(self, depth: str, width: str) -> str:
+        """The number of the form of a launch, as text of a plan."""
+        made = "0"
+        if len({*self.by_precision}) > 1:
+            made = f"{self.by_precision}[{PRECISION}]"
+        if self.narrow:
+            half = self.count // 2
+            made += f" + {half} * ({depth} <= {self.narrow} and {width} <= {self.narrow})"
+        return made
+
+
+ONE = Forms((0, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +230,14 @@ def attention(dtype: DType) -> AttentionKernel:
     """The kernel for floats of this type. Its text is one without batch axes and a kernel that
     makes scores: `launch_texts.for_launch` gives what a launch needs."""
     return AttentionKernel(
-        written_by(functools.partial(_text, dtype)), ROWS, PICOSECONDS, MOST_OPERANDS
+        written_by(functools.partial(_text, dtype), ONE), ROWS, PICOSECONDS, MOST_OPERANDS
     )
 
 
-def written_by(writer: Writer) -> str:
+def written_by(writer: Writer, forms: Forms) -> str:
     """The text that stands in plans for the kernels of attention that a writer gives."""
-    text = writer(0, None, statistics=False)
-    return launch_texts.known(text, functools.partial(_launched, writer))
+    text = writer(0, 0, None, statistics=False)
+    return launch_texts.known(text, functools.partial(_launched, writer, forms))
 
 
 def width_of(dtype: DType) -> int:
@@ -218,22 +245,30 @@ def width_of(dtype: DType) -> int:
     return 512 // dtype.size
 
 
-def _launched(writer: Writer, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
+def _launched(
+    writer: Writer, forms: Forms, operands: Sequence[Any], kernel_of: KernelOf
+) -> Launched:
     axes, statistics = operands[_AXES].word, operands[_STATISTICS] != ZERO
     address = operands[_SHAPING]
     shaping = kernel_of(address) if isinstance(address, KernelAddress) else None
-    text = writer(axes, shaping, statistics=statistics)
     arrays = [*operands[:_STATISTICS]]
     if statistics:
         arrays += operands[_STATISTICS : _STATISTICS + 2]
     sizes = operands[_SIZES:_SHAPING]
-    kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 3 + 4 * axes)
+    kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 2 + 4 * axes)
     kinds += launch_texts.given(shaping).kinds
-    before = [*arrays, *sizes]
-    return Text(text, kinds), [*before, ZERO, ZERO, *operands[_AXES:]], len(before)
+    texts = tuple(
+        Text(writer(form, axes, shaping, statistics=statistics), kinds)
+        for form in range(forms.count)
+    )
+    depth = len(arrays) + 2
+    return Launched(
+        texts, [*arrays, *sizes, ZERO, *operands[_AXES:]],
+        form=lambda words: forms.chosen(*words[depth : depth + 2]),
+    )
 
 
-def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) -> str:
+def _text(dtype: DType, _form: int, axes: int, shaping: Kernel | None, *, statistics: bool) -> str:
     t, width, own = dtype.name, width_of(dtype), of_launch(axes, shaping)
     shaped = "" if shaping is None else _SHAPED.format(t=t, given=own.given)
     columns, line = width // 8, width + 4

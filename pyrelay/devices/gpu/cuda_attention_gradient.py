@@ -13,10 +13,10 @@ block keeps some lines and takes the others tile by tile,
     v              of k              of q               probabilities, times do
 
 so that nobody adds to what another block computes, and every run gives the same bits: scores are
-made for each of the three. Results wider than 128 are done in rounds.
-
-With `matmul_precision` tf32 or bf16 warps multiply float32 by `mma.sync`; else each thread has 4 by
-4 elements of a tile (float64: 2 by 2).
+made for rows and for columns. Here each of the sums makes its own, a thread has 2 by 2 elements of
+a tile, and results wider than 128 are done in rounds; floats of 32 and of 16 bits have kernels of
+their own (`cuda_single_attention_gradient`, `cuda_half_attention_gradient`), which take from here
+what all texts have of a launch.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyrelay.devices.gpu import launch_texts
-from pyrelay.devices.gpu.cuda_attention import PICOSECONDS, of_launch
+from pyrelay.devices.gpu.cuda_attention import ONE, PICOSECONDS, Forms, of_launch
 from pyrelay.devices.gpu.cuda_tensor_cores import matrix
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, KernelOf, Launched
-from pyrelay.ir.types import DType, f32
+from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.passes.reciprocals import with_reciprocals
 from pyrelay.lower.planning.frame import ZERO
@@ -42,41 +42,12 @@ from pyrelay.records import dataclass
 # Places among the operands.
 _WANTED, _KEPT, _SIZES, _SHAPING, _TURNING, _AXES = 7, 10, 12, 23, 25, 28
 
-_TENSOR = """\
-// Adds the product of 16 by 32 elements, in lines of 33, and 32 by 8 elements to sums, by tensor
-// cores: the lanes that have them are those of `pyrelay_mma`.
-template <int N, class Memory> __device__ void tensor_product(
-    f32 (&sums)[4], const Memory a, const Memory b, int a0, int b0, int b_down, int b_across
-) {
-    const int line = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;
-#pragma unroll
-    for (int k0 = 0; k0 < 32; k0 += 8 * N) {
-        f32 left[4 * N], right[2 * N];
-#pragma unroll
-        for (int e = 0; e < 2 * N; e++) {
-            const int k = k0 + e / N * 4 * N + lane * N + e % N, place = e / N * 2 * N + e % N;
-            left[place] = a[a0 + line * 33 + k];
-            left[place + N] = a[a0 + line * 33 + 264 + k];
-            right[e] = b[b0 + k * b_down + line * b_across];
-        }
-        tensor_cores(sums, left, right);
-    }
-}
-"""
+SIDE = 32
+"""Lines of a tile of float64."""
 
-_TENSOR_CORES = """\
-__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[4], const f32 (&b)[2]) {
-    pyrelay_mma_tf32(sums, a, b);
-}
-__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[8], const f32 (&b)[4]) {
-    pyrelay_mma_bf16(sums, a, b);
-}
-"""
-
-_TENSOR_PRODUCT = _TENSOR_CORES + _TENSOR
 _TILES = """\
 #define BLOCK_THREADS 256
-const int SIDE = {side}, EACH = SIDE / 16, CELLS = SIDE * SIDE / 256, RESULTS = SIDE / 8;
+const int SIDE = 32, EACH = SIDE / 16, CELLS = SIDE * SIDE / 256, RESULTS = SIDE / 8;
 {matrix}// Elements from d0 on of lines from `first` on, 32 of each, in lines of 33; zeros outside.
 __device__ void take(const Matrix &x, Buffer<{t}> tile, i64 first, i64 d0) {{
 #pragma unroll 4
@@ -90,12 +61,12 @@ __device__ void take(const Matrix &x, Buffer<{t}> tile, i64 first, i64 d0) {{
 }}
 // Where a tile of scores has an element: lines of 32, side by side.
 __device__ int cell(int i, int j) {{ return j / 32 * SIDE * 33 + i * 33 + j % 32; }}
-// Threads have 4 by 4 scores, 4 by 2 results, or 2 by 2 of both; or they have those of `mma.sync`.
+// Threads have 2 by 2 scores and results.
 struct ByThreads {{
     // Leaves the product of lines of two matrices, to each other, in a tile of scores.
     static __device__ void scores(
         const Matrix &x, const Matrix &y, i64 x0, i64 y0, Buffer<{t}> left, Buffer<{t}> right,
-        Buffer<{t}> made, i64
+        Buffer<{t}> made
     ) {{
         const int i = threadIdx.x / 16, j = threadIdx.x % 16;
         {t} sums[EACH][EACH] = {{}};
@@ -123,7 +94,7 @@ struct ByThreads {{
         }}
     }}
     // Adds scores times 32 columns of lines.
-    static __device__ void add({t} (&sums)[RESULTS], Buffer<{t}> scores, Buffer<{t}> lines, i64) {{
+    static __device__ void add({t} (&sums)[RESULTS], Buffer<{t}> scores, Buffer<{t}> lines) {{
         const int i = threadIdx.x / 16, e = threadIdx.x % 16;
 #pragma unroll 4
         for (int j = 0; j < SIDE; j++) {{
@@ -137,66 +108,9 @@ struct ByThreads {{
         }}
     }}
     // The line and the column of a sum.
-    static __device__ int line(int n, i64) {{ return threadIdx.x / 16 + n / 2 * 16; }}
-    static __device__ int column(int n, i64) {{ return threadIdx.x % 16 + n % 2 * 16; }}
+    static __device__ int line(int n) {{ return threadIdx.x / 16 + n / 2 * 16; }}
+    static __device__ int column(int n) {{ return threadIdx.x % 16 + n % 2 * 16; }}
 }};
-"""
-
-_BY_WARPS = """\
-// Each warp has 16 by 32 scores, 16 by 16 results, where float32 is rounded.
-struct ByWarps {
-    static __device__ void scores(
-        const Matrix &x, const Matrix &y, i64 x0, i64 y0, Buffer<f32> left, Buffer<f32> right,
-        Buffer<f32> made, i64 precision
-    ) {
-        if (precision == 0) return ByThreads::scores(x, y, x0, y0, left, right, made, 0);
-        const int i = threadIdx.x / 64 * 16, j = threadIdx.x / 32 % 2 * 32;
-        f32 sums[4][4] = {};
-        for (i64 d0 = 0; d0 < x.depth; d0 += 32) {
-            take(x, left, x0, d0);
-            take(y, right, y0, d0);
-            __syncthreads();
-#pragma unroll
-            for (int v = 0; v < 4; v++) {
-                const int place = (j + 8 * v) * 33;
-                if (precision == 1) tensor_product<1>(sums[v], left, right, i * 33, place, 1, 33);
-                else tensor_product<2>(sums[v], left, right, i * 33, place, 1, 33);
-            }
-            __syncthreads();
-        }
-#pragma unroll
-        for (int n = 0; n < 16; n++) {
-            const int across = j + n / 4 * 8 + threadIdx.x % 4 * 2 + n % 2;
-            made[cell(i + threadIdx.x % 32 / 4 + n / 2 % 2 * 8, across)] = sums[n / 4][n % 4];
-        }
-    }
-    static __device__ void add(
-        f32 (&sums)[RESULTS], Buffer<f32> scores, Buffer<f32> lines, i64 precision
-    ) {
-        if (precision == 0) return ByThreads::add(sums, scores, lines, 0);
-        const int i = threadIdx.x / 64 * 16, e = threadIdx.x / 32 % 2 * 16;
-#pragma unroll
-        for (int v = 0; v < 2; v++) {
-            f32 four[4] = {sums[4 * v], sums[4 * v + 1], sums[4 * v + 2], sums[4 * v + 3]};
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const int at = (half * SIDE + i) * 33, place = half * 32 * 33 + e + 8 * v;
-                if (precision == 1) tensor_product<1>(four, scores, lines, at, place, 33, 1);
-                else tensor_product<2>(four, scores, lines, at, place, 33, 1);
-            }
-#pragma unroll
-            for (int n = 0; n < 4; n++) sums[4 * v + n] = four[n];
-        }
-    }
-    static __device__ int line(int n, i64 precision) {
-        if (precision == 0) return ByThreads::line(n, 0);
-        return threadIdx.x / 64 * 16 + threadIdx.x % 32 / 4 + n / 2 % 2 * 8;
-    }
-    static __device__ int column(int n, i64 precision) {
-        if (precision == 0) return ByThreads::column(n, 0);
-        return threadIdx.x / 32 % 2 * 16 + n / 4 * 8 + threadIdx.x % 4 * 2 + n % 2;
-    }
-};
 """
 
 _ROWS = """\
@@ -205,6 +119,17 @@ struct Rows {{
     Buffer<const {t}> tops, totals, means;
     i64 start, targets, sources;
     bool guarded;
+}};
+// A matrix that is summed up, if it is wanted: its lines stand side by side, or `turned`.
+struct Result {{
+    Buffer<{t}> out;
+    i64 start, columns;
+    bool wanted, turned;
+    __device__ void put(i64 line, i64 column, i64 lines, {t} value) const {{
+        if (line >= lines || column >= columns) return;
+        const i64 place = turned ? column * lines + line : line * columns + column;
+        out[start + place] = value;
+    }}
 }};
 // The probability of a product of one row and one column.
 template <class Shape> __device__ {t} probability(
@@ -232,18 +157,19 @@ _SUM = """\
 // Lines from `first` on of a result, `turned` or not: sums over tiles of scores, `own` lines down
 // and `other` lines across (rows and columns if `by_rows`, or columns and rows), times `summed`
 // lines; scores become probabilities, or with `slopes` cotangents.
-template <class Product, class Shape, class Turn>
-__device__ void sum_up(
+template <class Shape, class Turn>
+__device__ void one_sum(
     const Matrix &own, const Matrix &other, const Matrix &own_slopes, const Matrix &other_slopes,
-    const Matrix &summed, const Rows &rows, Buffer<{t}> out, i64 start, bool turned, bool by_rows,
-    bool slopes, i64 precision, i64 first, Buffer<{t}> left, Buffer<{t}> right, Buffer<{t}> scores,
-    const Shape &shape, const Turn &turn
+    const Matrix &summed, const Rows &rows, const Result &result, bool by_rows, bool slopes,
+    i64 first, Buffer<{t}> left, Buffer<{t}> right, Buffer<{t}> scores, const Shape &shape,
+    const Turn &turn
 ) {{
+    if (!result.wanted) return;
     for (i64 e0 = 0; e0 < summed.depth; e0 += 128) {{
         {t} sums[4][RESULTS] = {{}};
         for (i64 y0 = 0; y0 < other.lines; y0 += SIDE) {{
             {t} powers[CELLS];
-            Product::scores(own, other, first, y0, left, right, scores, precision);
+            ByThreads::scores(own, other, first, y0, left, right, scores);
             __syncthreads();
 #pragma unroll
             for (int n = 0; n < CELLS; n++) {{
@@ -258,8 +184,7 @@ __device__ void sum_up(
             }}
             __syncthreads();
             if (slopes) {{
-                Product::scores(
-                    own_slopes, other_slopes, first, y0, left, right, scores, precision);
+                ByThreads::scores(own_slopes, other_slopes, first, y0, left, right, scores);
                 __syncthreads();
 #pragma unroll
                 for (int n = 0; n < CELLS; n++) {{
@@ -280,7 +205,7 @@ __device__ void sum_up(
                 if (e0 + 32 * c >= summed.depth) continue;
                 take(summed, right, y0, e0 + 32 * c);
                 __syncthreads();
-                Product::add(sums[c], scores, right, precision);
+                ByThreads::add(sums[c], scores, right);
                 __syncthreads();
             }}
         }}
@@ -288,13 +213,23 @@ __device__ void sum_up(
         for (int c = 0; c < 4; c++) {{
 #pragma unroll
             for (int n = 0; n < RESULTS; n++) {{
-                const i64 line = first + Product::line(n, precision);
-                const i64 e = e0 + 32 * c + Product::column(n, precision);
-                const i64 place = turned ? e * own.lines + line : line * summed.depth + e;
-                if (line < own.lines && e < summed.depth) out[start + place] = sums[c][n];
+                const i64 line = first + ByThreads::line(n);
+                const i64 e = e0 + 32 * c + ByThreads::column(n);
+                result.put(line, e, own.lines, sums[c][n]);
             }}
         }}
     }}
+}}
+template <class Shape, class Turn>
+__device__ void sum_up(
+    const Matrix &own, const Matrix &other, const Matrix &own_slopes, const Matrix &other_slopes,
+    const Rows &rows, const Result &by_slopes, const Result &by_powers, bool by_rows, i64 first,
+    Buffer<{t}> left, Buffer<{t}> right, Buffer<{t}> scores, const Shape &shape, const Turn &turn
+) {{
+    one_sum(own, other, own_slopes, other_slopes, other, rows, by_slopes, by_rows, true, first,
+            left, right, scores, shape, turn);
+    one_sum(own, other, own_slopes, other_slopes, other_slopes, rows, by_powers, by_rows, false,
+            first, left, right, scores, shape, turn);
 }}
 """
 
@@ -304,10 +239,11 @@ extern "C" __global__ void kernel(
     Buffer<const {of}> k, Buffer<const {of}> v, Buffer<const {of}> y, Buffer<const {t}> tops,
     Buffer<const {t}> totals, Buffer<const {t}> means{results}, i64 targets, i64 sources,
     i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
-    i64 v_line, i64 guarded, i64 precision, i64 axes{parameters}
+    i64 v_line, i64 guarded, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
-{shared}    PYRELAY_SHARED(Matrix, sides, 5);
+{shared}    PYRELAY_SHARED(Matrix, sides, 4);
+    PYRELAY_SHARED(Result, results, 2);
     PYRELAY_SHARED(Rows, known, 1);
     const i64 down = (targets + SIDE - 1) / SIDE, across = (sources + SIDE - 1) / SIDE;
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
@@ -322,28 +258,23 @@ extern "C" __global__ void kernel(
         auto turn = [&](i64 row, i64 j, {t} &weighted) {{
 {turned}        }};
         const bool by_rows = number < down;
-        const i64 own = (by_rows ? number : number - down) * SIDE;
-        // The cotangents of q, of k, of v.
-        for (int which = by_rows ? 0 : 1; which < (by_rows ? 1 : 3); which++) {{
-            Buffer<{t}> out = {some};
-            bool wanted = false;
-{chosen}            if (!wanted) continue;
-            const i64 start = entry * (by_rows ? targets : sources) * (which == 2 ? width : depth);
-            const bool turned = which == 0 ? q_turned : which == 1 ? !k_turned : v_turned;
-            __syncthreads();
-            if (threadIdx.x == 0) {{  // in shared memory they take no registers
-                sides[0] = by_rows ? queries : keys, sides[1] = by_rows ? keys : queries;
-                sides[2] = by_rows ? given : values, sides[3] = by_rows ? values : given;
-                sides[4] = which == 0 ? keys : which == 1 ? queries : given;
-                known[0] = {{
-                    tops, totals, means, entry * targets, targets, sources, guarded != 0
-                }};
-            }}
-            __syncthreads();
-            {sum_up}(
-                sides[0], sides[1], sides[2], sides[3], sides[4], known[0], out, start, turned,
-                by_rows, which != 2, precision, own, {tiles}, shape, turn);
+        if (by_rows ? !{q_wanted} : !({k_wanted} || {v_wanted})) continue;
+        __syncthreads();
+        if (threadIdx.x == 0) {{  // in shared memory they take no registers
+            sides[0] = by_rows ? queries : keys, sides[1] = by_rows ? keys : queries;
+            sides[2] = by_rows ? given : values, sides[3] = by_rows ? values : given;
+            results[0] = by_rows
+                ? Result{{{of_q}, entry * targets * depth, depth, {q_wanted}, q_turned != 0}}
+                : Result{{{of_k}, entry * sources * depth, depth, {k_wanted}, k_turned == 0}};
+            results[1] = {{
+                {of_v}, entry * sources * width, width, {v_wanted} && !by_rows, v_turned != 0
+            }};
+            known[0] = {{tops, totals, means, entry * targets, targets, sources, guarded != 0}};
         }}
+        __syncthreads();
+        {sum_up}(
+            sides[0], sides[1], sides[2], sides[3], known[0], results[0], results[1], by_rows,
+            (by_rows ? number : number - down) * SIDE, {tiles}, shape, turn);
     }}
 }}
 """
@@ -363,14 +294,10 @@ _RESULTS = "of_q", "of_k", "of_v"
 
 
 @dataclass(frozen=True, slots=True)
-class Variety:
-    """A kernel by what it does in its own way: the types of results and of elements of operands,
-    lines of a tile, definitions that stand before `Rows` and behind them, shared memory, the
-    function that computes a sum, and the tiles that it is given."""
+class Form:
+    """A form of a kernel by what it does in its own way: definitions that stand before `Rows` and
+    behind them, shared memory, the function that computes sums, and the tiles that it is given."""
 
-    t: str
-    of: str
-    side: int
     before: str
     behind: str
     shared: str
@@ -378,24 +305,32 @@ class Variety:
     tiles: str
 
 
+@dataclass(frozen=True, slots=True)
+class Variety:
+    """A kernel: the types of results and of elements of operands, lines of a tile, its forms and
+    what chooses one."""
+
+    t: str
+    of: str
+    side: int
+    written: tuple[Form, ...]
+    forms: Forms = ONE
+
+
 def attention_gradient(dtype: DType) -> AttentionGradientKernel:
     """The kernel for floats of this type."""
-    t, side = dtype.name, 64 if dtype == f32 else 32
-    before, product = _TILES.format(t=t, side=side, matrix=matrix(t)), "ByThreads"
-    if dtype == f32:
-        before, product = _TENSOR_PRODUCT + before + _BY_WARPS, "ByWarps"
-    return kernel_of_variety(
-        Variety(
-            t, t, side, before, _SUM.format(t=t), _SHARED.format(t=t), f"sum_up<{product}>",
-            "left, right, scores",
-        )
+    t = dtype.name
+    form = Form(
+        _TILES.format(t=t, matrix=matrix(t)), _SUM.format(t=t), _SHARED.format(t=t), "sum_up",
+        "left, right, scores",
     )
+    return kernel_of_variety(Variety(t, t, SIDE, (form,)))
 
 
 def kernel_of_variety(variety: Variety) -> AttentionGradientKernel:
     """The kernel. Its text is one with all results, without batch axes and kernels that are called:
     `launch_texts.for_launch` gives what a launch needs."""
-    text, side = _text(variety, _RESULTS, 0, None, None), variety.side
+    text, side = _text(variety, variety.written[0], _RESULTS, 0, None, None), variety.side
     source = launch_texts.known(text, functools.partial(_launched, variety))
     return AttentionGradientKernel(source, side, side, PICOSECONDS, MOST_OPERANDS, wholes=False)
 
@@ -408,34 +343,38 @@ def _launched(variety: Variety, operands: Sequence[Any], kernel_of: KernelOf) ->
     results = operands[_WANTED:_KEPT]
     wanted = tuple(name for name, o in zip(_RESULTS, results, strict=True) if o != ZERO)
     axes = operands[_AXES].word
-    text = _text(variety, wanted, axes, shaping, turning)
     arrays = [*operands[:_WANTED], *(o for o in results if o != ZERO)]
     sizes = operands[_SIZES:_SHAPING]
-    kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 2 + 4 * axes)
+    kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 1 + 4 * axes)
     for called in (shaping, turning):
         kinds += launch_texts.given(called).kinds
-    before = [*arrays, *sizes]
-    return Text(text, kinds), [*before, ZERO, *operands[_AXES:]], len(before)
+    texts = tuple(
+        Text(_text(variety, form, wanted, axes, shaping, turning), kinds)
+        for form in variety.written
+    )
+    depth = len(arrays) + 2
+    return Launched(
+        texts, [*arrays, *sizes, *operands[_AXES:]],
+        form=lambda words: variety.forms.chosen(*words[depth : depth + 2]),
+    )
 
 
 def _text(
-    variety: Variety, wanted: Sequence[str], axes: int, shaping: Kernel | None,
+    variety: Variety, form: Form, wanted: Sequence[str], axes: int, shaping: Kernel | None,
     turning: Kernel | None,
 ) -> str:
     t = variety.t
     own = of_launch(axes, shaping)
     back = launch_texts.given(turning, "back")
     parameters = own.parameters + back.parameters
-    chosen = "".join(
-        f"            if (which == {n}) out = {name}, wanted = true;\n"
-        for n, name in enumerate(_RESULTS) if name in wanted
-    )
+    some = {name: name if name in wanted else wanted[0] for name in _RESULTS}
+    flags = {f"{name[-1]}_wanted": str(name in wanted).lower() for name in _RESULTS}
     return (
         own.function + ("" if turning is None else emit_item(with_reciprocals(turning), "turned"))
-        + variety.before + _ROWS.format(t=t) + variety.behind + _KERNEL.format(
-            t=t, of=variety.of, shared=variety.shared, sum_up=variety.sum_up, tiles=variety.tiles,
+        + form.before + _ROWS.format(t=t) + form.behind + _KERNEL.format(
+            t=t, of=variety.of, shared=form.shared, sum_up=form.sum_up, tiles=form.tiles,
             results="".join(f", Buffer<{t}> {name}" for name in wanted),
-            parameters=parameters, batch=own.batch, some=wanted[0], chosen=chosen,
+            parameters=parameters, batch=own.batch, **some, **flags,
             shaped="" if shaping is None else _CALL.format(
                 name="shaped", cell="score", t=t, given=own.given
             ),

@@ -457,7 +457,7 @@ def _launched(variety: Variety, operands: Sequence[Any], kernel_of: KernelOf) ->
     text = Text(
         text_of(variety, finisher, stores=stores), kinds + launch_texts.given(finisher).kinds
     )
-    return text, [*before, ZERO, *operands[_FINISHES + 2 :]], len(before)
+    return Launched((text,), [*before, ZERO, *operands[_FINISHES + 2 :]], len(before))
 
 
 def _source(variety: Variety) -> str:

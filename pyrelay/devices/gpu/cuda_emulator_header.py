@@ -27,7 +27,7 @@ BEFORE = r"""
 #define __global__ static
 #define PYRELAY_ENTRY extern "C" __attribute__((visibility("default")))
 #define __restrict__
-#define __launch_bounds__(count)
+#define __launch_bounds__(...)
 #define __forceinline__ inline
 
 extern "C" {
@@ -96,7 +96,7 @@ static thread_local pyrelay_dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace pyrelay_emulator {
 const int WARP = 32, MOST_THREADS = 1024, MOST_SHARED = 64;
 const size_t STACK = 1 << 16;
-enum Fault { NONE, OUT_OF_BOUNDS = 90, BARRIER = 91, UNALIGNED = 92 };
+enum Fault { NONE, OUT_OF_BOUNDS = 90, BARRIER = 91, UNALIGNED = 92, UNROUNDED = 93 };
 static thread_local int fault;
 
 struct Fetch { void *to; const void *from; int thread, group; };
@@ -446,6 +446,9 @@ static long long bytes_at(long long address) {
 static const char pyrelay_dynamic_tag = 0;
 #define PYRELAY_DYNAMIC \
     ((char *)pyrelay_emulator::shared(&pyrelay_dynamic_tag, PYRELAY_DYNAMIC_BYTES))
+#define PYRELAY_PART(type, name, start, count) \
+    static_assert((start) + (count) * sizeof(type) <= SHARED_BYTES, #name); \
+    PYRELAY_SHARED(type, name, count)
 static inline void pyrelay_fetch_words(void *to, const void *from) {
     pyrelay_emulator::fetch(to, from);
 }

@@ -20,15 +20,17 @@ Powers of float16 are 1024 times as large, so that small ones keep their digits.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from pyrelay.devices.gpu import cuda_attention
-from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS
+from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS, Forms
 from pyrelay.devices.gpu.cuda_tensor_cores import TILES
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.planning.target import AttentionKernel
 
 ROWS = KEYS = 64
+NARROW = 64  # depth and width of heads of which a warp has 32 rows
 
 _PARTS = {"f16": (2, 1, 1), "bf16": (3, 2, 1)}  # by how products are rounded
 _SCALES = {"f16": "1024.0f", "bf16": "1.0f"}
@@ -37,11 +39,12 @@ _DOUBLINGS = {"f16": "10.0f", "bf16": "0.0f"}
 _ATTEND = """\
 template <int N> struct Number {{ static const int value = N; }};
 // Rows from i0 on of the result, its columns from e0 on. A warp has M times 16 rows. DEEP columns
-// of queries, keys and values are in registers or tiles, more come in parts.
-template <int M, int DEEP, class Shape, class Keep>
+// of queries, keys and values are in registers or tiles, more come in parts. Powers are PARTS
+// numbers of 16 bits.
+template <int M, int DEEP, int PARTS, class Shape, class Keep>
 __device__ void attend(
     const Matrix &queries, const Matrix &of_keys, const Matrix &of_values, Buffer<u16> keys,
-    Buffer<u16> values, i64 targets, i64 sources, i64 depth, i64 width, i64 i0, i64 e0, int parts,
+    Buffer<u16> values, i64 targets, i64 sources, i64 depth, i64 width, i64 i0, i64 e0,
     bool guarded, Buffer<{made}> y, i64 start, const Shape &shape, const Keep &keep
 ) {{
     const int STEP = DEEP + 8, SLICES = DEEP / 16;
@@ -158,35 +161,33 @@ __device__ void attend(
             take<STEP>(of_keys, keys, j0 + 64, 0, DEEP < 128 ? DEEP : in_tile(depth));
             pyrelay_fetch_group();
         }}
-        auto weigh = [&](auto count) {{
 #pragma unroll
-            for (int s = 0; s < 4; s++) {{
-                u32 power[count.value][M][4];
+        for (int s = 0; s < 4; s++) {{
+            u32 power[PARTS][M][4];
 #pragma unroll
-                for (int p = 0; p < count.value; p++) {{
+            for (int p = 0; p < PARTS; p++) {{
 #pragma unroll
-                    for (int e = 0; e < 4 * M; e++) {{
-                        f32 (&pieces)[4] = score[e / 4][2 * s + e % 4 / 2];
-                        f32 &low = pieces[e % 2 * 2], &high = pieces[e % 2 * 2 + 1];
-                        power[p][e / 4][e % 4] = pyrelay_pair(low, high, {of}());
-                        if (p + 1 == count.value) continue;
-                        pyrelay_rest(low, high, power[p][e / 4][e % 4], {of}());
-                    }}
-                }}
-#pragma unroll
-                for (int u = 0; u < SLICES; u++) {{
-                    if (DEEP == 128 && 16 * u >= columns) continue;
-                    u32 value[4];
-                    pyrelay_matrices_turned(value, values, left_lane<STEP>(16 * s) + 16 * u);
-#pragma unroll
-                    for (int n = 0; n < count.value * M; n++) {{
-                        two_products<{of}>(
-                            sums[n % M][2 * u], sums[n % M][2 * u + 1], power[n / M][n % M], value);
-                    }}
+                for (int e = 0; e < 4 * M; e++) {{
+                    f32 (&pieces)[4] = score[e / 4][2 * s + e % 4 / 2];
+                    f32 &low = pieces[e % 2 * 2], &high = pieces[e % 2 * 2 + 1];
+                    power[p][e / 4][e % 4] = pyrelay_pair(low, high, {of}());
+                    if (p + 1 == PARTS) continue;
+                    pyrelay_rest(low, high, power[p][e / 4][e % 4], {of}());
                 }}
             }}
-        }};
-{weighed}    }}
+#pragma unroll
+            for (int u = 0; u < SLICES; u++) {{
+                if (DEEP == 128 && 16 * u >= columns) continue;
+                u32 value[4];
+                pyrelay_matrices_turned(value, values, left_lane<STEP>(16 * s) + 16 * u);
+#pragma unroll
+                for (int n = 0; n < PARTS * M; n++) {{
+                    two_products<{of}>(
+                        sums[n % M][2 * u], sums[n % M][2 * u + 1], power[n / M][n % M], value);
+                }}
+            }}
+        }}
+    }}
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < 2 * M; n++) {{
@@ -214,19 +215,17 @@ _KERNEL = """\
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const u16> q,
     Buffer<const u16> k, Buffer<const u16> v, Buffer<{made}> y{rows_of}, i64 targets, i64 sources,
     i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
-    i64 v_line, i64 guarded, i64 precision, i64 no_operands, i64 axes{parameters}
+    i64 v_line, i64 guarded, i64 no_operands, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
     PYRELAY_SHARED(u16, keys, {tile});
     PYRELAY_SHARED(u16, values, {tile});
     PYRELAY_SHARED(Matrix, sides, 3);
-    const int parts = {parts};
-    // An item is a block of 64 rows, of which narrow matrices have two done at once.
-    const bool narrow = depth <= 64 && width <= 64;
-    const i64 blocks = (targets + 63) / 64, steps = narrow ? (blocks + 1) / 2 : blocks;
+    // An item is a block of 64 rows, of which narrow matrices have {at_once} done at once.
+    const i64 blocks = (targets + 63) / 64, steps = (blocks + {at_once} - 1) / {at_once};
     const i64 entries = last / blocks;
     for (i64 item = first + blockIdx.x; item < entries * steps; item += gridDim.x) {{
-        const i64 entry = item / steps, i0 = item % steps * (narrow ? 128 : 64);
+        const i64 entry = item / steps, i0 = item % steps * (64 * {at_once});
         i64 rest = entry, q_start = 0, k_start = 0, v_start = 0;
 {batch}        __syncthreads();
         if (threadIdx.x == 0) {{  // in shared memory they take no registers
@@ -238,21 +237,13 @@ _KERNEL = """\
         const i64 start = entry * targets * width;
         auto shape = [&](i64 row, i64 j, f32 &cell) {{
 {shaped}        }};
-        if (narrow) {{
-            auto keep = [&](i64 row, f32 top, f32 total) {{
-{kept}            }};
-            attend<2, 64>(
-                sides[0], sides[1], sides[2], keys, values, targets, sources, depth, width, i0, 0,
-                parts, guarded != 0, y, start, shape, keep);
-            continue;
-        }}
-        for (i64 e0 = 0; e0 < width; e0 += 128) {{
+        for (i64 e0 = 0; e0 < width; e0 += {deep}) {{
             auto keep = [&](i64 row, f32 top, f32 total) {{
                 if (e0 != 0) return;
 {kept}            }};
-            attend<1, 128>(
+            attend<{at_once}, {deep}, {parts}>(
                 sides[0], sides[1], sides[2], keys, values, targets, sources, depth, width, i0, e0,
-                parts, guarded != 0, y, start, shape, keep);
+                guarded != 0, y, start, shape, keep);
         }}
     }}
 }}
@@ -272,22 +263,24 @@ _KEPT = """\
 def attention(of: DType, made: DType, rounded: bool) -> AttentionKernel:
     """The kernel for queries, keys and values `of` a type. `launch_texts.for_launch` gives what a
     launch needs."""
-    writer = functools.partial(_text, of.name, made.name, rounded)
-    return AttentionKernel(cuda_attention.written_by(writer), ROWS, PICOSECONDS, MOST_OPERANDS)
+    parts = (1, 1, 1) if rounded else _PARTS[of.name]
+    fewest = sorted({*parts})
+    forms = Forms(tuple(map(fewest.index, parts)), narrow=NARROW)
+    writer = functools.partial(_text, of.name, made.name, fewest)
+    source = cuda_attention.written_by(writer, forms)
+    return AttentionKernel(source, ROWS, PICOSECONDS, MOST_OPERANDS)
 
 
 def _text(
-    of: str, made: str, rounded: bool, axes: int, shaping: Kernel | None, *, statistics: bool
+    of: str, made: str, parts: Sequence[int], form: int, axes: int, shaping: Kernel | None, *,
+    statistics: bool,
 ) -> str:
     own = cuda_attention.of_launch(axes, shaping)
-    parts = (1, 1, 1) if rounded else _PARTS[of]
-    weighed = "".join(
-        f"        if (parts == {n}) weigh(Number<{n}>());\n" for n in sorted({*parts})
-    )
-    attend = _ATTEND.format(of=of, made=made, doublings=_DOUBLINGS[of], weighed=weighed)
+    narrow = form >= len(parts)
+    attend = _ATTEND.format(of=of, made=made, doublings=_DOUBLINGS[of])
     return _KERNEL.format(
         made=made, tile=128 * 72, tiles=TILES, attend=attend,
-        parts="precision == 0 ? {} : precision == 1 ? {} : {}".format(*parts),
+        at_once=2 if narrow else 1, deep=NARROW if narrow else 128, parts=parts[form % len(parts)],
         shaping=own.function, parameters=own.parameters,
         batch=own.batch, shaped=_SHAPED.format(given=own.given) if shaping is not None else "",
         rows_of=", Buffer<f32> tops, Buffer<f32> sums_of_rows" if statistics else "",

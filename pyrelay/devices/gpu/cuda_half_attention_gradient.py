@@ -13,7 +13,8 @@ float16 has no such numbers, and no such kernel. Depths and widths over 128 come
 
 from __future__ import annotations
 
-from pyrelay.devices.gpu.cuda_attention_gradient import Variety, kernel_of_variety
+from pyrelay.devices.gpu.cuda_attention import Forms
+from pyrelay.devices.gpu.cuda_attention_gradient import Form, Variety, kernel_of_variety
 from pyrelay.devices.gpu.cuda_tensor_cores import LINE, TILES
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import AttentionGradientKernel
@@ -60,15 +61,14 @@ __device__ void multiply(
         }
     }
 }
-template <class Shape, class Turn>
-__device__ void sum_up(
+template <int PARTS, class Shape, class Turn>
+__device__ void one_sum(
     const Matrix &own, const Matrix &other, const Matrix &own_slopes, const Matrix &other_slopes,
-    const Matrix &summed, const Rows &rows, Buffer<f32> out, i64 start, bool turned, bool by_rows,
-    bool slopes, i64 precision, i64 first, Buffer<u16> near, Buffer<u16> far, const Shape &shape,
-    const Turn &turn
+    const Matrix &summed, const Rows &rows, const Result &result, bool by_rows, bool slopes,
+    i64 first, Buffer<u16> near, Buffer<u16> far, const Shape &shape, const Turn &turn
 ) {
+    if (!result.wanted) return;
     const int line = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, pair = threadIdx.x % 4 * 2;
-    const int parts = precision == 0 ? 3 : precision == 1 ? 2 : 1;
     const bool whole = own.depth <= 128 && own_slopes.depth <= 128;
     for (i64 e0 = 0; e0 < summed.depth; e0 += 128) {
         const int columns = in_tile(summed.depth - e0);
@@ -119,7 +119,7 @@ __device__ void sum_up(
                 }
                 const Buffer<u16> lines = near_or(far, near, !(whole && slopes));
 #pragma unroll 1
-                for (int p = 0; p < parts; p++) {
+                for (int p = 0; p < PARTS; p++) {
                     u32 weight[4];
 #pragma unroll
                     for (int e = 0; e < 4; e++) {
@@ -141,10 +141,20 @@ __device__ void sum_up(
 #pragma unroll
         for (int n = 0; n < 64; n++) {
             const i64 i = first + line + n / 2 % 2 * 8, e = e0 + n / 4 * 8 + pair + n % 2;
-            const i64 place = turned ? e * own.lines + i : i * summed.depth + e;
-            if (i < own.lines && e < summed.depth) out[start + place] = sums[n / 4][n % 4];
+            result.put(i, e, own.lines, sums[n / 4][n % 4]);
         }
     }
+}
+template <int PARTS, class Shape, class Turn>
+__device__ void sum_up(
+    const Matrix &own, const Matrix &other, const Matrix &own_slopes, const Matrix &other_slopes,
+    const Rows &rows, const Result &by_slopes, const Result &by_powers, bool by_rows, i64 first,
+    Buffer<u16> near, Buffer<u16> far, const Shape &shape, const Turn &turn
+) {
+    one_sum<PARTS>(own, other, own_slopes, other_slopes, other, rows, by_slopes, by_rows, true,
+                   first, near, far, shape, turn);
+    one_sum<PARTS>(own, other, own_slopes, other_slopes, other_slopes, rows, by_powers, by_rows,
+                   false, first, near, far, shape, turn);
 }
 """
 
@@ -162,6 +172,7 @@ def half_attention_gradient(of: DType) -> AttentionGradientKernel | None:
         return None
     before = "#define BLOCK_THREADS 128\n" + TILES + _NEAR_OR
     shared = "".join(f"    PYRELAY_SHARED(u16, {name}, {64 * LINE});\n" for name in ("near", "far"))
-    return kernel_of_variety(
-        Variety("f32", "u16", _SIDE, before, _SUM, shared, "sum_up", "near, far")
+    forms = tuple(
+        Form(before, _SUM, shared, f"sum_up<{parts}>", "near, far") for parts in (3, 2, 1)
     )
+    return kernel_of_variety(Variety("f32", "u16", _SIDE, forms, Forms((0, 1, 2))))

@@ -23,12 +23,14 @@ from pyrelay.devices.gpu import (
     cuda_scans,
     cuda_scatters,
     cuda_single_attention,
+    cuda_single_attention_gradient,
     cuda_sorted_adds,
     cuda_sorts,
 )
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.ir.types import DType, f32
 from pyrelay.lower.planning.target import (
+    AttentionGradientKernel,
     AttentionKernel,
     MatmulKernel,
     Target,
@@ -310,11 +312,17 @@ def _attention(dtype: DType) -> AttentionKernel:
     return cuda_single_attention.attention() if dtype == f32 else cuda_attention.attention(dtype)
 
 
+def _attention_gradient(dtype: DType) -> AttentionGradientKernel:
+    if dtype == f32:
+        return cuda_single_attention_gradient.attention_gradient()
+    return cuda_attention_gradient.attention_gradient(dtype)
+
+
 TARGET = Target(
     emit, _matmul, cuda_convolution.convolution, _attention, cuda_scans.scan,
     cuda_scatters.scatter, sort=cuda_sorts.sort,
     sorted_adds=cuda_sorted_adds.sorted_adds, half_attention=cuda_half_attention.attention,
-    attention_gradient=cuda_attention_gradient.attention_gradient, keeps_scores=False,
+    attention_gradient=_attention_gradient, keeps_scores=False,
     half_attention_gradient=cuda_half_attention_gradient.half_attention_gradient,
     half_matmul=_half_matmul, half_convolution=cuda_convolution.half_convolution,
     splits=True,

@@ -144,6 +144,10 @@ template <class T> __device__ T *pyrelay_span(T *array, i64 index, int count) {
 // What a launch asked for.
 extern __shared__ __align__(16) char pyrelay_dynamic[];
 #define PYRELAY_DYNAMIC pyrelay_dynamic
+// A part, from a byte on, of the SHARED_BYTES that a text has launches ask for.
+#define PYRELAY_PART(type, name, start, count)                             \
+    static_assert((start) + (count) * sizeof(type) <= SHARED_BYTES, #name); \
+    type *name = (type *)(pyrelay_dynamic + (start))
 #define PYRELAY_DYNAMIC_BYTES pyrelay_dynamic_bytes()
 __device__ int pyrelay_dynamic_bytes() {
     int bytes;

@@ -52,6 +52,11 @@ __device__ f32 pyrelay_exp2(f32 power) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(power));
     return made;
 }
+__device__ f32 pyrelay_log2(f32 value) {
+    f32 made;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(value));
+    return made;
+}
 __device__ u32 pyrelay_pair(f32 low, f32 high, bf16) { return pyrelay_bf16(low, high); }
 __device__ u32 pyrelay_pair(f32 low, f32 high, f16) {
     u32 rounded;
@@ -66,6 +71,11 @@ __device__ void pyrelay_rest(f32 &low, f32 &high, u32 pair, bf16) {
 __device__ void pyrelay_rest(f32 &low, f32 &high, u32 pair, f16) {
     low -= pyrelay_half_value((u16)pair);
     high -= pyrelay_half_value((u16)(pair >> 16));
+}
+// float32 of 11 digits, which tensor cores read as they are: the rest of their bits is 0.
+struct tf32 {};
+__device__ void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)[2], tf32) {
+    PYRELAY_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
 }
 __device__ void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)[2], bf16) {
     PYRELAY_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
@@ -90,6 +100,7 @@ static inline void pyrelay_matrices_turned(
 ) {
     pyrelay_emulator::matrices(made, pyrelay_span(memory, at, 8), true);
 }
+static inline f32 pyrelay_log2(f32 value) { return (f32)__builtin_log2(value); }
 static inline f32 pyrelay_exp2(f32 power) { return __builtin_exp2f(power); }
 template <class H> static inline u32 pyrelay_pair(f32 low, f32 high, H) {
     return (u32)H(low).bits | (u32)H(high).bits << 16;
@@ -98,6 +109,24 @@ template <class H> static inline void pyrelay_rest(f32 &low, f32 &high, u32 pair
     H one, other;
     one.bits = (u16)pair, other.bits = (u16)(pair >> 16);
     low -= (f32)one, high -= (f32)other;
+}
+struct tf32 {};
+static inline u32 pyrelay_tf32(f32 value) {
+    if (value != value) return 0x7fffe000;
+    return (u32)__float_as_int(pyrelay_emulator::rounded(value, 0x1000, 13));
+}
+static inline u32 pyrelay_bf16(f32 low, f32 high) {
+    return (u32)pyrelay_brain_bits(low) | (u32)pyrelay_brain_bits(high) << 16;
+}
+// A GPU would cut off digits that are not 0; that they were rounded is looked at.
+static inline void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)[2], tf32) {
+    f32 a[4], b[2];
+    for (int k = 0; k < 6; k++) {
+        const u32 bits = k < 4 ? x[k] : y[k - 4];
+        (k < 4 ? a[k] : b[k - 4]) = __int_as_float((i32)bits);
+        if (bits & 0x1fff) pyrelay_emulator::fault = pyrelay_emulator::UNROUNDED;
+    }
+    pyrelay_emulator::added_up<1>(sums, a, b);
 }
 template <class H>
 static inline void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)[2], H) {

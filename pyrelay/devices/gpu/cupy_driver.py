@@ -38,6 +38,7 @@ from pyrelay.devices.gpu.driver import (
     Text,
     block_threads,
     meets,
+    shared_bytes,
 )
 from pyrelay.devices.gpu.row_geometry import rows_of
 from pyrelay.errors import DeviceError
@@ -143,10 +144,14 @@ class CupyDriver(Driver):
         ]
 
     def _room(self, kernel: Any, text: Text) -> int:
-        """How many bytes of shared memory launches of a kernel may ask for."""
-        rows, driver = rows_of(text.source), self.cupy.cuda.driver
+        """How many bytes of shared memory launches of a kernel may ask for, or have to."""
+        rows, driver, asked = rows_of(text.source), self.cupy.cuda.driver, shared_bytes(text.source)
+        if asked:
+            driver.funcSetAttribute(
+                kernel.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, asked
+            )
         if rows is None or not rows.held:
-            return 0
+            return asked
         attribute = self.runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin
         own = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.ptr)
         most = int(self.runtime.deviceGetAttribute(attribute, self.number)) - int(own)

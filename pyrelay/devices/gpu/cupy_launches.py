@@ -48,8 +48,8 @@ class Function:
     """A compiled kernel: its handle, how many threads work on an item together, how many items a
     thread does at once, how many blocks of it may meet, how its words are laid out, which of these
     parameters begin with, if not all (complex128 has two), what is known of its items, how many
-    bytes of shared memory a launch may ask for, how many threads a block that does a row may have,
-    and the grids of its launches so far. kernel: what keeps the handle.
+    bytes of shared memory a launch may ask for (of rows) or has to, how many threads a block that
+    does a row may have, and the grids of its launches so far. kernel: what keeps the handle.
     """
 
     kernel: Any
@@ -168,7 +168,7 @@ class Launches:
             blocks = min(-(-items // shape.beside), _MOST_BLOCKS)
             grid = Grid(blocks, shape.threads, shape.beside, shape.shared)
         elif made.together:
-            grid = Grid(min(items, self.most_blocks), made.together)
+            grid = Grid(min(items, self.most_blocks), made.together, shared=made.room)
         else:
             # Few items are spread over all multiprocessors, by whole warps.
             parts = -(-items // made.pack)

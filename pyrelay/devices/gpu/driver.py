@@ -49,6 +49,11 @@ def pack(source: str) -> int:
     return _defined(source, "PACK", 1)
 
 
+def shared_bytes(source: str) -> int:
+    """How many bytes of shared memory a launch has to ask for, for a text that says so."""
+    return _defined(source, "SHARED_BYTES", 0)
+
+
 def meets(source: str) -> bool:
     """Whether the blocks of a kernel wait for each other."""
     return _defined(source, "MEETS", 0) != 0
@@ -63,6 +68,7 @@ def _defined(source: str, name: str, otherwise: int) -> int:
 UNDEFINED = "".join(
     f"#undef {name}\n" for name in (
         "BLOCK_THREADS", "PACK", "MEETS", "ROW_PACK", "ROW_WORD", "ROW_ELEMENTS", "HELD_BYTES",
+        "SHARED_BYTES",
     )
 )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 In: a plan. Out: the texts of its kernels as they are compiled before the first call, each below the
 lines of the user's program that it computes: with indices of 32 bits where those are enough,
-scalars of the device by their addresses, and loops that may run as one kernel.
+scalars of the device by their addresses, and loops that may run as one kernel. Of a kernel that has
+forms stands the first one here; a call compiles the one that it needs.
 """
 
 from __future__ import annotations
@@ -27,9 +28,15 @@ def listing(plan: Plan) -> str:
         "\n".join([*told.get(number, own), text.source.strip()])
         for number, text in enumerate(code.texts)
     ]
-    if code.late:
+    made = code.with_forms()
+    for texts, first in made.items():
+        head = f"# {names[first.kernel]}, the first of {len(texts)} forms"
+        spans = plan.kernels[first.kernel].spans
+        parts.append("\n".join([head, *heading(spans), texts[0].source.strip()]))
+    left = len(code.late) - len({text for texts in made for text in texts})
+    if left:
         parts.append(
-            f"# {len(code.late)} more with indices of 64 bits, for few long rows, many indices or "
+            f"# {left} more with indices of 64 bits, for few long rows, many indices or "
             "several rounds at once are compiled when they are first needed."
         )
     return "\n\n\n".join(parts)

@@ -2,7 +2,8 @@
 
 In: the text that stands in a plan for such a kernel, and what makes those of its launches, which
 may call a kernel of the plan: one that makes scores of attention, one that finishes a product. Out:
-the text of a launch with its own operands.
+the text of a launch with its own operands, or the forms of a kernel and what chooses one of them:
+each is compiled when a launch first needs it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,26 @@ MOST_OPERANDS = 64  # of each kernel that one of ours calls
 KernelOf = Callable[[KernelAddress], Kernel]
 """The kernel at an address of a plan."""
 
-Launched = tuple[Text, list[Any], int]
-"""The text of a launch, those of its operands that the parameters take, and where among them stands
-how products are rounded."""
+PRECISION = "run.precision"
+"""How products are rounded, as text of a plan: its place among the modes of `matmul_precision`."""
+
+
+def _only(_: Sequence[str]) -> str:
+    return "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What a launch needs: the text of a kernel, or those of its forms, which take the same
+    parameters; those of its operands that the parameters take, and where among them stands how
+    products are rounded, if it does. `form` gives the text of an expression for the number of the
+    form, of the texts of the operands and `PRECISION`."""
+
+    texts: tuple[Text, ...]
+    operands: list[Any]
+    precision: int | None = None
+    form: Callable[[Sequence[str]], str] = _only
+
 
 Maker = Callable[[Sequence[Any], KernelOf], Launched]
 

@@ -36,9 +36,10 @@ class Launched:
     text: its number among the texts, -1 for a kernel that the host runs, -2 - k for number k of
     those that are compiled when they are first needed: kernels with indices of 64 bits, for arrays
     that are too large for the version before, kernels for few long rows or many indices
-    (`Launch.rare`), and those of `plan_rounds`. base: the first of its sites. product: for products
-    of matrices the dtypes of operands and result. outs: for a kernel that the host runs, where
-    among its words the addresses of results stand, and of how many words each is.
+    (`Launch.rare`), forms of a kernel, and those of `plan_rounds`. base: the first of its sites.
+    product: for products of matrices the dtypes of operands and result. outs: for a kernel that the
+    host runs, where among its words the addresses of results stand, and of how many words each is.
+    forms: how many launches from this one on are forms of one kernel.
     """
 
     text: int
@@ -46,6 +47,7 @@ class Launched:
     base: int
     product: tuple[DType, DType] | None = None
     outs: tuple[tuple[int, int], ...] = ()
+    forms: int = 1
 
 
 class Launches:
@@ -151,11 +153,19 @@ class LaunchWriter:
             assert code is not None
             return code
 
-        text, operands, precision = launch_texts.for_launch(source, launch.operands, kernel_of)
-        kept = self.launches.late_text(text) if launch.rare else self.launches.text(text)
-        number = self.launches.launched(Launched(kept, launch.kernel, launch.first_site))
-        words = [self._known(o) for o in operands]
-        words[precision] = "run.precision"
+        made = launch_texts.for_launch(source, launch.operands, kernel_of)
+        words = [self._known(o) for o in made.operands]
+        if made.precision is not None:
+            words[made.precision] = launch_texts.PRECISION
+        forms = len(made.texts)
+        kept = self.launches.late_text if launch.rare or forms > 1 else self.launches.text
+        first, *_ = [
+            self.launches.launched(
+                Launched(kept(text), launch.kernel, launch.first_site, forms=forms - k)
+            )
+            for k, text in enumerate(made.texts)
+        ]
+        number = f"{first} + {made.form(words)}" if forms > 1 else first
         self._issue("launch", number, launch, words)
 
     def _issue(self, how: str, number: int | str, launch: Launch, words: Sequence[str]) -> None:

@@ -89,6 +89,17 @@ class PlanCode:
         number = self.launches[launch].text
         return self.texts[number] if number >= 0 else self.late[-2 - number]
 
+    def with_forms(self) -> dict[tuple[Text, ...], Launched]:
+        """The texts of each kernel that has forms, and the launch of the first one."""
+        found: dict[tuple[Text, ...], Launched] = {}
+        before = 1
+        for number, launched in enumerate(self.launches):
+            if before == 1 < launched.forms:
+                forms = self.launches[number : number + launched.forms]
+                found.setdefault(tuple(self.late[-2 - each.text] for each in forms), launched)
+            before = launched.forms
+        return found
+
 
 def plan_code(plan: Plan) -> PlanCode:
     """The plan written in Python."""

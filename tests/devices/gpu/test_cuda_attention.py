@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import pyrelay
 from pyrelay import config
+from pyrelay.devices.gpu import cuda_attention
 from pyrelay.devices.gpu.cuda_library import TARGET
 from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.lower.planning.plan import plan
@@ -101,7 +103,7 @@ def test_scores_have_no_memory_and_one_launch_does_all() -> None:
     for function, args in CALLS.values():
         module = lowered(inferred(function, tuple(args)).module, "fuse")
         made = plan_code(plan(module, TARGET))
-        texts = [made.texts[launch.text].source for launch in made.launches if launch.text >= 0]
+        texts = [text.source for text in (*made.texts, *(forms[0] for forms in made.with_forms()))]
         assert sum("i64 k_turned" in text for text in texts) == 1
         assert not any(launch.product for launch in made.launches)
 
@@ -121,3 +123,32 @@ def test_rows_without_a_score_and_guarded_ones() -> None:
     got = pyrelay.jit(guarded, device=ON)(q, k, v, mask)
     np.testing.assert_allclose(got, guarded(q, k, v, mask), rtol=1e-12, atol=1e-13)
     assert (got[1] == 0.0).all()
+
+
+@dataclass
+class Run:
+    precision: int
+
+
+def test_a_launch_has_the_form_for_its_precision_and_its_heads() -> None:
+    three = cuda_attention.Forms((0, 1, 2), narrow=64)
+    two = cuda_attention.Forms((1, 0, 0), narrow=64)
+    by_parts = cuda_attention.Forms((2, 1, 0))
+    found = [
+        [eval(forms.chosen(depth, width), {"run": Run(precision)})
+         for depth, width in (("64", "64"), ("65", "8"), ("8", "65")) for precision in range(3)]
+        for forms in (three, two, by_parts, cuda_attention.ONE)
+    ]  # fmt: skip
+    assert found == [
+        [3, 4, 5, 0, 1, 2, 0, 1, 2], [3, 2, 2, 1, 0, 0, 1, 0, 0], [2, 1, 0] * 3, [0] * 9
+    ]
+    assert [forms.count for forms in (three, two, by_parts, cuda_attention.ONE)] == [6, 4, 3, 1]
+
+
+def test_forms_are_texts_of_their_own_that_calls_compile() -> None:
+    args = tuple(arguments((37, 40), (70, 40), (70, 67), dtype=np.float32))
+    made = plan_code(plan(lowered(inferred(plain, args).module, "fuse"), TARGET))
+    ((texts, first),) = made.with_forms().items()
+    assert not made.texts
+    assert len({text.source for text in texts}) == first.forms == len(made.late) == 6
+    assert "[run.precision] + 3 * (" in made.source

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pyrelay.errors import InvariantError
 from tests.devices.running_kernels import emulate, needs_compiler
 
 pytestmark = needs_compiler
@@ -91,3 +92,33 @@ extern "C" __global__ void kernel(
     emulate([text], (a, c), items=[1])
     np.testing.assert_array_equal(c[:256], a[:256])
     assert (c[256:] == 0xFFFF).all()
+
+
+_ROUNDED = """
+#define BLOCK_THREADS 32
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const f32> a,
+    Buffer<const f32> b, Buffer<f32> c
+) {
+    const int line = threadIdx.x / 4, k = threadIdx.x % 4;
+    const u32 x[4] = {
+        ROUND(a[line * 8 + k]), ROUND(a[line * 8 + 64 + k]), ROUND(a[line * 8 + k + 4]),
+        ROUND(a[line * 8 + 64 + k + 4])
+    };
+    const u32 y[2] = {ROUND(b[line * 8 + k]), ROUND(b[line * 8 + k + 4])};
+    f32 sums[4] = {};
+    pyrelay_mma(sums, x, y, tf32());
+    for (int e = 0; e < 4; e++) c[(line + e / 2 * 8) * 8 + k * 2 + e % 2] = sums[e];
+}
+"""
+
+
+def test_numbers_of_eleven_digits_are_multiplied_as_they_are() -> None:
+    a, b = (np.random.default_rng(0).normal(size=(n, 8)).astype(np.float32) for n in (16, 8))
+    c = np.zeros((16, 8), np.float32)
+    emulate([_ROUNDED.replace("ROUND", "pyrelay_tf32")], (a, b, c), items=[1])
+    rounded = [((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32) for x in (a, b)]
+    np.testing.assert_allclose(c, rounded[0] @ rounded[1].T, rtol=1e-6, atol=1e-6)
+    plain = _ROUNDED.replace("ROUND", "(u32)__float_as_int")
+    with pytest.raises(InvariantError, match="tensor cores are given numbers that are not rounded"):
+        emulate([plain], (a, b, c), items=[1])

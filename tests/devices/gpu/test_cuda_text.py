@@ -27,6 +27,7 @@ from pyrelay.devices.gpu import (
     cuda_library,
     cuda_scans,
     cuda_scatters,
+    cuda_single_attention,
     cuda_sorted_adds,
     cuda_sorts,
     word_texts,
@@ -137,7 +138,8 @@ def test_native_recursion_compiles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_of_programs_compiles(tmp_path: Path, name: str) -> None:
     """Loops as one kernel and derivatives among them."""
-    assert_compiles([text.source for text in texts_of(*FAMILIES[name])], tmp_path)
+    made = texts_of(*FAMILIES[name], every_form=False)
+    assert_compiles([text.source for text in made], tmp_path)
 
 
 @needs_nvidia
@@ -210,36 +212,48 @@ def test_attention_and_convolutions_over_halves_compile(tmp_path: Path) -> None:
     ]
     args = tuple(np.ones((2, 5, 4), np.float16) for _ in range(3))
     module = lowered(inferred(causal, args).module, "fuse", on="cuda_emulator")
-    kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
-    made = assert_compiles(kernels, tmp_path)
+    made = plan_code(plan(module, TARGET))
+    kernels += [text.source for text in (*made.texts, *made.late)]
+    text = assert_compiles(kernels, tmp_path)
     for of in ("f16", "bf16"):
-        assert f"mma.sync.aligned.m16n8k16.row.col.f32.{of}.{of}.f32" in made
+        assert f"mma.sync.aligned.m16n8k16.row.col.f32.{of}.{of}.f32" in text
 
 
 @pytest.mark.slow
 @needs_nvidia
 def test_derivatives_of_attention_compile(tmp_path: Path) -> None:
-    kernels = [TARGET.attention_gradient(dtype).source for dtype in (f32, f64)]  # type: ignore[misc]
+    kernels = [TARGET.attention_gradient(f64).source]  # type: ignore[misc]
     over_halves = TARGET.half_attention_gradient(DTYPES["bf16"])
     assert over_halves is not None
-    kernels.append(over_halves.source)
+    assert_compiles([*kernels, over_halves.source], tmp_path)
 
+
+@pytest.mark.slow
+@needs_nvidia
+@pytest.mark.parametrize("form", range(6))
+def test_forms_of_the_derivative_of_attention_compile(tmp_path: Path, form: int) -> None:
     def loss(q: Any, k: Any, v: Any) -> Any:
         return (causal(q, k, v) ** 2).sum()
 
     args = tuple(np.ones((2, 5, 4), np.float32) for _ in range(3))
     module = lowered(inferred(pyrelay.grad(loss), args).module, "fuse", on="cuda_emulator")
-    kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
-    assert "turned(" in kernels[-1] + kernels[-2] + kernels[-3]
-    assert_compiles(kernels, tmp_path)
+    (forms,) = (
+        [text.source for text in texts]
+        for texts in plan_code(plan(module, TARGET)).with_forms()
+        if "void sum_up(" in texts[0].source
+    )
+    assert len(forms) == 6
+    assert "turned(record" in forms[form]
+    assert_compiles([forms[form]], tmp_path)
 
 
 @pytest.mark.slow
 def test_attention_compiles(tmp_path: Path) -> None:
-    kernels = [cuda_attention.attention(dtype).source for dtype in (f32, f64)]
+    kernels = [cuda_attention.attention(f64).source, cuda_single_attention.attention().source]
     for function, args in ATTENTION.values():
         module = lowered(inferred(function, tuple(args)).module, "fuse", on=ON)
-        kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
+        made = plan_code(plan(module, TARGET))
+        kernels += [text.source for text in (*made.texts, *made.late)]
     assert_compiles(kernels, tmp_path)
 
 

@@ -230,6 +230,20 @@ def test_large_arrays_take_a_grid_that_fits_the_machine(machine: Machine) -> Non
 
 
 @needs_compiler
+@pytest.mark.slow
+def test_launches_ask_for_the_shared_memory_that_a_kernel_has(machine: Machine) -> None:
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        s = q @ k.T
+        e = np.exp(s - s.max(axis=-1, keepdims=True))
+        return ((e / e.sum(axis=-1, keepdims=True)) @ v).sum()
+
+    q, k, v = np.random.default_rng(0).normal(size=(3, 9, 4)).astype(np.float32)
+    found = pyrelay.grad(loss, device="cuda")(q, k, v)
+    np.testing.assert_allclose(found, pyrelay.grad(loss)(q, k, v), rtol=1e-4, atol=1e-5)
+    assert max(made.most_shared for made in machine.functions.values()) == 5 * 64 * 64 * 4
+
+
+@needs_compiler
 def test_errors_are_those_of_python_with_the_line(machine: Machine) -> None:
     def pick(x: Any, i: Any) -> Any:
         y = x[i] * 2.0

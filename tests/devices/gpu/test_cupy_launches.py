@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pyrelay.devices.gpu.cupy_launches import ELEMENT_THREADS, WAVES, Launches, function
-from pyrelay.devices.gpu.driver import ADDRESS, Text
+from pyrelay.devices.gpu.cupy_launches import ELEMENT_THREADS, WAVES, Grid, Launches, function
+from pyrelay.devices.gpu.driver import ADDRESS, Text, shared_bytes
 
 ELEMENTS = "void kernel() {}"
 BLOCKS = "#define BLOCK_THREADS 128\n" + ELEMENTS
@@ -50,6 +50,13 @@ def test_parameters_lie_where_the_table_says() -> None:
     cuda.words = 6
     launches(cuda).launch(kernel(BLOCKS, ADDRESS, "f32"), 9, (1, 2, 3, 9, 5, -6), 11)
     assert cuda.seen == [(77, 9, 128, 11, [1, 2, 3, 9, 5, -6], 0)]
+
+
+def test_a_text_says_how_much_shared_memory_launches_ask_for() -> None:
+    source = BLOCKS + "\n#define SHARED_BYTES 81920\n"
+    assert (shared_bytes(source), shared_bytes(BLOCKS)) == (81920, 0)
+    made = function(SimpleNamespace(ptr=77), Text(source, ()), 1, room=shared_bytes(source))
+    assert launches(Cuda())._grid(made, 9, 0) == Grid(9, 128, shared=81920)
 
 
 def test_complex_numbers_are_two_words_of_one_parameter() -> None:

@@ -38,7 +38,7 @@ def matrices() -> list[Any]:
 def shaping(function: Any, scale: Any) -> str:
     """The function that makes scores of products."""
     module = lowered(inferred(function, (*matrices(), scale)).module, "fuse")
-    texts = [text.source for text in plan_code(plan(module, TARGET)).texts]
+    texts = [forms[0].source for forms in plan_code(plan(module, TARGET)).with_forms()]
     (text,) = [text for text in texts if "void shaped(" in text]
     return text[text.index("void shaped(") : text.index("\n}\n")]
 
