@@ -131,13 +131,16 @@ def call_known(
     if known and _is_pure(fn):
         named = {k: v.value for k, v in keywords.items()}  # type: ignore[union-attr]
         try:
-            return V.Known(fn(*(a.value for a in args), **named))  # type: ignore[union-attr]
+            made = fn(*(a.value for a in args), **named)  # type: ignore[union-attr]
         except (ArithmeticError, LookupError, ValueError) as error:
             from pyrelay.infer.operators import raised
 
             raise raised(it, error) from None
         except TypeError as error:
             raise it.failure(errors.TypeMismatchError, str(error)) from None
+        if type(made) is list:  # the parts of a text
+            return it.new_ref("list", tuple(map(V.Known, made)))
+        return V.Known(made)
     raise unsupported(it, fn)
 
 

@@ -24,6 +24,7 @@ from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
+from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, alternatives, ones_of
 from pyrelay.infer.nodes.instances import slots_of
@@ -113,12 +114,29 @@ def flatten(
             keys = tuple(_flatten(value, into, name) for value, name in pairs)
             if captured:
                 into.apart = asked
-            return (keys, _finish(into))
+            found = (keys, _finish(into))
+            if into.families.rows:
+                _refuse_rows_elsewhere(into)
+            return found
         except _ContainsItself as found:
             EVERYWHERE.declare(found.classes)
         except _Shared:
             into.apart = asked = columns.ALL_APART
         forget(into, before)
+
+
+def _refuse_rows_elsewhere(into: Flattened) -> None:
+    """Raises TypeMismatchError if a dict is a node in one place and a dict in another."""
+    dicts = {id(c) for c in into.containers if type(c) is dict}
+    if not dicts:
+        return
+    for packed in into.pools:
+        for cls, nodes in zip(packed.schema.classes, packed.objects, strict=False):
+            if is_entries(cls) and not dicts.isdisjoint(map(id, nodes)):
+                raise TypeMismatchError(
+                    "a dict in a list of rows is found outside of such lists, too.",
+                    hints=("pass its position in the list",),
+                )
 
 
 def mark(into: Flattened) -> tuple[int, ...]:

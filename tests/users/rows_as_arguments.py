@@ -153,6 +153,23 @@ def new_workers(staff):
     return [Worker(w.name, w.pay * 2, "new") for w in staff if w.pay > 2], staff[-1].name
 
 
+ROWS = rows(20)
+
+
+@use((ROWS, ROWS[3]), ([*ROWS, ROWS[3]], ROWS[3]))
+def a_row_that_is_another_argument(rows, best):
+    best["w"] += 10.0
+    rows[-1]["w"] *= 2
+    return sum(r["w"] for r in rows), best["w"], rows.index(best)
+
+
+@use((ROWS + ROWS[:5],))
+def rows_twice_in_a_list(rows):
+    for r in rows:
+        r["w"] += 1.0
+    return rows[0]["w"], rows[0] is rows[20], sum(r["w"] for r in rows)
+
+
 @use((np.array([1.0, 3.0, 2.0]),), (np.array([1.0, 2.0]),))
 def containers_matched(x):
     table, queue = {}, deque()

@@ -77,3 +77,18 @@ def a_set_in_no_order(s):
 @refuse(({object()},), "s is a set of objects", "pass list(s)")
 def a_set_of_objects(s):
     return len(s)
+
+
+@refuse(({3, 1},), "takes any item of a set", "keep a list beside it")
+def any_item_of_a_set(s):
+    return s.pop()
+
+
+@use((4,), (5,), long=True)
+def sets_handed_on(n):
+    def place(row, columns):
+        if row == n:
+            return 1
+        return sum(place(row + 1, columns | {c}) for c in range(n) if c not in columns)
+
+    return place(0, set())

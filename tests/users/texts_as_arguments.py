@@ -84,3 +84,11 @@ def a_dict_with_names_changed(prices, name):
 @use((set(PRICES), "item3"), (set(PRICES), "pear"))
 def a_set_of_many_names(names, name):
     return name in names, len(names), sorted(names)[:2]
+
+
+@use(("n,v",), ("v,n,v",))
+def parts_of_a_known_text(line):
+    parts = line.split(",")
+    parts.append("more")
+    parts[0] = "first"
+    return parts, line.split(",").index("v"), line.split(",").count("v"), sorted(line.split(","))

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.containers.open_keys import key_of
+from pyrelay.infer.containers.open_keys import is_open, key_of
 from pyrelay.infer.interpreter import Interpreter
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -35,6 +35,8 @@ def new(it: Interpreter, items: Iterable[V.Value]) -> V.Ref:
     found = tuple(items)
     if all(isinstance(i, V.Known) for i in found):
         return it.new_ref("set", _ordered({i.value for i in found}))  # type: ignore[union-attr]
+    if it.let is not None and any(map(is_open, found)):
+        it.program.open_keys.add(it.let)
     return it.new_ref("set", found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyrelay.infer.in_python import once
+from pyrelay.infer.in_python import once, refuse
 
 
 def hash_of(key: Any) -> Any:
@@ -312,6 +312,9 @@ class Members:
 
     def remove(self, item: Any) -> None:
         del self.table[item]
+
+    def pop(self) -> Any:
+        refuse("pop() takes any item of a set: go through it in order, or keep a list beside it")
 
     def clear(self) -> None:
         self.table.clear()
