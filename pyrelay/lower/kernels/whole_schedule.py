@@ -205,13 +205,15 @@ class WholeSchedule(SliceSchedule):
             if {*no_number.args} != {equal.args[0]}:
                 return None
             here = equal
-        if here is None or here.op.name != "equal" or not isinstance(here.args[1], Var):
+        if here is None or here.op.name != "equal":
             return None
         x, extreme = here.args
+        made = self.elements.lets.get(extreme) if isinstance(extreme, Var) else None
         twins = {twin: each for p in self.plan.phases for each in p.twins for twin in p.twins[each]}
-        before = twins.get(self.elements.lets.get(extreme))
-        if before not in self.shares:
+        before = None if made is None else twins.get(made)
+        if before is None or before not in self.shares:
             return None
+        assert isinstance(extreme, Var)
         call = before.rhs
         assert isinstance(call, OpCall)
         return (extreme, before) if call.op.name in _EXTREMES and call.args[0] == x else None
