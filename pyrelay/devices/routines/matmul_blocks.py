@@ -44,8 +44,8 @@ from pyrelay.devices.routines.matmul_tiles import Code, Shape, dots, pack, tile,
 # most 32 KiB) stays in the first cache, a band of a (a multiple of the tiles' 8, 6 or 4 rows) and
 # what fits of a group of panels in the second.
 _NARROW_LINE = 2048  # bytes from one row of a to the next, up to which bands are not packed
-_FEW_ROWS = 8  # of a, for which lines of b that are far apart stream through the cache
-_FAR_LINE = 1024  # bytes from one row of b to the next, beyond which stripes of it are read slowly
+_FEW_ROWS = 16  # of a, for which lines of b that are far apart stream through the cache
+_FAR_LINE = 512  # bytes from one row of b to the next, beyond which stripes of it are read slowly
 IN_PANELS = 2
 """In place of whether b is transposed: it lies in panels (``matmul_panels``), and a has one row."""
 LOW = 4
@@ -145,7 +145,9 @@ class Product:
         self.a_step = self.a_turned.choose(self.a_line, 1)
         self.b_step = self.b_turned.choose(1, self.b_line)
         self.b_column = self.b_turned.choose(self.b_line, 1)
-        self.packed_a = self._local(self.band * self.depth + _PACKED_ROWS)
+        self.packed_a = self._local(max(
+            self.band * self.depth + _PACKED_ROWS, _FEW_ROWS * (self.group + 2 * self.lanes)
+        ))
         self._prepare()
         part = f.address(f.local_words(_PART_WORDS))
         self.finisher = param(_FINISH)
@@ -344,7 +346,7 @@ class Product:
             with yes:
                 self._swept_rows(rows)
             with no:
-                many = (rows > _FEW_ROWS * 2) & (self.n >= 4 * self.lanes)
+                many = (rows > _FEW_ROWS) & (self.n >= 4 * self.lanes)
                 self._blocked(self.b_turned | many)
 
     def _swept_rows(self, rows: Word) -> None:
@@ -355,7 +357,6 @@ class Product:
         factors = self.packed_b
         with self.over(self.j0, self.j1, self.group) as g0:
             g1 = f.smaller(self.j1, g0 + self.group)
-            f.c("memset", sums, f.number(0), rows * (line * self.size))
 
             def swept(start: Word, stop: Word, count: int) -> None:
                 a = self.at(self.a, self.i0 * self.a_row + start * self.a_step)
@@ -370,14 +371,16 @@ class Product:
                         g1 - g0,
                     )  # fmt: skip
 
-            with self.depths() as (k0, depth, _):
+            out = self.at(self.c, self.i0 * self.c_line + g0)
+            # Block by block of k, as tiles do it: a row's sums are the same among more rows.
+            with self.depths() as (k0, depth, keep):
+                f.c("memset", sums, f.number(0), rows * (line * self.size))
                 whole = depth & -4
                 swept(k0, k0 + whole, 4)
                 swept(k0 + whole, k0 + depth, 1)
-            out = self.at(self.c, self.i0 * self.c_line + g0)
-            self.write(
-                unload, self.shape(1, 1), sums, line, out, self.c_line, rows, g1 - g0, self.added
-            )
+                self.write(
+                    unload, self.shape(1, 1), sums, line, out, self.c_line, rows, g1 - g0, keep
+                )
             self._finish(self.i0, self.i1, g0, g1)
 
     def _blocked(self, packs: Flag) -> None:

@@ -115,6 +115,18 @@ def test_products_of_other_dtypes_agree_with_numpy(
         assert_close(computed, a @ b, k)
 
 
+@pytest.mark.parametrize("n", [200, 600])
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+def test_sums_of_a_row_are_the_same_bits_among_any_number_of_rows(dtype: DType, n: int) -> None:
+    rng = np.random.default_rng(0)
+    k = 523
+    a, b = numbers(rng, (40, k), dtype), numbers(rng, (k, n), dtype)
+    wanted = product(dtype, (False, False), a, b, (40, n, k))
+    for rows in (2, 5, 8, 9, 16, 17):
+        computed = product(dtype, (False, False), a[:rows], b, (rows, n, k))
+        assert np.array_equal(computed, wanted[:rows])
+
+
 @FORMS
 @pytest.mark.parametrize("dtype", [f32, DTYPES["i32"]], ids=str)
 def test_an_accumulating_product_adds_to_what_is_there(
