@@ -37,6 +37,7 @@ from pyrelay.lower.text.show import show_kernel_ir, show_plan
 from pyrelay.opt.attention import attention
 from pyrelay.opt.attention_gradient import attention_gradient, attention_gradient_again
 from pyrelay.opt.commits import commits, in_place
+from pyrelay.opt.compaction import compaction
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
 from pyrelay.opt.dots import dots
@@ -100,8 +101,8 @@ STAGES = (
     Stage(
         "optimise",
         (
-            plain, picks, sorting, halves, inline, lengths, ranges, commits, *CLEAN, spectra, hoist,
-            rows, remember, rolling, near_loops, ranges, *CLEAN,
+            plain, picks, sorting, compaction, halves, inline, lengths, ranges, commits, *CLEAN,
+            spectra, hoist, rows, remember, rolling, near_loops, ranges, *CLEAN,
         ),
         "grad", "optimise",
     ),
@@ -189,6 +190,7 @@ _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
     half_attention_gradient: lambda t: t.half_attention_gradient(bf16) is not None,
     half_attention: lambda t: t.half_attention is not None,
     half_products: lambda t: t.half_matmul is not None,
+    compaction: lambda t: t.scan is not None,
     sorting: lambda t: t.sort is None,
     picks: lambda t: t.splits,
 }

@@ -302,14 +302,24 @@ class Builder:
     def counted(
         self, count: Operand, init: Sequence[Operand],
         body: Callable[[Builder, Handle, tuple[Handle, ...]], Sequence[Operand]],
+        test: Callable[[Builder, tuple[Handle, ...]], Operand] | None = None,
     ) -> tuple[Handle, ...]:
-        """A loop of `count` iterations; `body(builder, index, carried)` returns the next values."""
+        """A loop of `count` iterations; `body(builder, index, carried)` returns the next values.
+
+        It ends before them where `test(builder, carried)` does not hold.
+        """
         atoms = tuple(self.atom(a) for a in init)
         carried = tuple(Var("c", a.type, span=self.span) for a in atoms)
         index = Var("i", types.PY_INT, span=self.span)
         inner = self.nested()
         following = body(inner, Handle(inner, index), tuple(Handle(inner, v) for v in carried))
-        loop = Loop(carried, atoms, inner.block(following), count=self.atom(count), index=index)
+        tested = None
+        if test is not None:
+            asked = self.nested()
+            tested = asked.block([test(asked, tuple(Handle(asked, v) for v in carried))])
+        loop = Loop(
+            carried, atoms, inner.block(following), tested, count=self.atom(count), index=index
+        )
         return self.bind(loop, [v.type for v in carried])  # type: ignore[misc]
 
     def repeated(

@@ -425,6 +425,28 @@ check_places = define(
 )
 
 
+def _true_places_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (flags,) = tensors(args)
+    require_kind((flags,), "b")
+    if flags.rank != 1:
+        raise RelationError(f"looks along one axis, and got {flags}", arg=0)
+    return (TensorType(types.i64, (attrs["size"],)),)
+
+
+true_places: Op = define(
+    "true_places", relation=_true_places_type, fusion=Fusion.OPAQUE, schedule="places",
+    numpy=lambda flags, *, size: np.flatnonzero(flags),
+    vjp=not_differentiable("a place is an integer"),
+    samples=(
+        Sample((np.array([True, False, False, True, True, False]),), {"size": 3}),
+        Sample((np.array([False, True]),), {"size": 1}),
+        Sample((np.zeros(3, np.bool_),), {"size": 0}), Sample((np.ones(2, np.bool_),), {"size": 2}),
+        Sample((np.zeros(0, np.bool_),), {"size": 0}),
+    ),
+    doc="where, in order, the flags are true, as `size` of them are",
+)
+
+
 def _check_item(i: Any, count: Any, *, text: str) -> int:
     position = int(i)
     if not -count <= position < count:

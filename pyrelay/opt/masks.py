@@ -24,7 +24,6 @@ from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Block, Const, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.op import OPS, Effect, Fusion
 from pyrelay.ir.types import DType, TensorType
-from pyrelay.ir.walk import is_number
 from pyrelay.opt.commits import commits
 from pyrelay.opt.dce import dce
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
@@ -125,11 +124,10 @@ class _Rule:
                 symbol = dims.plain_symbol(call.attrs["size"])
                 known = self.counts.get(symbol) if symbol is not None else None
                 return None if known is None or known.type != out.type else (known,)
-            case "slice":
+            case "true_places":
                 found = self._places(call, builder, scope)
                 if found is not None:
                     self.places[out] = found
-                    self.safe.add(call.args[0])  # type: ignore[arg-type]
             case "gather":
                 self._gather(out, call, builder, scope)
             case "scatter_update":
@@ -152,34 +150,15 @@ class _Rule:
         return size is not None and size.attrs["size"] == extent
 
     def _places(self, call: OpCall, builder: Builder, scope: Scope) -> _Places | None:
-        """The mask whose places are computed as `infer` writes them, from running counts."""
-        if len(call.attrs["sizes"]) != 1 or call.attrs["starts"] != (0,):
-            return None
-        scattered = scope.op(call.args[0], "scatter_update")
-        if scattered is None or len(scattered.args) != 3:
-            return None
-        _, numbers, targets = scattered.args
-        chosen = scope.op(targets, "where")
-        if scope.op(numbers, "iota") is None or chosen is None:
-            return None
-        mask, before, beyond = chosen.args
-        (count,) = call.attrs["sizes"]
-        running = scope.op(before, "subtract")
-        if running is None or not is_number(running.args[1], 1):
-            return None
-        sums = scope.op(running.args[0], "cumsum")
-        if sums is None or sums.attrs["reverse"] or not self._is_extent(beyond, count, scope):
-            return None
-        ones = scope.op(sums.args[0], "cast")
-        if ones is None or ones.args[0] is not mask or len(shape_of(mask)) != 1:
-            return None
+        mask = call.args[0]
         ty = mask.type
-        if dims.plain_symbol(count) not in self.counts or not isinstance(ty, TensorType):
+        assert isinstance(ty, TensorType)
+        if dims.plain_symbol(call.attrs["size"]) not in self.counts:
             return None
         flat = scope.op(mask, "reshape")
         if flat is not None and len(shape_of(flat.args[0])) == 2:
             mask = flat.args[0]
-        if ty.dtype != types.bool_ or self.loops.get(mask, ()) != scope.loops:
+        if self.loops.get(mask, ()) != scope.loops:
             return None
         return _Places(mask, builder)
 

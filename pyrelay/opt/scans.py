@@ -1,10 +1,12 @@
-"""Scans and scatters as loops over elements, inside loops that are kernels by that.
+"""Scans, scatters and places of truths as loops over elements, inside loops that are kernels by
+that.
 
-In: a module. Out: the module in which a loop with scans (`cumsum`, `cumprod`) or scattered
-stores (`x[i] += v`, `np.add.at` with an array of places) in its rounds has loops over elements in
-their place, if it can then be one kernel: launching a kernel for each row costs more than the row.
-A scan along the last axis runs in registers, along another one from row to row; a scatter visits
-the new elements in order, so that the last writer wins.
+In: a module. Out: the module in which a loop with scans (`cumsum`, `cumprod`), scattered stores
+(`x[i] += v`, `np.add.at` with an array of places) or places of what is true (`np.nonzero`, masks)
+in its rounds has loops over elements in their place, if it can then be one kernel: launching a
+kernel for each row costs more than the row. A scan along the last axis runs in registers, along
+another one from row to row; a scatter visits the new elements in order, so that the last writer
+wins.
 
 `WRITERS`: the same loops for `lower.kernels.library`, which makes kernels of their own of the
 others.
@@ -22,7 +24,7 @@ from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Block, Let, Loop, Module, OpCall
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import DType, TensorType
+from pyrelay.ir.types import DType, TensorType, i64
 from pyrelay.ops.running import identity, step_of
 from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_block
@@ -73,7 +75,7 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if not isinstance(call, OpCall) or call.op.schedule not in WRITERS:
         return None
     args = [builder.handle(a) for a in call.args]
-    if call.op.schedule == "scan":
+    if call.op.schedule in MAKERS:
         ty = let.outs[0].type
         assert isinstance(ty, TensorType)
         args.append(builder.undef(ty))
@@ -211,4 +213,31 @@ def _common_shape(indices: Sequence[Handle]) -> list[Extent]:
     return shape
 
 
-WRITERS = {"scan": _scan, "scatter": _scatter}
+# -- places ----------------------------------------------------------------------------------------
+
+
+def _places(
+    build: Builder, name: str, args: Sequence[Handle], attrs: Mapping[str, Any]
+) -> Handle:
+    """Each place is stored where the next true one belongs, whether it is true or not: that needs
+    no branch that a processor would guess wrong."""
+    flags, places = args
+    size = integer(build, build.extent(attrs["size"]))
+
+    def goes_on(inner: Builder, carried: tuple[Handle, ...]) -> Handle:
+        return carried[0] < size
+
+    def look(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Handle]:
+        found, places = carried
+        place = integer(inner, k)
+        flag = inner.handle(inner.cast(read(inner, flags, place), i64))
+        return [integer(inner, found + flag), stored(inner, places, place, found)]
+
+    extent = build.extent(flags.shape[0])
+    return build.counted(extent, [integer(build, 0), places], look, goes_on)[1]
+
+
+WRITERS = {"scan": _scan, "scatter": _scatter, "places": _places}
+
+#: those that are also given an array for their result
+MAKERS = frozenset(["scan", "places"])

@@ -78,18 +78,10 @@ def true_positions(it: Interpreter, mask: V.ArrayRef) -> list[V.Value]:
     """
     b, shape = it.builder, mask.type.shape
     flags = it.emit("reshape", it.atom(mask), shape=(mask.type.size,))
-    running = it.emit(
-        "cumsum", b.handle(b.cast(flags.atom, types.i64)), axis=0, reverse=False
-    )
     total = it.emit("sum", b.handle(b.cast(flags.atom, types.i64)), axes=(0,), keepdims=False)
     _, (count,) = b.call(OPS["as_extent"], b.cast(total.atom, types.i64, weak=True), name="n")
-    # The k-th true element goes to place k, all others to one place behind, which is cut off.
     size = dims.of(count) if isinstance(count, dims.Symbol) else count
-    places = it.emit("where", flags, running - 1, b.extent(size))
-    room = b.full(0, (dims.add(size, 1),), types.i64)
-    every = it.emit("iota", size=mask.type.size, dtype=types.i64)
-    spread = it.emit("scatter_update", room, every, places, axes=(0,))
-    flat = it.call("slice", spread, starts=(0,), sizes=(size,), steps=(1,))
+    flat = it.call("true_places", flags, size=size)
     positions: list[V.Value] = []
     for extent in reversed(shape[1:]):
         along = V.Scalar.of_extent(extent)

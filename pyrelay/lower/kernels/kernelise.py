@@ -339,7 +339,8 @@ class _Group:
         form = self._columns(results[0], lets)
         if form is not None:
             return self._column_kernels(lets[0], results, form)
-        return [self._collapsing(shape, lambda k, space: k.map(results, space))]
+        wholes = [r.part.whole for r in results if r.part is not None]
+        return [self._collapsing(shape, lambda k, space: k.map(results, space), wholes)]
 
     def _is_large(self, let: Let) -> bool:
         operand, axes, _ = _axes(let)
@@ -399,15 +400,21 @@ class _Group:
         emitter.alone = not self.joins_few
         return Elements(emitter, self.function)
 
-    def _collapsing(self, shape: Shape, write: Callable[[Schedule, Space], Extent]) -> Kernel:
-        """A kernel over a space with as few indices as do without division."""
-        space = collapsed(shape, _array_shapes(self.function.params))
-        while True:
+    def _collapsing(
+        self, shape: Shape, write: Callable[[Schedule, Space], Extent],
+        wholes: Sequence[Shape] = (),
+    ) -> Kernel:
+        """A kernel over a space with as few indices as do without division. `wholes` are shapes of
+        what it writes parts of."""
+        arrays = _array_shapes(self.function.params)
+        for space in (
+            collapsed(shape, arrays), collapsed(shape, [*arrays, *wholes]), one_by_one(shape)
+        ):
             schedule = Schedule(self._elements(), self.tile)
             extent = write(schedule, space)
             if not schedule.taken_apart:
-                return finish(schedule, extent, self.spans)
-            space = one_by_one(shape)
+                break
+        return finish(schedule, extent, self.spans)
 
     def _write(self, write: Write) -> Kernel:
         schedule = Schedule(self._elements(), self.tile)

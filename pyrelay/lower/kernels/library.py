@@ -1,4 +1,4 @@
-"""Ops without an element rule as kernels of loops over elements: scans and scatters.
+"""Ops without an element rule as kernels of loops over elements: scans, scatters and places.
 
 In: the Let of such an op. Out: Lets that compute the same, a KernelCall whose function
 `kernelise` turns into one serial kernel that writes its result's buffer in place (`opt.scans` has
@@ -14,7 +14,7 @@ from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Atom, Function, KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
-from pyrelay.opt.scans import WRITERS
+from pyrelay.opt.scans import MAKERS, WRITERS
 
 
 def expanded(let: Let) -> tuple[Let, ...] | None:
@@ -24,7 +24,7 @@ def expanded(let: Let) -> tuple[Let, ...] | None:
         return None
     build = Builder(let.span)
     args: tuple[Atom, ...] = call.args
-    if call.op.schedule == "scan":
+    if call.op.schedule in MAKERS:
         args = (*args, build.undef(_tensor(let.outs[0].type)).atom)
     symbols = symbols_of(call, (*args, *let.outs))
     names = walk.Renaming()
