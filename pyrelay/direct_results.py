@@ -125,6 +125,8 @@ def _view(text: Text, array: str, step: ViewStepResult, kept: Mapping[int, int])
             return f"{array}[{', '.join(each)}]"
         case "real" | "imag":
             return f"{array}.{step.kind}"
+        case "bitcast":
+            return f"{array}.view({text.name(attrs['dtype'].numpy)})"
         case "reshape":
             return f"{array}.reshape({', '.join(numbers(attrs['shape'])) or '()'})"
     raise NeedsMore

@@ -277,18 +277,27 @@ def _tolist(it: Interpreter, x: V.Value) -> V.Value:
     return list_arrays.from_array(it, numbers, python=True)
 
 
-def _view_same(it: Interpreter, x: V.Value, dtype: V.Value = V.NONE) -> V.Value:
-    """x.view(), and x.view(dtype) of the dtype that it has: the same elements."""
+def _view(it: Interpreter, x: V.Value, dtype: V.Value = V.NONE) -> V.Value:
+    """x.view(), and x.view(dtype) of a dtype of as many bytes: the same bits, written through."""
+    from pyrelay.infer.names.shape import view
+
     ty = it.tensor(x)
     wanted = None if dtype == V.NONE else np.dtype(it.static(dtype, "the dtype of a view"))
-    if wanted is not None and wanted != ty.dtype.numpy:
+    if wanted is None or wanted == ty.dtype.numpy:
+        return x
+    other = types.from_numpy(wanted)
+    halves = (types.f16, types.bf16)
+    if (
+        other is None or other.size != ty.dtype.size or "c" in (other.kind, ty.dtype.kind)
+        or ty.dtype in halves or other in halves or other.kind == "b"
+    ):
         raise it.failure(
             errors.UnsupportedOperationError,
             f"x.view({wanted}) would take the bytes of {ty} for other numbers, which is not "
             "compiled",
             hints=("x.astype(dtype) converts the numbers", "make the view outside and pass it"),
         )
-    return x
+    return view(it, x, "bitcast", TensorType(other, ty.shape), dtype=other)
 
 
 def _compress(
@@ -320,7 +329,7 @@ def _conjugate(it: Interpreter, x: V.Value) -> V.Value:
 
 _ARRAY_METHODS: dict[str, Callable[..., V.Value]] = {
     "astype": _astype, "copy": _copy, "flatten": _flatten, "item": _item, "fill": _fill,
-    "tolist": _tolist, "view": _view_same, "sort": _in_place(np.sort),
+    "tolist": _tolist, "view": _view, "sort": _in_place(np.sort),
     "partition": _in_place(np.partition), "compress": _compress, "conj": _conjugate,
     "conjugate": _conjugate,
 }

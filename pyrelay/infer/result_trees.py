@@ -361,6 +361,8 @@ def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
             return np.squeeze(array, attrs["axes"])
         case "real" | "imag":
             return getattr(array, step.kind)
+        case "bitcast":
+            return array.view(attrs["dtype"].numpy)
         case "broadcast_to":
             return np.broadcast_to(array, numbers(attrs["shape"]))
         case "gather":  # a copy: no strides lead to any elements

@@ -18,7 +18,7 @@ from pyrelay.ir.build import Handle
 from pyrelay.ir.op import OPS, Op, Promotion, RelationError, Sample, not_differentiable
 from pyrelay.ir.types import DType, TensorType, Type
 from pyrelay.ops import python_numbers as py
-from pyrelay.ops.elementwise import STEPS, elementwise, times
+from pyrelay.ops.elementwise import DISCRETE, STEPS, elementwise, times
 from pyrelay.ops.logic import equal, isnan, less, less_equal, logical_and, logical_or, where
 from pyrelay.ops.relations import elementwise as same_dtype
 from pyrelay.ops.relations import real_part, tensors, unchanged
@@ -334,6 +334,36 @@ cast = elementwise(
         Sample((np.array([True, False]),), _to(types.i64), False),
     ),
     doc="x with another element type: NumPy's astype, and Python's int(x), float(x), bool(x)",
+)
+
+
+def _bitcast_type(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    (ty,) = tensors(args)
+    dtype = attrs["dtype"]
+    fits = all(d.kind in "biuf" and d not in (types.f16, types.bf16) for d in (ty.dtype, dtype))
+    if not fits or ty.dtype.size != dtype.size:
+        raise RelationError(f"cannot take the bits of {ty} for {dtype}", arg=0, kind="type")
+    return (TensorType(dtype, ty.shape),)
+
+
+def _bitcast_element(s: Any, i: Any, x: Any, *, dtype: DType) -> Any:
+    if "b" in (x.dtype.kind, dtype.kind):
+        return s.cast(x(i), dtype)
+    return s.bitcast(x(i), dtype=dtype)
+
+
+bitcast: Op = elementwise(
+    "bitcast", lambda x, *, dtype: np.asarray(x).view(dtype.numpy)[()], DISCRETE,
+    relation=_bitcast_type, promotion=Promotion.NONE, element=_bitcast_element,
+    samples=(
+        Sample((spread((4,)),), {"dtype": types.i64}, False),
+        Sample((spread((3,)).astype("f4"),), {"dtype": types.u32}, False),
+        Sample((np.array([1, -1, 2**62]),), {"dtype": types.f64}, False),
+        Sample((np.array([[200, 3]], "u1"),), {"dtype": types.i8}, False),
+        Sample((np.array([True, False]),), {"dtype": types.u8}, False),
+        Sample((np.float64(-0.0),), {"dtype": types.i64}, False),
+    ),
+    doc="the numbers of another dtype that the bits of x are: NumPy's view(dtype)",
 )
 
 

@@ -250,6 +250,11 @@ template <class S> struct pyrelay_from_float<float, S> {
 template <class S> struct pyrelay_from_float<double, S> {
     static __device__ double to(S x) { return (double)x; }
 };
+template <class T, class S> __device__ T pyrelay_same_bits(S x) {
+    T same;
+    memcpy(&same, &x, sizeof same);
+    return same;
+}
 template <class T> struct pyrelay_to {
     template <class S> static __device__ T of(S x) { return (T)x; }
     static __device__ T of(float x) { return pyrelay_from_float<T, float>::to(x); }

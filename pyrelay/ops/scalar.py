@@ -25,6 +25,7 @@ BOOL = "bool"
 WORD = "word"  # i64
 REAL = "real"  # the part's dtype for complex operands, else the operands' dtype
 COMPLEX = "complex"  # the complex dtype whose parts the operands are
+TARGET = "target"  # which dtype, who uses the primitive says
 
 Spelling = Callable[[DType], str]
 
@@ -36,9 +37,9 @@ class Scalar:
     name    the key in `SCALARS`.
     arity   number of operands.
     kinds   NumPy's kind letters of the operand dtypes it takes, out of "biufc".
-    result  SAME, BOOL, WORD, REAL or COMPLEX.
-    kernel, cuda  the template for operands of a dtype. `cast` is asked with the target dtype and
-            `where` with that of its last two operands (its first is a bool).
+    result  SAME, BOOL, WORD, REAL, COMPLEX or TARGET.
+    kernel, cuda  the template for operands of a dtype. Where that of the result is the TARGET they
+            are asked with it, and `where` with that of its last two operands (its first is a bool).
     """
 
     name: str
@@ -55,7 +56,7 @@ class Scalar:
         return dtype.kind in self.kinds
 
     def result_dtype(self, dtype: DType) -> DType:
-        """The result's dtype for operands of `dtype`."""
+        """The result's dtype for operands of `dtype`, where that tells it."""
         if self.result == BOOL:
             return t.bool_
         if self.result == WORD:
@@ -253,9 +254,15 @@ _TESTS = (
 
 _CONVERSIONS = (
     Scalar(
-        "cast", 1, "biufc", SAME,
+        "cast", 1, "biufc", TARGET,
         lambda dtype: f"{_cast_name(dtype)}({{0}})",
         lambda dtype: f"pyrelay_to<{dtype.name}>::of({{0}})",
+    ),
+    # The number of another dtype, of as many bytes, that the same bits are.
+    Scalar(
+        "bitcast", 1, "iuf", TARGET,
+        lambda dtype: f"bits_{dtype.name}({{0}})",
+        lambda dtype: f"pyrelay_same_bits<{dtype.name}>({{0}})",
     ),
     # Towards zero, or the least i64 where no i64 holds that: x86's conversion.
     _plain(

@@ -24,6 +24,7 @@ from pyrelay.devices.compiler.kernel_language import (
     LLVM_TYPES,
     MOVED,
     NUMBERS,
+    SHORT_NAMES,
     Intrinsic,
     alike,
 )
@@ -257,6 +258,20 @@ def _emit_reciprocal(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
     one = llvm.Constant(LLVM_TYPES[ty.underlying_float], 1.0)
     return emit_div(b, ty, make_complex(b, one, llvm.Constant(one.type, 0.0)), x)
 
+
+
+def _bits(name: str) -> Intrinsic:
+    """The number of a type that the bits of another one, of as many bits, are."""
+    ty = SHORT_NAMES[name]
+    same = [x for other, x in SHORT_NAMES.items() if x in _REALS and other[1:] == name[1:]]
+
+    def emit(b: llvm.IRBuilder, given: types.Type, x: Any) -> Any:
+        return x if x.type == LLVM_TYPES[ty] else b.bitcast(x, LLVM_TYPES[ty])
+
+    return Intrinsic(f"bits_{name}", alike(1, same, ty), emit)
+
+
+globals().update({f"bits_{name}": _bits(name) for name, ty in SHORT_NAMES.items() if ty in _REALS})
 
 reciprocal = Intrinsic("reciprocal", alike(1, FLOATS + COMPLEX), _emit_reciprocal)
 

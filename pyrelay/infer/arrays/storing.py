@@ -154,6 +154,8 @@ def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Ato
             result = call("make_complex", value, call("imag", parent))
         case "imag":
             result = call("make_complex", call("real", parent), value)
+        case "bitcast":
+            result = call("bitcast", value, dtype=parent.dtype)
         case "reshape" | "refine":
             result = call(step.kind, value, shape=parent.shape)
         case _:  # "gather", "broadcast_to": NumPy lets nobody write these

@@ -109,6 +109,8 @@ def _after(
             return tuple(Axis(1, 1) if k in attrs["axes"] else next(kept) for k in range(rank))
         case "real" | "imag":
             return tuple(Axis(a.extent, dims.multiply(2, a.stride)) for a in axes)
+        case "bitcast":
+            return tuple(axes)
         case "refine":
             shape = attrs["shape"]
             return tuple(Axis(n, a.stride) for n, a in zip(shape, axes, strict=True))

@@ -447,7 +447,10 @@ def resize(a: Array, new_shape: Any) -> Array:
     for extent in shape:
         size = size * extent
     flat = np.ravel(a)
-    return flat[np.arange(size) % flat.shape[0]].reshape(shape)
+    if flat.shape[0] == 0:
+        return np.zeros(shape, dtype=flat.dtype)
+    rows = -(-size // flat.shape[0])
+    return np.tile(flat, rows)[:size].reshape(shape)
 
 
 def trim_zeros(filt: Array, trim: str = "fb") -> Array:

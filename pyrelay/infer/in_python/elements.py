@@ -100,33 +100,55 @@ def modf(x: Array) -> Any:
 
 def ldexp(x1: Array, x2: Array) -> Array:
     """x1 * 2**x2, in three factors so that none overflows before the product does."""
-    a = np.asarray(x1) * 1.0
-    third = np.asarray(x2) // 3
-    rest = np.asarray(x2) - 2 * third
-    power = np.exp2(third.astype(a.dtype))
-    return a * power * power * np.exp2(rest.astype(a.dtype))
+    a, exponent = _own_bits(np.asarray(x1) * 1.0), np.clip(np.asarray(x2), -2400, 2400)
+    third = exponent // 3
+    power = _power_of_two(a, third)
+    return (a * power * power * _power_of_two(a, exponent - 2 * third)).astype(
+        (np.asarray(x1) * 1.0).dtype
+    )
 
 
 def frexp(x: Array) -> Any:
-    """Mantissas of magnitude in [0.5, 1) and the exponents of 2."""
-    a = np.asarray(x) * 1.0
+    """Mantissas of magnitude in [0.5, 1) and the exponents of 2, out of the bits (IEEE 754)."""
+    given = np.asarray(x) * 1.0
+    a = _own_bits(given)
+    digits, bias = (23, 127) if a.dtype == np.float32 else (52, 1023)
     regular = np.isfinite(a) & (a != 0)
-    safe = np.where(regular, a, 1.0)
-    exponent = np.floor(np.log2(np.abs(safe))).astype(np.int64) + 1
-    mantissa = ldexp(safe, -exponent)
-    low, high = np.abs(mantissa) < 0.5, np.abs(mantissa) >= 1.0
-    exponent = exponent - low + high
-    mantissa = np.where(low, mantissa * 2.0, np.where(high, mantissa * 0.5, mantissa))
-    return (
-        np.where(regular, mantissa, a)[()],
-        np.where(regular, exponent, 0).astype(np.int32)[()],
-    )
+    small = np.abs(a) < 2.0 ** (2 - bias)
+    bits = _bits(np.where(small, a * 2.0**64, a))
+    exponent = ((bits >> digits) & (2 * bias + 1)) - np.where(small, bias + 63, bias - 1)
+    exponent = np.where(regular, exponent, 0)
+    half = exponent // 2
+    mantissa = a * _power_of_two(a, -half) * _power_of_two(a, half - exponent)
+    return mantissa.astype(given.dtype)[()], exponent.astype(np.int32)[()]
+
+
+def _own_bits(a: Array) -> Array:
+    """Floats whose bits can be taken: those of 16 bits in single precision."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 else a
+
+
+def _bits(a: Array) -> Array:
+    """The bits of floats as integers of as many."""
+    return a.view(np.int32 if a.dtype == np.float32 else np.int64)
+
+
+def _power_of_two(like: Array, exponent: Array) -> Array:
+    """Powers of 2 in the type of other floats, put together from bits; none beyond its exponents.
+    """
+    if like.dtype == np.float32:
+        return ((np.clip(exponent, -126, 127).astype(np.int32) + 127) << 23).view(np.float32)
+    return ((np.asarray(exponent).astype(np.int64) + 1023) << 52).view(np.float64)
 
 
 def spacing(x: Array) -> Array:
     """The distance to the next float away from 0, with the sign of x."""
-    a = np.asarray(x)
-    return np.nextafter(a, np.copysign(np.asarray(math.inf).astype(a.dtype), a)) - a
+    a = np.asarray(x) * 1.0
+    if a.dtype.itemsize == 2:
+        return np.nextafter(a, np.copysign(np.asarray(math.inf).astype(a.dtype), a)) - a
+    bits = _bits(np.abs(a))
+    gap = (bits + 1).view(a.dtype) - bits.view(a.dtype)
+    return np.where(a < 0, -gap, gap)[()]
 
 
 def signbit(x: Array) -> Array:

@@ -24,7 +24,14 @@ def pad(
     values = _pairs(end_values if mode == "linear_ramp" else constant_values, x.ndim)
     for axis in range(x.ndim):
         before, after = widths[axis]
-        if before or after:
+        if (before or after) and mode not in ("constant", "empty") and x.shape[axis] == 0:
+            raise ValueError(
+                f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'"
+            )
+        if (before or after) and mode == "edge":
+            head, tail = _repeated(x, axis, 0, before), _repeated(x, axis, -1, after)
+            x = np.concatenate([head, x, tail], axis=axis)
+        elif before or after:
             rows = np.moveaxis(x, axis, 0)
             rows = _padded(rows, before, after, mode, values[axis], stat_length, reflect_type)
             x = np.moveaxis(rows, 0, axis)
@@ -44,6 +51,12 @@ def _pairs(given: Any, rank: int) -> Any:
         return [(items[0], items[1])] * rank
     pairs = [(p[0], p[0]) if len(p) == 1 else (p[0], p[1]) for p in items]
     return pairs * rank if len(pairs) == 1 else pairs
+
+
+def _repeated(x: Array, axis: int, place: int, count: int) -> Array:
+    """What is at a place of an axis, so many times."""
+    one = np.expand_dims(x[(slice(None),) * axis + (place,)], axis)
+    return np.broadcast_to(one, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
 
 
 def _padded(
@@ -68,8 +81,6 @@ def _padded(
         head = np.broadcast_to(middle, (before, *x.shape[1:]))
         return np.concatenate([head, x, np.broadcast_to(middle, (after, *x.shape[1:]))])
     places = np.arange(-before, n + after)
-    if mode == "edge":
-        return x[np.clip(places, 0, n - 1)]
     if mode == "wrap":
         return x[places % n]
     if mode == "symmetric":

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 __all__ = [
     "comb", "degrees", "dist", "factorial", "fmod", "frexp", "fsum", "gcd", "isclose", "isqrt",
     "lcm", "ldexp", "modf", "perm", "radians", "remainder", "sumprod", "ulp",
@@ -186,17 +188,8 @@ def modf(x: float) -> Any:
 
 def frexp(x: float) -> Any:
     """Mantissa of magnitude in [0.5, 1) and exponent of 2."""
-    value = float(x)
-    exponent = 0
-    if value == 0.0 or math.isinf(value) or math.isnan(value):
-        return value, exponent
-    while abs(value) >= 1.0:
-        value *= 0.5
-        exponent += 1
-    while abs(value) < 0.5:
-        value *= 2.0
-        exponent -= 1
-    return value, exponent
+    mantissa, exponent = np.frexp(np.float64(x))
+    return float(mantissa), int(exponent)
 
 
 def ldexp(x: float, i: int) -> float:

@@ -445,8 +445,11 @@ def unique(
     x = np.asarray(ar)
     if axis is None:
         flat = x.reshape(-1)
-        order = _order(flat)
-        taken = flat[order]
+        if return_index or return_inverse:
+            order = _order(flat)
+            taken = flat[order]
+        else:
+            taken = sort(flat)
         new = taken[1:] != taken[:-1]
         if equal_nan and x.dtype.kind == "f":
             new = new & ~(np.isnan(taken[1:]) & np.isnan(taken[:-1]))
@@ -459,7 +462,7 @@ def unique(
         taken = rows[order]
         flat_rows = columns[order]
         new = np.any(flat_rows[1:] != flat_rows[:-1], axis=1)
-    n = order.shape[0]
+    n = taken.shape[0]
     first = np.concatenate([np.ones(min(1, n), dtype=bool), new])
     values = taken[first]
     found = [values if axis is None else np.moveaxis(values, 0, axis)]

@@ -73,7 +73,7 @@ from pyrelay.lower.text.cuda_heads import (
 )
 from pyrelay.lower.text.cuda_numbers import bare, literal
 from pyrelay.lower.text.emit_ranges import Elements, RangePrinter
-from pyrelay.ops.scalar import SCALARS
+from pyrelay.ops.scalar import SCALARS, TARGET
 
 DEEPEST_CALLS = 256
 """Nested calls of routines; the stack of a GPU's thread is short, and the plan takes over. It takes
@@ -335,7 +335,8 @@ class _Printer(RangePrinter):
 
     def _computed(self, statement: Compute, texts: Sequence[str]) -> str:
         args = statement.args
-        dtype = statement.out.dtype if statement.primitive == "cast" else args[-1].dtype
+        scalar = SCALARS[statement.primitive]
+        dtype = statement.out.dtype if scalar.result == TARGET else args[-1].dtype
         small = [isinstance(a, Local) and a in self.small for a in args]
         if any(small) or statement.out in self.small:
             known = [n or _is_small(a) for a, n in zip(args, small, strict=True)]
@@ -347,7 +348,7 @@ class _Printer(RangePrinter):
                 else text
                 for a, n, text in zip(args, small, texts, strict=True)
             ]  # fmt: skip
-        return SCALARS[statement.primitive].cuda(dtype).format(*texts)
+        return scalar.cuda(dtype).format(*texts)
 
     def _type(self, local: Local) -> str:
         if local in self.addresses:

@@ -62,7 +62,7 @@ from pyrelay.lower.passes.unrolling import unrolled
 from pyrelay.lower.text import call_spelling
 from pyrelay.lower.text.printing import unparse
 from pyrelay.lower.text.spelling import binding, call, copied, literal, named, spelled
-from pyrelay.ops.scalar import SCALARS
+from pyrelay.ops.scalar import SCALARS, TARGET
 
 #: Where the names that kernels use are defined.
 VOCABULARY = "pyrelay.devices.compiler.vocabulary"
@@ -384,8 +384,7 @@ class _Printer:
             name = f"load_{_order(statement)}{statement.array.dtype.name}"
             return call(name, self._array(statement.array), args[0])
         scalar = SCALARS[statement.primitive]
-        last = statement.args[-1].dtype
-        dtype = statement.out.dtype if statement.primitive == "cast" else last
+        dtype = statement.out.dtype if scalar.result == TARGET else statement.args[-1].dtype
         return spelled(scalar.kernel(dtype), args)
 
     def _array(self, array: Array) -> ast.expr:
