@@ -142,7 +142,7 @@ def _cost(tree, depth):
     return _cost(tree[2], depth + 1) + _cost(tree[3], depth + 1)
 
 
-@use(([5.0, 9.0, 12.0, 13.0, 16.0, 45.0],), long=True)
+@use(([5.0, 9.0, 12.0, 13.0, 16.0, 45.0],))
 def huffman_cost(freqs):
     heap = [(f, i, None, None) for i, f in enumerate(freqs)]
     heapq.heapify(heap)

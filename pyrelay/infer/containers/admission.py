@@ -85,7 +85,9 @@ def with_template(
 def lent(it: Interpreter, item: V.Value) -> V.Value:
     """An item, with copies of the lists in it that are items already where these are lent."""
     if isinstance(item, V.Tuple):
-        return V.Tuple(tuple(lent(it, part) for part in item.items))
+        parts = tuple(lent(it, part) for part in item.items)
+        same = all(a is b for a, b in zip(parts, item.items, strict=True))
+        return item if same else replace(item, items=parts)
     if not isinstance(item, V.Ref) or not isinstance(it.heap.contents.get(item.root), V.Part):
         return item
     if it.place not in it.program.lent_at:
