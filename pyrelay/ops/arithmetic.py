@@ -349,7 +349,7 @@ def _bitcast_type(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Typ
 def _bitcast_element(s: Any, i: Any, x: Any, *, dtype: DType) -> Any:
     if "b" in (x.dtype.kind, dtype.kind):
         return s.cast(x(i), dtype)
-    return s.bitcast(x(i), dtype=dtype)
+    return s.same_bits(x(i), dtype)
 
 
 bitcast: Op = elementwise(

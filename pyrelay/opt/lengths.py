@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pyrelay.ir import dims, walk
 from pyrelay.ir.build import Builder
-from pyrelay.ir.dims import Extent
+from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Block, Const, Function, Let, Module, OpCall, Var
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.opt.rewrite import renamed
@@ -53,7 +53,7 @@ def _known_from(block: Block, place: int, makers: _Makers) -> Block:
     if known is not None and walk.is_call(known, "extent") and (
         dims.non_negative(size := walk.call_of(known).attrs["size"])
     ):
-        rest = renamed(rest, {}, {symbol: size})
+        rest = _renamed(rest, {}, {symbol: size}, makers)
         return Block((*block.lets[:place], *rest.lets), rest.results, rest.dims)
     read = set(walk.free_vars(rest))
     builder, names = Builder(), dict[Var, Atom]()
@@ -66,8 +66,18 @@ def _known_from(block: Block, place: int, makers: _Makers) -> Block:
     if not names:
         return block
     makers.update((out, made) for made in builder.lets for out in made.outs)
-    rest = renamed(rest, names)
+    rest = _renamed(rest, names, {}, makers)
     return Block((*block.lets[: place + 1], *builder.lets, *rest.lets), rest.results, rest.dims)
+
+
+def _renamed(
+    block: Block, names: dict[Var, Atom], extents: dict[Symbol, Extent], makers: _Makers
+) -> Block:
+    """The block that reads others; its variables are made by other Lets from there on."""
+    new = renamed(block, names, extents)
+    if new is not block:
+        makers.update((out, let) for let in walk.nested_lets(new) for out in let.outs)
+    return new
 
 
 def _same_numbers(number: Atom, extent: Extent, makers: _Makers) -> list[tuple[Var, Extent]]:

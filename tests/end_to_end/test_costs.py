@@ -172,8 +172,9 @@ def test_a_long_straight_program_has_few_kernels_and_shares_them_with_others() -
     first, second = straight_line(400, "first"), straight_line(300, "second")
     before = native.counts.compiled
     np.testing.assert_allclose(pyrelay.jit(first)(x), first(x), rtol=1e-12)
-    # Two statements to a kernel: the first, a middle one and the last of them, in two passes each.
-    assert native.counts.compiled - before <= 6
+    # The first statement and the sum of the second in two passes each, then three for every two
+    # statements: one text each, whichever tests ran in this process before.
+    assert native.counts.compiled - before <= 7
     before = native.counts.compiled
     np.testing.assert_allclose(pyrelay.jit(second)(x), second(x), rtol=1e-12)
     assert native.counts.compiled == before

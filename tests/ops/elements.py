@@ -58,6 +58,9 @@ class Emitter:
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype.numpy)[()]
 
+    def same_bits(self, x: Any, dtype: DType) -> Any:
+        return np.asarray(x).view(dtype.numpy)[()]
+
     def where(self, cond: Any, a: Any, b: Any) -> Any:
         return a if cond else b
 

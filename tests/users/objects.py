@@ -340,7 +340,7 @@ def object_with_new(x):
     return Made(x)
 
 
-@refuse((2.0, 3.0), "how many items this set has")
+@use((2.0, 3.0), (2.0, 2.0))
 def set_of_run_time_values(a, b):
     return len({a, b})
 

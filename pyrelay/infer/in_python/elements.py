@@ -143,7 +143,7 @@ def _power_of_two(like: Array, exponent: Array) -> Array:
 
 def spacing(x: Array) -> Array:
     """The distance to the next float away from 0, with the sign of x."""
-    a = np.asarray(x) * 1.0
+    a = np.asarray(x)
     if a.dtype.itemsize == 2:
         return np.nextafter(a, np.copysign(np.asarray(math.inf).astype(a.dtype), a)) - a
     bits = _bits(np.abs(a))

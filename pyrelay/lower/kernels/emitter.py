@@ -289,6 +289,10 @@ class Emitter:
             return self.const(dtype.numpy.type(value.literal).item(), dtype)
         return self.primitive("cast", value, dtype=dtype)
 
+    def same_bits(self, x: Value, dtype: DType) -> Value:
+        """The number of another element type, of as many bytes, that the bits of `x` are."""
+        return self.primitive("bitcast", x, dtype=dtype)
+
     def where(self, cond: Value, a: Any, b: Any) -> Value:
         """One of two values, both computed."""
         return self.primitive("where", cond, *_alike(self, a, b))
