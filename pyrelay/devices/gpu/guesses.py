@@ -302,8 +302,11 @@ class GuessingMemory(CallMemory):
         """A fresh scalar of the host's words."""
         assert self.own is not None
         cell = self.cell()
+        # What waits is for the kernel that is launched next, not for those that write its words.
+        kept, self.waiting = self.waiting, []
         for k, word in enumerate(words):
             self.launch(self.own.put, 1, (cell.address + k * WORD, 0, word))
+        self.waiting = kept
         return cell
 
     # -- memory --------------------------------------------------------------------------------

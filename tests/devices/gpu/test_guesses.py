@@ -290,6 +290,22 @@ def counts_down(x: Any) -> Any:
     return n, total
 
 
+def resamples(zs: Any, rng: Any, n: int) -> Any:
+    """A particle filter: kernels of rounds that are guessed get several numbers of the host's."""
+    p, w, found = rng.normal(0, 1, n), np.full(n, 1 / n), []
+    for z in zs:
+        p = 0.9 * p + rng.normal(scale=0.3, size=n) + z
+        if 1 / np.sum(np.square(w)) < n / 2:
+            sums, index, i, j = np.cumsum(w), np.zeros(n, "i"), 0, 0
+            sums[-1] = 1.0
+            while i < n:
+                j += 1
+            p = p[index]
+            w.fill(1.0 / n)
+        found.append(np.average(p, weights=w))
+    return found
+
+
 RNG = np.random.default_rng(3)
 PROGRAMS = [
     (power_iteration, system(9)[0], 1e-10),
@@ -313,6 +329,15 @@ PROGRAMS = [
     (counts_down, np.full(5, 0.3)),
     (tells, RNG.random(7)),
 ]
+
+
+def test_numbers_of_the_host_stay_where_a_kernel_of_a_guessed_round_finds_them(
+    driver: Waiting
+) -> None:
+    zs = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+    wanted = resamples(zs, np.random.default_rng(0), 20)
+    found = pyrelay.jit(resamples, device="cuda_emulator")(zs, np.random.default_rng(0), 20)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.slow
