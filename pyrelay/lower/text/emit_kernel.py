@@ -164,36 +164,26 @@ def _period() -> ast.expr:
     return ast.Constant(POLL_ROUNDS)
 
 
-def _look(over: ast.cmpop) -> list[ast.stmt]:
-    """Ask whether to stop, if enough rounds were done since the last time: how `rounds`, which are
-    at least one before they are counted, compare with 0 then."""
+def _look() -> list[ast.stmt]:
+    """Ask whether to stop, if enough rounds were done since the last time."""
     status = ast.Compare(named("status"), [ast.NotEq()], [ast.Constant(0)])
     asked: list[ast.stmt] = [
         binding("rounds", _period()), binding("status", call("poll", named("block"))),
         ast.If(status, [ast.Return(named("status"))], []),
     ]  # fmt: skip
-    done = ast.Compare(named("rounds"), [over], [ast.Constant(0)])
-    return [ast.If(call("unlikely", done), asked, [])]
-
-
-def _fewer(start: ast.expr, stop: ast.expr) -> ast.expr:
-    """What remains of `rounds` after those from one bound to another."""
-    number = ast.BinOp(stop, ast.Sub(), start)
-    zero = isinstance(start, ast.Constant) and start.value == 0
-    return ast.BinOp(named("rounds"), ast.Sub(), stop if zero else number)
+    over = ast.Compare(named("rounds"), [ast.Lt()], [ast.Constant(0)])
+    return [ast.If(call("unlikely", over), asked, [])]
 
 
 def _more_rounds(start: ast.expr, stop: ast.expr) -> ast.stmt:
-    """Count down by the rounds of a loop that does not count them itself, to one at least: the next
-    round that is counted looks."""
-    return binding("rounds", call("maximum", _fewer(start, stop), ast.Constant(1)))
+    """Count down by the rounds of a loop that does not count them itself."""
+    number = ast.BinOp(stop, ast.Sub(), start)
+    zero = isinstance(start, ast.Constant) and start.value == 0
+    return binding("rounds", ast.BinOp(named("rounds"), ast.Sub(), stop if zero else number))
 
 
 def _round() -> list[ast.stmt]:
-    """Count a round. Whether none is left is what the subtraction says of itself, as an instruction
-    of the processor: whether less than none is left would be another one."""
-    counted = binding("rounds", _fewer(ast.Constant(0), ast.Constant(1)))
-    return [counted, *_look(ast.Eq())]
+    return [_more_rounds(ast.Constant(0), ast.Constant(1)), *_look()]
 
 
 def _loop(index: str, bounds: list[ast.expr], body: list[ast.stmt]) -> ast.stmt:
@@ -525,7 +515,7 @@ class _Printer:
         with self._in_program():
             piece = [
                 binding(stop, ast.BinOp(named(start), ast.Add(), size)),
-                binding("rounds", _fewer(zero, rounds)), *_look(ast.LtE()),
+                _more_rounds(zero, rounds), *_look(),
                 _loop(index, [named(start), named(stop)], self._body(loop.body)),
             ]  # fmt: skip
         out.append(_loop(start, [first, last, most], piece))
