@@ -26,6 +26,7 @@ from pyrelay.infer.nodes.dicts import new_dict
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
+from pyrelay.ops.arithmetic import have_same_bits
 
 # Array methods that are a NumPy function of the array.
 _FUNCTIONS: dict[str, Any] = {
@@ -286,11 +287,7 @@ def _view(it: Interpreter, x: V.Value, dtype: V.Value = V.NONE) -> V.Value:
     if wanted is None or wanted == ty.dtype.numpy:
         return x
     other = types.from_numpy(wanted)
-    halves = (types.f16, types.bf16)
-    if (
-        other is None or other.size != ty.dtype.size or "c" in (other.kind, ty.dtype.kind)
-        or ty.dtype in halves or other in halves or other.kind == "b"
-    ):
+    if other is None or other is types.bool_ or not have_same_bits(ty.dtype, other):
         raise it.failure(
             errors.UnsupportedOperationError,
             f"x.view({wanted}) would take the bytes of {ty} for other numbers, which is not "

@@ -337,11 +337,18 @@ cast = elementwise(
 )
 
 
+def have_same_bits(one: DType, other: DType) -> bool:
+    """Whether numbers of one dtype can be taken for those of another, of as many bytes."""
+    halves = (types.f16, types.bf16)
+    return one.size == other.size and all(
+        d.kind in "biuf" and d not in halves for d in (one, other)
+    )
+
+
 def _bitcast_type(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
     (ty,) = tensors(args)
     dtype = attrs["dtype"]
-    fits = all(d.kind in "biuf" and d not in (types.f16, types.bf16) for d in (ty.dtype, dtype))
-    if not fits or ty.dtype.size != dtype.size:
+    if not have_same_bits(ty.dtype, dtype):
         raise RelationError(f"cannot take the bits of {ty} for {dtype}", arg=0, kind="type")
     return (TensorType(dtype, ty.shape),)
 

@@ -39,7 +39,8 @@ def _in_block(block: Block, makers: _Makers) -> Block:
         let = block.lets[k]
         if walk.is_call(let, "as_extent"):
             block = _known_from(block, k, makers)
-        k += block.lets[k : k + 1] == (let,)
+        if k < len(block.lets) and block.lets[k] is let:  # else another one stands there now
+            k += 1
     return block
 
 
@@ -101,5 +102,3 @@ def _same_numbers(number: Atom, extent: Extent, makers: _Makers) -> list[tuple[V
 def _is_number(var: Var) -> bool:
     return isinstance(var.type, TensorType) and var.type.dtype is i64 and not var.type.shape
 
-
-__all__ = ["lengths"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import is_
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder
@@ -47,13 +48,9 @@ def _in_block(block: Block) -> Block:
             lets.append(let if rhs is let.rhs else replace(let, rhs=rhs))
         else:
             lets.append(let)
-    if len(lets) == len(block.lets) and all(map(_is, lets, block.lets)):
+    if len(lets) == len(block.lets) and all(map(is_, lets, block.lets)):
         return block
     return replace(block, lets=tuple(lets))
-
-
-def _is(left: object, right: object) -> bool:
-    return left is right
 
 
 def _two_ways(let: Let, loop: Loop) -> list[Let] | None:
@@ -139,5 +136,3 @@ def _work(loop: Loop) -> int:
         and any(isinstance(v.type, TensorType) and v.type.shape for v in each.outs)
     )
 
-
-__all__ = ["near_loops"]
