@@ -26,10 +26,10 @@ def jit(
     function writes into are written, as plain Python would; with `pure=True` a call that would
     write to anything of the caller's is an error that shows where. `py` is the function.
 
-    device: where it runs, "cpu", "cuda" or "cuda_emulator"; None for what the settings say. What
-    the function calls runs there as well. Raises ConfigError for another name; a PyrelayError, at
-    the first call, for what cannot be compiled or where the device cannot be used; and whatever the
-    function raises.
+    device: where it runs, "cpu", "cuda", "cuda:1" (a GPU by its number) or "cuda_emulator"; None
+    for what the settings say. What the function calls runs there as well. Raises ConfigError for
+    another name; a PyrelayError, at the first call, for what cannot be compiled or where the device
+    cannot be used; and whatever the function raises.
     """
     if function is None:
         return functools.partial(jit, pure=pure, device=device)

@@ -9,14 +9,14 @@ others are copied in, and back if they are written, also when the program raises
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pyrelay import errors
 from pyrelay.build import Build
-from pyrelay.infer.arrays.device_arrays import DeviceArray
+from pyrelay.infer.arrays.device_arrays import DeviceArray, LiesElsewhereError
 from pyrelay.infer.result_trees import assemble, nodes_of, restore
 from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.infer.structure import Flattened, flatten
@@ -78,7 +78,7 @@ class Program:
         numbers = {leaf: r for leaf, r in binding.mutated.items() if leaf not in place}
         columns = [binding.columns[leaf] for leaf in binding.mutated if leaf in binding.columns]
         place_name = self.build.place
-        on_host = place_name != "cuda" and binding.has_arrays
+        on_host = place_name.partition(":")[0] != "cuda" and binding.has_arrays
 
         def call(flat: Flattened) -> Any:
             leaves = flat.leaves
@@ -93,6 +93,8 @@ class Program:
             ]
             try:
                 results = run(*given)
+            except LiesElsewhereError as error:
+                raise _on_another_gpu(error, names, given, place_name) from None
             except Exception as error:
                 if binding.loses and not isinstance(error, errors.PyrelayError):
                     error.add_note(_LOST)
@@ -227,6 +229,22 @@ def _on_a_gpu(flat: Flattened, place: str) -> errors.PyrelayError:
     return errors.DeviceError(
         f"{name} lies on a GPU, and this function runs on device {place!r}.",
         hints=("use jit(device='cuda'), or pass an array of NumPy's",),
+    )
+
+
+def _on_another_gpu(
+    error: LiesElsewhereError, names: Sequence[str], given: Sequence[Any], place: str
+) -> errors.PyrelayError:
+    from pyrelay.devices.gpu.array_libraries import moved_text
+
+    name, number = names[error.argument], error.number
+    runs = f"this function runs on device {place!r}"
+    if error.first >= 0:
+        runs = f"{names[error.first]} on GPU {number}"
+    written = moved_text(type(given[error.argument].value), name, number)
+    return errors.DeviceError(
+        f"{name} lies on GPU {error.home}, and {runs}.",
+        hints=(f"copy it there: {written}",),
     )
 
 

@@ -48,6 +48,15 @@ def _choice(*words: str) -> Callable[[str], str]:
     return read
 
 
+def _device(text: str) -> str:
+    name, numbered, number = text.strip().lower().partition(":")
+    if numbered and name == "cuda" and number.isdecimal():
+        return f"{name}:{int(number)}"
+    if numbered or name not in ("cpu", "cuda", "cuda_emulator"):
+        raise ValueError("use one of cpu, cuda, cuda_emulator, or cuda:1 for a GPU by its number")
+    return name
+
+
 def _stages(text: str) -> tuple[str, ...]:
     """Stage names with commas between them; `all` stands for every one."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
@@ -90,8 +99,9 @@ class Config:
     """All settings at one moment; see the metadata of each field, or `table()`."""
 
     device: str = _setting(
-        "cpu", _choice("cpu", "cuda", "cuda_emulator"),
-        "where compiled code runs: cpu, cuda, cuda_emulator (a GPU's code, on the CPU)",
+        "cpu", _device,
+        "where compiled code runs: cpu, cuda (cuda:1 for a GPU by its number), cuda_emulator "
+        "(a GPU's code, on the CPU)",
     )
     num_threads: int = _setting(
         0, _count, "threads of the CPU pool, the caller's included; 0: the CPUs of this process"

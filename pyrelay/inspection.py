@@ -130,7 +130,7 @@ def _explained(program: Program) -> str:
         note = f", most in {slowest.name} ({slowest.seconds * 1e3:.1f} ms)" if slowest else ""
         note = _MEANS.get(stage, note)
         lines.append(f"    {stage:9} {seconds * 1e3:8.1f} ms{note}")
-    if build.place in ("cuda", "cuda_emulator"):
+    if build.place.startswith("cuda"):
         places = f"the plan launches them from {build.launches} places"
         lines.append(f"  {build.kernels} kernels; {places}")
     elif build.place != "interpreter":

@@ -50,10 +50,11 @@ class Device:
 
 def device(name: str) -> Device:
     """The device of this name. Raises DeviceError where it cannot be used here."""
-    if name == "cuda":
+    kind, _, number = name.partition(":")
+    if kind == "cuda":
         from pyrelay.devices.cuda import gpu
 
-        return gpu()
+        return gpu(int(number) if number else None)
     if name == "cuda_emulator":
         from pyrelay.devices import cuda_emulator
 

@@ -7,7 +7,9 @@ value is checked against the size of the parameter, and all that is launched or 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -41,7 +43,8 @@ class MemoryPointer:
 
     def __init__(self, machine: Machine, nbytes: int) -> None:
         self.ptr, self.owner = machine.memory.allocate(nbytes)
-        self.size, self.device_id = nbytes, machine.home
+        self.size, self.device_id = nbytes, machine.number
+        machine.homes[self.ptr] = machine.number
 
     def __add__(self, start: int) -> MemoryPointer:
         assert 0 <= start < self.size
@@ -162,6 +165,7 @@ class Function:
 
     def __init__(self, machine: Machine, name: str, source: str) -> None:
         self.machine, self.name, self.source = machine, name, source
+        self.home = machine.number
         head = re.search(r"void kernel\((.*?)\) *\{", source, re.DOTALL)
         assert head is not None
         self.parameters = [p.strip() for p in head[1].split(",")]
@@ -188,8 +192,12 @@ class Function:
 
         def run() -> None:
             self.machine.launches.append((self.name, blocks, threads))
+            self.machine.ran_on.append(self.home)
             array = np.array(words, np.int64)
-            size = self.machine.memory.sizes.get
+            size, home = self.machine.memory.sizes.get, self.machine.homes.get
+            assert all(home(word) in (self.home, None) for word in words if word in (
+                self.machine.memory.sizes
+            )), "memory of another device"
             sizes = np.array([size(w, 2**62) for w in words], np.int64)
             fault = self.function(
                 array.ctypes.data, sizes.ctypes.data, blocks, threads, 0,
@@ -219,7 +227,9 @@ class Machine:
     """A GPU as CuPy shows it: `cupy` is the module."""
 
     def __init__(self, memory_bytes: int = 2**62, devices: int = 1) -> None:
-        self.number_of, self.number, self.home = devices, 0, 0
+        self.number_of, self.number = devices, 0
+        self.homes: dict[int, int] = {}  # the device of all that was ever allocated, by address
+        self.ran_on: list[int] = []  # the devices of all launches
         self.current_in: list[int] = []  # devices that threads are told to use
         self.status = 0  # of the stream, as cudaStreamQuery answers
         self.cleared: list[int] = []  # by check_status
@@ -235,8 +245,6 @@ class Machine:
         self.units: list[str] = []
         self.waited: list[Any] = []  # a stream and the event that it waits for
         self.replays = self.synchronized = 0
-        self.has_pinned = False
-        device = SimpleNamespace(id=0, compute_capability="90")
         runtime = SimpleNamespace(
             driverGetVersion=lambda: 13010, runtimeGetVersion=lambda: 13020,
             getDeviceCount=lambda: self.number_of, memcpyHostToDevice=H2D, memcpyDeviceToHost=D2H,
@@ -247,15 +255,16 @@ class Machine:
             memcpyDeviceToDevice=D2D, memcpyAsync=self.memcpy, memsetAsync=self.memset,
             streamSynchronize=lambda stream: self.null.synchronize(),
             streamQuery=lambda stream: self.status, getDevice=lambda: self.number,
-            check_status=self.check_status, setDevice=self.current_in.append,
+            check_status=self.check_status, setDevice=self.set_device,
             deviceGetLimit=self.limits.get, deviceSetLimit=self.limits.__setitem__,
-            pointerGetAttributes=lambda address: SimpleNamespace(device=self.home),
+            pointerGetAttributes=lambda address: SimpleNamespace(device=self.homes[address]),
         )  # fmt: skip
         self.cupy = SimpleNamespace(
             ndarray=ndarray, asarray=self.asarray, copyto=self.copyto,
             ascontiguousarray=self.ascontiguousarray, __version__="fake",
             cuda=SimpleNamespace(
-                runtime=runtime, alloc=self.alloc, Device=lambda: device,
+                runtime=runtime, alloc=self.alloc,
+                Device=lambda number=None: SimpleNamespace(compute_capability="90"),
                 function=SimpleNamespace(Module=lambda: Module(self)),
                 alloc_pinned_memory=self.pinned, Stream=Streams(self),
                 driver=SimpleNamespace(
@@ -274,6 +283,12 @@ class Machine:
                 ),
             ),
         )
+
+    def set_device(self, number: int) -> None:
+        """cudaSetDevice."""
+        assert 0 <= number < self.number_of
+        self.number = number
+        self.current_in.append(number)
 
     def check_status(self, status: int) -> None:
         """Clears the last error and raises what a status says."""
@@ -316,8 +331,8 @@ class Machine:
     def pinned(self, nbytes: int) -> Any:
         made = (ctypes.c_uint8 * nbytes)()
         # The emulator's kernels look for signals by calling a function at the first one's address.
-        place = ctypes.addressof(made) if self.has_pinned else self.memory.stop_word
-        self.has_pinned = True
+        # That is the one thing of this size.
+        place = self.memory.stop_word if nbytes == 8 else ctypes.addressof(made)
         return type("Pinned", (type(made),), {"ptr": place}).from_buffer(made)
 
     def compile(
@@ -346,6 +361,7 @@ class Machine:
         assert v == 1 or threads == 32, "only warps have rows beside each other"
         assert 0 <= shared <= made.most_shared, "cudaErrorInvalidValue"
         assert stream == self.streams[-1].ptr
+        assert made.home == self.number, "CUDA_ERROR_INVALID_HANDLE"
         made.launched(blocks, threads, places, together)
 
     def launch_together(self, function: int, *grid_block_shared: int) -> None:
@@ -458,6 +474,14 @@ def installed(machine: Machine, monkeypatch: Any, library: Any = None) -> Iterat
     with monkeypatch.context() as patch:
         found = None if library is None else cublas.Cublas(library)
         patch.setattr(cupy_driver, "_cublas", lambda: found)
-        made = cupy_driver.CupyDriver(machine.cupy)
-        patch.setattr(cuda, "driver", lambda: made)
-        yield
+        patch.setitem(sys.modules, "cupy", machine.cupy)
+        find = importlib.util.find_spec
+        patch.setattr(
+            importlib.util, "find_spec",
+            lambda name, *rest: name if name == "cupy" else find(name, *rest),
+        )
+        cuda.forget_drivers()
+        try:
+            yield
+        finally:
+            cuda.forget_drivers()

@@ -18,5 +18,5 @@ def pytest_configure(config: Any) -> None:
 
     # A cuBLAS that is installed would be given addresses of the host.
     cupy_driver._cublas = lambda: None  # type: ignore[assignment]
-    made = cupy_driver.CupyDriver(Machine().cupy)
-    cuda.driver = lambda: made  # type: ignore[assignment]
+    made = cupy_driver.CupyDriver(Machine().cupy, 0)
+    cuda.driver = lambda number=None: made

@@ -52,6 +52,16 @@ def home_of_jax(array: Any) -> int:
     return int(device.local_hardware_id) if device.platform in ("gpu", "cuda") else -1
 
 
+def moved_text(kind: type, name: str, number: int) -> str:
+    """What to write for an array of some class, to have a copy of it on another GPU."""
+    written = {
+        "torch": f"{name}.to('cuda:{number}')",
+        "jax": f"jax.device_put({name}, jax.devices()[{number}])",
+        "numba": f"with numba.cuda.gpus[{number}]: numba.cuda.to_device({name}.copy_to_host())",
+    }
+    return written.get(library_of(kind), f"with cupy.cuda.Device({number}): cupy.array({name})")
+
+
 def carried_by(kind: type, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of the array of CuPy's that a library is to take over: not every CuPy hands
     bfloat16 over, so its bits are handed over as integers."""

@@ -64,18 +64,18 @@ _LIBRARIES = {
 
 
 def taking(
-    parameters: Sequence[boundary.Parameter], kind: type, cupy: Any, device: int, several: bool
+    parameters: Sequence[boundary.Parameter], kind: type, own: type, device: int, several: bool
 ) -> Callable[..., Taken | None] | None:
     """A function that gives the words of arguments, and bytes by address, where each array is of
     just this class, of the dtype and the extents that the plan is for, without gaps, on this
-    device, and shares no memory with one that is written; None for other arguments. `several`:
-    whether there are other devices.
+    device, and shares no memory with one that is written; None for other arguments. own: CuPy's
+    class. several: whether there are other devices.
 
     None where no parameter is an array, too many are written, or the class is none of CuPy's,
     PyTorch's and JAX's for arrays that programs can take.
     """
-    library = "cupy" if kind is cupy.ndarray else library_of(kind)
-    if library not in _LIBRARIES or (library == "cupy") != (kind is cupy.ndarray):
+    library = _asked(kind, own)
+    if library is None:
         return None
     writer = _Writer(_LIBRARIES[library], _dtypes(library), device, several)
     for k, parameter in enumerate(parameters):
@@ -84,22 +84,38 @@ def taking(
     if not writer.fits or not writer.arrays or len(pairs) > _MOST_PAIRS:
         return None
     names: dict[str, Any] = {
-        **writer.known, "array": kind, "current": cupy.cuda.runtime.getDevice,
+        **writer.known, "array": kind,
         "encode": encode, "packed": _FLOAT.pack, "unpacked": _WORD.unpack, "home": home_of_jax,
         "strided": importlib.import_module("torch").strided if library == "torch" else None,
     }
-    here = [f"current() != {device}"] if several else []
     sizes = ", ".join(f"p{a}: {size}" for a, size in writer.sizes.items())
     exec("\n".join([
         f"def take({', '.join(f'a{k}' for k in range(len(parameters)))}):",
         f"    if not ({' and '.join(writer.tests)}): return None",
-        *(f"    if {test}: return None" for test in here),
         *(f"    {line}" for line in writer.lines),
         *(f"    if {test}: return None" for test in (*writer.refused, *pairs)),
         f"    return ({''.join(f'{w}, ' for w in writer.words)}), {{{sizes}}}",
     ]), names)
     made: Callable[..., Taken | None] = names["take"]
     return made
+
+
+def homes_of(kind: type, own: type) -> Callable[[Any], int] | None:
+    """A function that gives the number of the GPU on which an array of a class lies; None for
+    classes whose arrays are not asked. own: CuPy's class."""
+    library = _asked(kind, own)
+    if library is None:
+        return None
+    made: Callable[[Any], int] = eval(
+        f"lambda a: {_LIBRARIES[library].home.format(a='a')}", {"home": home_of_jax}
+    )
+    return made
+
+
+def _asked(kind: type, own: type) -> str | None:
+    """The library of a class of arrays that are asked; None for others."""
+    library = "cupy" if kind is own else library_of(kind)
+    return library if library in _LIBRARIES and (library == "cupy") == (kind is own) else None
 
 
 def _dtypes(library: str) -> Callable[[str], Any]:

@@ -65,6 +65,17 @@ def no_gpu() -> DeviceError:
     )
 
 
+def no_such_gpu(number: int, count: int) -> DeviceError:
+    """A number that no GPU has."""
+    seen = "one GPU, number 0" if count == 1 else f"{count} GPUs, numbers 0 to {count - 1}"
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    notes = () if visible is None else (f"CUDA_VISIBLE_DEVICES is {visible!r}.",)
+    return DeviceError(
+        f"device 'cuda:{number}' cannot be used: CuPy sees {seen}.", notes=notes,
+        hints=("use device='cuda' for the GPU where the arrays of a call are",),
+    )
+
+
 def too_old(capability: str) -> DeviceError:
     """A GPU that has not all instructions that kernels are made of."""
     return DeviceError(

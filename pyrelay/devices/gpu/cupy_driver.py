@@ -1,7 +1,7 @@
 """A GPU through CuPy: the driver of `device="cuda"`.
 
-In: nothing. Out: `CupyDriver`. Memory is CuPy's pool's, work goes to the stream that is CuPy's
-current one, or PyTorch's for its arrays; kernels are compiled in one unit per program
+In: a GPU's number. Out: `CupyDriver`. Memory is CuPy's pool's, work goes to the stream that is
+CuPy's current one, or PyTorch's for its arrays; kernels are compiled in one unit per program
 (`cuda_compiler`), products are those of `cublas`.
 
 Used of CuPy are `cuda.alloc`, `cuda.Stream` and its capture, `cuda.function`, `cuda.runtime`'s
@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -41,7 +40,6 @@ from pyrelay.devices.gpu.driver import (
     shared_bytes,
 )
 from pyrelay.devices.gpu.row_geometry import rows_of
-from pyrelay.errors import DeviceError
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.lower.planning.boundary import Parameter
 from pyrelay.records import dataclass
@@ -55,16 +53,21 @@ _RECURSIVE = "__device__ int routine"
 
 
 class CupyDriver(Driver):
-    """The current device of CuPy.
+    """A device of CuPy's, by its number.
 
-    Raises DeviceError where CuPy finds no GPU.
+    Raises DeviceError where there is no NVRTC.
     """
 
-    def __init__(self, cupy: Any) -> None:
-        self.cupy, self.runtime = cupy, cupy.cuda.runtime
+    def __init__(self, cupy: Any, number: int) -> None:
+        self.cupy, self.runtime, self.number = cupy, cupy.cuda.runtime, number
+        self.is_only = int(self.runtime.getDeviceCount()) == 1
+        with self._current():
+            self._look()
+
+    def _look(self) -> None:
+        cupy = self.cupy
         self.alloc, self.current = cupy.cuda.alloc, cupy.cuda.get_current_stream
         self.own = cupy.ndarray
-        self.number, self.several = int(cupy.cuda.Device().id), self.runtime.getDeviceCount() > 1
         properties = self.runtime.getDeviceProperties(self.number)
         told = properties["name"]
         self.name = told.decode() if isinstance(told, bytes) else str(told)
@@ -133,7 +136,21 @@ class CupyDriver(Driver):
         if not texts:
             return []
         # Programs are compiled by threads of their own, which begin without a context of CUDA's.
+        with self._current():
+            return self._loaded(texts)
+
+    @contextlib.contextmanager
+    def _current(self) -> Iterator[None]:
+        """Inside, this is the device of the thread."""
+        before = int(self.runtime.getDevice())
         self.runtime.setDevice(self.number)
+        try:
+            yield
+        finally:
+            if before != self.number:
+                self.runtime.setDevice(before)
+
+    def _loaded(self, texts: Sequence[Text]) -> list[Any]:
         if any(_RECURSIVE in text.source for text in texts):
             self._deepen()
         module = self.compiler.module(unit(texts), len(texts))
@@ -288,13 +305,6 @@ class CupyDriver(Driver):
     # -- arrays --------------------------------------------------------------------------------
 
     def follow(self, array: DeviceArray) -> None:
-        if self.several and array.nbytes:
-            home = int(self.runtime.pointerGetAttributes(array.address).device)
-            if home != self.number:
-                raise DeviceError(
-                    f"an array lies on GPU {home}, and programs run on GPU {self.number}.",
-                    hints=(f"copy it to GPU {self.number}",),
-                )
         ready = getattr(array.value, "block_until_ready", None)
         if ready is not None:  # JAX tells no stream
             ready()
@@ -305,13 +315,18 @@ class CupyDriver(Driver):
         event = _stream_at(self.cupy, stream).record()
         self.cupy.cuda.get_current_stream().wait_event(event)
 
+    def home(self, array: DeviceArray) -> int:
+        return int(self.runtime.pointerGetAttributes(array.address).device)
+
     def beside(self, kind: type) -> AbstractContextManager[Any]:
-        if self.several and (current := self.runtime.getDevice()) != self.number:
-            raise DeviceError(
-                f"CuPy's current device is GPU {current}, and programs run on GPU {self.number}.",
-                notes=("a process uses the GPU that is current when the first program runs.",),
-                hints=(f"call it inside 'with cupy.cuda.Device({self.number})'",),
-            )
+        return self._beside(kind) if self.is_only else self._current_beside(kind)
+
+    @contextlib.contextmanager
+    def _current_beside(self, kind: type) -> Iterator[None]:
+        with self._current(), self._beside(kind):
+            yield
+
+    def _beside(self, kind: type) -> AbstractContextManager[Any]:
         stream = stream_of(kind, self.number)
         if stream is None or stream == self.stream:
             return contextlib.nullcontext()
@@ -321,7 +336,7 @@ class CupyDriver(Driver):
     def taking(
         self, parameters: Sequence[Parameter], kind: type
     ) -> Callable[..., Taken | None] | None:
-        return array_taking.taking(parameters, kind, self.cupy, self.number, self.several)
+        return array_taking.taking(parameters, kind, self.own, self.number, not self.is_only)
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         try:
@@ -406,6 +421,6 @@ class _Capturing(threading.local):
     workspace = 0
 
 
-@functools.cache
 def _cublas() -> cublas.Cublas | None:
+    """A device's own: handles are of the device that is current when they are made."""
     return cublas.load()

@@ -114,10 +114,13 @@ class Compilation:
 
 
 class Driver(ABC):
-    """One GPU, or what stands for one. compilations: what was compiled or read from disk so far.
-    own: the class of arrays of the library that it is driven by; None where it has none."""
+    """One GPU, or what stands for one. number: its own among those of the machine. is_only: whether
+    there are no others. compilations: what was compiled or read from disk so far. own: the class of
+    arrays of the library that it is driven by; None where it has none."""
 
     name: str
+    number: int = 0
+    is_only: bool = True
     own: Any = None
     compilations: Sequence[Compilation] = ()
 
@@ -219,17 +222,16 @@ class Driver(ABC):
 
     @abstractmethod
     def follow(self, array: DeviceArray) -> None:
-        """What comes is to wait for the work on an array that its library has begun.
+        """What comes is to wait for the work on an array that its library has begun."""
 
-        Raises DeviceError for an array of another device.
-        """
+    def home(self, array: DeviceArray) -> int:
+        """The number of the GPU on which an array that is not empty lies."""
+        return self.number
 
     @abstractmethod
     def beside(self, kind: type) -> AbstractContextManager[Any]:
-        """Inside, work goes where the library of a class of arrays sends its own.
-
-        Raises DeviceError where another device than this one is current.
-        """
+        """Inside, this device is the current one, and work goes where the library of a class of
+        arrays sends its own."""
 
     def taking(
         self, parameters: Sequence[Parameter], kind: type

@@ -187,7 +187,7 @@ class GpuExecutable:
         taken = None if take is None else take(*arguments)
         if taken is None:
             return MISMATCH
-        if kind is self.driver.own:
+        if kind is self.driver.own and self.driver.is_only:
             return self._called(arguments, taken)
         with self.driver.beside(kind):
             return self._called(arguments, taken)

@@ -65,6 +65,18 @@ class DeviceArray:
         return True
 
 
+class LiesElsewhereError(Exception):
+    """An array does not lie on the GPU that a call runs on.
+
+    argument, home: the place of the array among the arguments of a plan, and its GPU. first,
+    number: the array that chose the GPU, negative if none did, and that GPU.
+    """
+
+    def __init__(self, argument: int, home: int, first: int, number: int) -> None:
+        super().__init__(argument, home, first, number)
+        self.argument, self.home, self.first, self.number = argument, home, first, number
+
+
 def is_device_array(value: Any) -> bool:
     """Whether an object is an array in the memory of a GPU."""
     return not isinstance(value, np.ndarray) and _interface(value) is not None

@@ -11,7 +11,7 @@ import pytest
 
 import pyrelay
 from pyrelay import config
-from pyrelay.devices.gpu.array_taking import taking
+from pyrelay.devices.gpu.array_taking import homes_of, taking
 from pyrelay.errors import AliasError, DeviceError
 from pyrelay.lower.planning.boundary import (
     ArrayParameter,
@@ -35,7 +35,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 def taker(machine: Machine, *parameters: Parameter, several: bool = False) -> Callable[..., Any]:
-    made = taking(parameters, ndarray, machine.cupy, 0, several)
+    made = taking(parameters, ndarray, ndarray, 0, several)
     assert made is not None
     return made
 
@@ -100,27 +100,31 @@ def test_arrays_that_are_written_share_no_memory(machine: Machine) -> None:
         assert taker(machine, vector, vector)(*pair) is not None
 
 
-def test_arrays_of_another_gpu_are_left_to_who_tells_that(machine: Machine) -> None:
+def test_arrays_of_another_gpu_are_left_to_who_tells_that() -> None:
+    machine = Machine(devices=2)
     take = taker(machine, ArrayParameter("float64", 1), several=True)
     here = machine.array(np.ones(2))
-    machine.home = 1
-    assert take(machine.array(np.ones(2))) is None
-    assert take(here) is not None
     machine.number = 1
-    assert take(here) is None
+    there = machine.array(np.ones(2))
+    assert take(there) is None
+    assert take(here) is not None  # whichever is current
+    home = homes_of(ndarray, ndarray)
+    assert home is not None
+    assert [home(here), home(there)] == [0, 1]
+    assert homes_of(np.ndarray, ndarray) is None
 
 
 def test_programs_that_take_no_array_have_no_such_way(machine: Machine) -> None:
-    assert taking((ScalarParameter("int"),), ndarray, machine.cupy, 0, False) is None
+    assert taking((ScalarParameter("int"),), ndarray, ndarray, 0, False) is None
     many = tuple(ArrayParameter("float64", 1, writeable=True) for _ in range(20))
-    assert taking(many, ndarray, machine.cupy, 0, False) is None
+    assert taking(many, ndarray, ndarray, 0, False) is None
 
 
 def test_classes_of_other_libraries_have_no_such_way(machine: Machine) -> None:
     vector = (ArrayParameter("float64", 1),)
     of_cupy = type("ndarray", (ndarray,), {"__module__": "cupy"})
     for kind in (np.ndarray, of_cupy, type("DeviceNDArray", (), {"__module__": "numba.cuda"})):
-        assert taking(vector, kind, machine.cupy, 0, False) is None
+        assert taking(vector, kind, ndarray, 0, False) is None
 
 
 @pytest.fixture
@@ -139,7 +143,7 @@ def jax(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Jax:
 
 def test_tensors_of_torch_are_taken_as_they_lie(machine: Machine, torch: Torch) -> None:
     matrix = ArrayParameter("float32", 2, writeable=True)
-    take: Any = taking((matrix, ScalarParameter("int")), Tensor, machine.cupy, 0, True)
+    take: Any = taking((matrix, ScalarParameter("int")), Tensor, ndarray, 0, True)
     x = torch.tensor(np.ones((3, 4), np.float32))
     assert take(x, 7) == ((x.data_ptr(), 3, 4, 7), {x.data_ptr(): 48})
 
@@ -161,7 +165,7 @@ def test_tensors_of_torch_are_taken_as_they_lie(machine: Machine, torch: Torch) 
 
 def test_arrays_of_jax_are_waited_for_and_never_written(machine: Machine, jax: Jax) -> None:
     vector = ArrayParameter("float32", 1)
-    take: Any = taking((vector, vector), ArrayImpl, machine.cupy, 0, True)
+    take: Any = taking((vector, vector), ArrayImpl, ndarray, 0, True)
     x = jax.array(np.ones(3, np.float32))
     assert take(x, x) == ((x.data.ptr, 3) * 2, {x.data.ptr: 12})
     assert jax.waited == [x, x]
@@ -170,7 +174,7 @@ def test_arrays_of_jax_are_waited_for_and_never_written(machine: Machine, jax: J
         setattr(other, name, value)
         assert take(x, other) is None, name
     for parameter in (ArrayParameter("bfloat16", 1), ArrayParameter("float32", 1, writeable=True)):
-        assert taking((parameter,), ArrayImpl, machine.cupy, 0, False) is None
+        assert taking((parameter,), ArrayImpl, ndarray, 0, False) is None
 
 
 # -- calls -----------------------------------------------------------------------------------------

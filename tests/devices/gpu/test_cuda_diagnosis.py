@@ -61,8 +61,8 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return None
 
         made = SimpleNamespace(cuda=SimpleNamespace(
-            runtime=SimpleNamespace(getDeviceCount=count),
-            Device=lambda: SimpleNamespace(compute_capability="75"),
+            runtime=SimpleNamespace(getDeviceCount=count, getDevice=lambda: 0),
+            Device=lambda number: SimpleNamespace(compute_capability="75"),
         ))  # fmt: skip
         find = importlib.util.find_spec
         monkeypatch.setattr(
@@ -72,7 +72,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setitem(sys.modules, "cupy", made)
         monkeypatch.setattr(cuda_diagnosis, "driver_version", lambda: version)
         monkeypatch.setattr(metadata, "distribution", distribution)
-        cuda.driver.cache_clear()
+        cuda.forget_drivers()
 
     return set_up
 
@@ -107,7 +107,7 @@ def test_a_cupy_that_finds_no_compiler_says_which_package_has_it(
     machine = Machine()
     machine.cupy.cuda.compiler.nvrtc.getVersion = version
     with pytest.raises(DeviceError) as caught:
-        cupy_driver.CupyDriver(machine.cupy)
+        cupy_driver.CupyDriver(machine.cupy, 0)
     golden(f"errors/device_cuda_without_nvrtc_{number}.txt", str(caught.value))
 
 

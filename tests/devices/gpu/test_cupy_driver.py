@@ -266,7 +266,7 @@ def test_after_an_error_the_next_call_is_fine(machine: Machine) -> None:
 
 @needs_compiler
 def test_kernels_that_run_long_are_stopped_by_a_signal(machine: Machine) -> None:
-    driver = cupy_driver.CupyDriver(machine.cupy)
+    driver = cupy_driver.CupyDriver(machine.cupy, 0)
 
     def interrupted() -> int:
         raise KeyboardInterrupt
@@ -288,7 +288,7 @@ def test_an_error_of_the_device_is_raised_where_the_host_waits(machine: Machine)
 
 @needs_compiler
 def test_waiting_leaves_no_error_to_other_libraries(machine: Machine) -> None:
-    driver = cupy_driver.CupyDriver(machine.cupy)
+    driver = cupy_driver.CupyDriver(machine.cupy, 0)
     answers = iter([600, 600, 0, 0])
     machine.cupy.cuda.runtime.streamQuery = lambda stream: next(answers)
     driver.wait()
@@ -386,24 +386,6 @@ def test_recursion_has_the_stack_that_it_needs(machine: Machine) -> None:
     found = pyrelay.jit(lambda x: climbed(x[0]) * x, device="cuda")(np.array([7, 2]))
     assert found.tolist() == [91, 26]
     assert machine.limits == {0: 16384}
-
-
-@needs_compiler
-def test_programs_stay_on_the_gpu_that_they_began_on(
-    monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None]
-) -> None:
-    machine = Machine(devices=2)
-    with installed(machine, monkeypatch):
-        function = pyrelay.jit(lambda x: x + 1.0, device="cuda")
-        assert function(machine.array(np.ones(2))).get().tolist() == [2.0, 2.0]
-        machine.home = 1
-        with pytest.raises(DeviceError) as elsewhere:
-            function(machine.array(np.ones(2)))
-        golden("errors/device_array_of_another_gpu.txt", str(elsewhere.value))
-        machine.home, machine.number = 0, 1
-        with pytest.raises(DeviceError) as other:
-            function(np.ones(2))
-        golden("errors/device_another_is_current.txt", str(other.value))
 
 
 @needs_compiler

@@ -165,7 +165,7 @@ def test_cupy_takes_the_calls_of_the_driver(cupy: Any, notes: dict[str, Any]) ->
             continue
         args, keywords = noted
         if path == "ndarray":
-            keywords = {**keywords, "memptr": pointer}
+            args = (*args[:2], pointer)
         elif path in ("ascontiguousarray", "asarray", "copyto"):
             args = (cupy.ndarray((2,), np.float32, pointer),) * len(args)
         elif path == "cuda.Stream.wait_event":
