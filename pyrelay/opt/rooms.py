@@ -8,7 +8,8 @@ A list is a count and arrays of rows (`infer/containers/growing`), which are mad
 `If`, where the next item would find no room. The outer loop makes room for all that one round can
 append, and for as much again; the inner one goes on as long as there is room for a round. How much
 a round can append follows from the counts: additions of constants, and loops of rounds that do not
-depend on the outer one. As the room doubles, n items take a logarithm of n launches.
+depend on the outer one, or that end where an array does (`opt/visits`). As the room doubles, n
+items take a logarithm of n launches.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.opt.dce import dce
 from pyrelay.opt.scalars import is_kernel, scalar_lets
+from pyrelay.opt.visits import visited
 from pyrelay.records import dataclass
 
 _SPARE = 32  # rows of room beyond twice as many as there must be
@@ -120,11 +122,14 @@ class _Fixing:
     """Copies a loop's body for arrays that keep their size, and finds what room it needs."""
 
     inside: frozenset[Var]
+    changing: frozenset[Symbol]  # extents that rounds may change
     names: walk.Renaming
+    lengths: Builder  # of what the loop does not change
     bounds: dict[Var, _Bound] = field(default_factory=dict)
     positive: set[Var] = field(default_factory=set)  # numbers that are never negative
     makers: dict[Var, Let] = field(default_factory=dict)
     needs: list[_Need] = field(default_factory=list)
+    known: dict[Extent, _Bound] = field(default_factory=dict)  # lengths
 
     def block(self, block: Block) -> Block:
         """The block without extents of its own: `dims` of the copy are those at its end."""
@@ -281,10 +286,22 @@ class _Fixing:
         if step.more <= 0 and not step.times:
             return _Bound(None, 0)
         rounds = None if loop.count is None else self.bound(loop.count)
-        if rounds is None or rounds.base is not None or step.times:
+        if rounds is None or rounds.base is not None:
+            length = visited(loop, self.changing)
+            rounds = None if length is None else self._visits(length)
+        if rounds is None or step.times:
             return None
         times = tuple((atom, n * step.more) for atom, n in rounds.times)
         return _Bound(None, max(rounds.more, 0) * step.more, times)
+
+
+    def _visits(self, length: Extent) -> _Bound:
+        """The bound of rounds that are all at other places of an array, from either end."""
+        if isinstance(length, int):
+            return _Bound(None, 2 * length + 1)
+        if length not in self.known:
+            self.known[length] = _Bound(None, 1, ((self.lengths.extent(length).atom, 2),))
+        return self.known[length]
 
 
 def _is_int(var: Var) -> bool:
@@ -323,7 +340,15 @@ class _Parting:
         names = walk.Renaming(
             dims={d: dims.of(g) for d, g in zip(loop.dims, self.grown, strict=True)}
         )
-        self.fixing = _Fixing(frozenset((*inside, *walk.block_binders(loop))), names)
+        changing = {d for b in walk.blocks(loop) for each in walk.nested_lets(b) for d in each.dims}
+        changing.update(
+            d for b in walk.blocks(loop) for each in walk.nested_lets(b)
+            if isinstance(each.rhs, Loop) for d in each.rhs.dims
+        )
+        self.fixing = _Fixing(
+            frozenset((*inside, *walk.block_binders(loop))), frozenset((*changing, *loop.dims)),
+            names, Builder(let.span),
+        )
 
     def parted(self) -> tuple[Let, Let]:
         """The outer loop, and the inner one."""
@@ -343,7 +368,7 @@ class _Parting:
         if body.dims != tuple(map(dims.of, self.grown)):
             raise _Unfit
         needs = self._needs()
-        b = Builder(self.let.span)
+        b = self.fixing.lengths
         atoms, room = self._with_room(b, needs)
         # The inner loop also carries where it goes on, and whether it has been left.
         at, left = Var("at", types.PY_INT), Var("left", _FLAG)
