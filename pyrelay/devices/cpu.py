@@ -69,7 +69,7 @@ def target(choices: Choices = DEFAULT) -> Target:
 
 
 def _line_sort(op: str, dtype: DType) -> LineSort:
-    room = dtype.size if op == "sort" else 8
+    room = 8 if op == "argsort" else dtype.size
     return LineSort(sorting.line_sort(op, dtype), room, sorting.PICOSECONDS[op])
 
 

@@ -1,8 +1,8 @@
 """The order of elements.
 
 In: lines of numbers. Out: where sorting would take the elements of each line from; where others
-belong among those of a sorted one. What is sorted is picked by these places, so that its derivative
-is that of picking.
+belong among those of a sorted one; lines in which some elements stand where sorting puts them. What
+is sorted is picked by these places, so that its derivative is that of picking.
 """
 
 from __future__ import annotations
@@ -86,6 +86,41 @@ sort: Op = define(
         Sample((np.arange(12, dtype="u1").reshape(3, 4)[:, ::-1].copy(),), {}, False),
     ),
     doc="each line sorted, NaNs last; zeros of both signs are equal",
+)
+
+
+def _partitioned_type(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    x, places = tensors(args)
+    if places.dtype is not types.i64 or places.rank != 2:
+        raise RelationError(f"takes places of elements in each line, and got {places}", arg=1)
+    if places.shape[0] not in (1, x.shape[0]):
+        raise RelationError(f"takes places in one line or in each, and got {places}", arg=1)
+    return _sorted_type((x,), attrs)
+
+
+def _cotangent_of_partition(y: Handle, g: Handle, x: Handle, places: Handle) -> tuple[Any, ...]:
+    """What is at a place of the sorted line comes from one place of `x` and is at one of `y`."""
+    given, found = among_all(argsort(x)), among_all(argsort(y))
+    in_order = OPS["gather"](reshape(g, shape=found.shape), found, axes=(0,))
+    nothing = g.builder.full(0, given.shape, g.dtype)
+    return reshape(scatter_update(nothing, in_order, given, axes=(0,)), shape=x.shape), None
+
+
+_FOUR = np.array([[3.0, -1.5, 0.25, 7.0], [2.0, 1.0, -4.0, 0.5]])
+
+# Any order that has these elements at their places will do; the reference's is that of all.
+partition: Op = define(
+    "partition", relation=_partitioned_type, numpy=lambda x, places: np.sort(x, axis=1),
+    fusion=Fusion.OPAQUE, vjp=_cotangent_of_partition, schedule="sort",
+    samples=(
+        Sample((_FOUR, np.array([[1, 2]]))), Sample((_FOUR, np.array([[0], [3]]))),
+        Sample((_TIES, np.array([[0, 1, 2, 3, 4, 5]])), {}, False),
+        Sample((np.array([[3, -1, 3, 7, -9]]), np.arange(5)[None]), {}, False),
+        Sample((_TIES.astype("f4"), np.arange(12).reshape(2, 6) % 6), {}, False),
+        Sample((_TIES[:, :0], np.zeros((1, 0), int)), {}, False),
+    ),
+    doc="each line in an order in which the elements at these rising places are those of the "
+    "sorted line, no greater ones before and no smaller ones behind; NaNs last",
 )
 
 

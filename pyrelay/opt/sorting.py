@@ -1,12 +1,13 @@
 """Sorting in loops, where that belongs in the kernel of a loop around it.
 
-In: a module with the ops `argsort` and `sort`. Out: `sorting` leaves those outside of loops to the
-device's kernels, which sort numbers of 32 and 64 bits; inside it writes loops in their place.
+In: a module with the ops `argsort`, `sort` and `partition`. Out: `sorting` leaves those outside of
+loops to the device's kernels, which sort numbers of 32 and 64 bits; inside it writes loops in their
+place.
 
 In loops runs of 16 elements, sorted by insertion, are merged, then those of 32, 64, ... (Knuth, The
 Art of Computer Programming, volume 3, sections 5.2.1 and 5.2.4), which is stable. Which of two
 elements comes next is a branch: a processor guesses it and reads on meanwhile. To insert one of 16,
-it has to guess right but once.
+it has to guess right but once. Lines are partitioned by `opt/selecting`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pyrelay.ir.types import TensorType, f32, i32, i64
 from pyrelay.ops.order import among_all
 from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
+from pyrelay.opt.selecting import comes_before, partitioned
 
 _RUN = 16  # elements that are sorted by insertion
 _MOST_PASSES = 29  # pairs of them: a longer run is longer than any array
@@ -35,14 +37,16 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if not isinstance(rhs, OpCall) or rhs.op.schedule != "sort":
         return None
     x = builder.handle(rhs.args[0])
+    if scope.loops and rhs.op.name == "partition":
+        return (partitioned(builder, x, builder.handle(rhs.args[1])).atom,)
     if scope.loops:
         order = _loops(builder, x)
         return (order.atom if rhs.op.name == "argsort" else _picked(builder, x, order).atom,)
     if x.dtype.size >= 4:
         return None
     wide = builder.handle(builder.cast(x, f32 if x.dtype.kind == "f" else i32))
-    found = builder.call(rhs.op, wide)
-    if rhs.op.name == "sort":
+    found = builder.call(rhs.op, wide, *rhs.args[1:])
+    if rhs.op.name != "argsort":
         found = builder.handle(builder.cast(found, x.dtype))
     return (found.atom,)
 
@@ -107,7 +111,7 @@ def _inserted(build: Builder, x: Handle, row: Handle, new: Handle, order: Handle
 
         def is_less(deeper: Builder) -> list[Any]:
             before = read(deeper, order, row, at - 1)
-            return [_is_less(deeper, deeper.handle(value), read(deeper, x, row, before))]
+            return [comes_before(deeper, deeper.handle(value), read(deeper, x, row, before))]
 
         more = at > first
         return inner.cond(more, is_less, lambda deeper: [more])[0]
@@ -147,7 +151,7 @@ def _merged(
 
         def compared(deeper: Builder) -> list[Any]:
             a, b = (read(deeper, x, row, read(deeper, order, row, at)) for at in (i, j))
-            return [~_is_less(deeper, b, a)]
+            return [~comes_before(deeper, b, a)]
 
         (left,) = inner.cond(more & (j < end), compared, lambda deeper: [more])
 
@@ -164,17 +168,6 @@ def _merged(
         return list(inner.cond(left, from_left, from_right))
 
     return build.counted(end - start, [start, middle, other], step)[2]
-
-
-def _is_less(build: Builder, a: Handle, b: Handle) -> Handle:
-    """Whether a comes before b; NaNs come last."""
-    if a.dtype.kind == "b":
-        a, b = (integer(build, each) for each in (a, b))
-    less = a < b
-    if a.dtype.kind == "f":
-        differs = OPS["not_equal"]
-        less = less | (build.call(differs, b, b) & ~build.call(differs, a, a))
-    return less
 
 
 def _next(build: Builder, k: Handle) -> Handle:

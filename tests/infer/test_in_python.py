@@ -539,6 +539,18 @@ o = Q.copy(); np.fill_diagonal(o, x[:3]); o
 np.partition(x, 2)[2]
 np.sort(np.partition(x, 2)[:2])
 x[np.argpartition(x, 2)[2]]
+np.sort(np.argpartition(K, 1, axis=1)[:, :1])
+np.take_along_axis(A, np.argpartition(A, 1, axis=0), 0)[1]
+X[np.argpartition(X, 3)[2:]]
+x[np.argpartition(x, [-1, 0])[[0, -1]]]
+np.partition(x, [3, -4])[[1, 3]]
+np.partition(A, (0, 2), axis=0)[[0, 2]]
+np.partition(X, 3)[3:]
+np.partition(x, n)
+np.partition(x, -9)
+np.partition(x, s)
+np.argpartition(x, [0, 9])
+np.sort(np.partition(z, 2))
 np.lexsort((y, d))
 np.lexsort((i[:5], d))
 np.lexsort(np.stack([x, d]))

@@ -1,7 +1,7 @@
 """Lines of numbers sorted: quicksort by vectors, down to blocks that are sorted in registers.
 
-In: "sort" or "argsort", and a type of 32 or 64 bits. Out: a kernel's text; parameters are those of
-``lower.planning.target.LineSort``.
+In: "sort", "argsort" or "partition", and a type of 32 or 64 bits. Out: a kernel's text; parameters
+are those of ``lower.planning.target.LineSort``.
 
 A part is divided by a pivot, the middle one of a sample (``sort_partitions``); where the pivot
 occurs again what equals it is set apart, so that few different numbers are no worst case. Parts of
@@ -10,6 +10,10 @@ so. NaNs are set apart first. Places are sorted as numbers: in a word lie as man
 bits of a key, counted from where the greatest and the least one differ, as the element's place
 leaves free, and the place behind them: what is equal is ordered by places, as a stable sort does.
 Where bits of keys were left out, runs that are equal as far are sorted by those.
+
+To partition a line only parts in which an asked place lies are divided further (Hoare, "Algorithm
+65: find", CACM 4(7), 1961), by pivots beyond the place, which leave a small part (Floyd and Rivest,
+"Expected time bounds for selection", CACM 18(3), 1975).
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from pyrelay.devices.routines.sort_blocks import ROWS
 from pyrelay.devices.routines.sort_partitions import VECTOR_BITS
 from pyrelay.ir.types import DType
 
-PICOSECONDS = {"sort": 6_000, "argsort": 12_000}  # for an element
+PICOSECONDS = {"sort": 6_000, "argsort": 12_000, "partition": 1_500}  # for an element
 
 _HEAD = """\
 from math import inf, nan
@@ -31,14 +35,17 @@ from pyrelay.devices.routines.sort_partitions import {divisions}
 from pyrelay.devices.compiler.vocabulary import *
 
 BY_HAND = True
-sort_part = routine("sort_part", "i64")
-
-def sort_part(to, count, limit):
+sort_part = routine("sort_part", "i64"{asked_types})
+{first_asked}
+def sort_part(to, count, limit{asked}):
     stack, sample = local_i64(128), local_{t}({most})
     first, top = 0, 0
     while True:
+        {wanted}
         if count <= {most}:
             {block}(to + first * {size}, count)
+            count = 0
+        if count == 0:
             if top == 0:
                 break
             top -= 1
@@ -54,13 +61,14 @@ def sort_part(to, count, limit):
             at = first + (count * k) // few + (seed >> 33 & 1073741823) % share
             store_ordered_{t}(sample, k, load_ordered_{t}(to, at))
         {block}(sample, few)
-        pivot = sample + few // 2 * {size}
+        {middle}
+        pivot = sample + middle * {size}
         start = to + first * {size}
         left = {less}(start, count, start, limit, pivot)
         right = count - left
         last = first + left
         copy_bytes(to + last * {size}, limit - right * {size}, right * {size})
-        again = load_ordered_{t}(sample, few // 2 - 1) == load_ordered_{t}(sample, few // 2)
+        again = load_ordered_{t}(sample, middle - 1) == load_ordered_{t}(sample, middle)
         if left == 0 or again:
             start = to + last * {size}
             same = {same}(start, right, start, limit, pivot)
@@ -78,10 +86,49 @@ def sort_part(to, count, limit):
 
 """
 
+#: the whole line is sorted
+_ALL = {
+    "first_asked": "", "asked_types": "", "asked": "", "wanted": "", "middle": "middle = few // 2",
+}
+
+#: only where a place is asked
+_SOME = {
+    "asked": ", places, many_asked", "asked_types": ', "i64", "i64"',
+    "first_asked": """\
+first_asked = routine("first_asked", "i64")
+
+def first_asked(places, many_asked, least):
+    low, high = 0, many_asked
+    while low < high:
+        between = (low + high) // 2
+        if load_ordered_i64(places, between) < least:
+            low = between + 1
+        else:
+            high = between
+    return low
+
+""",
+    "wanted": """\
+asked = first_asked(places, many_asked, first)
+beyond = first_asked(places, many_asked, first + count)
+if asked == beyond:
+    count = 0
+""",
+    "middle": """\
+# Where the place is in the sample, and further to the part's middle, so that it is on the short
+# side of the pivot.
+asked = load_ordered_i64(places, (asked + beyond) // 2) - first
+middle = asked * few // count
+middle = middle + few // 16 + 1 if 2 * middle < few else middle - few // 16
+middle = 1 if middle < 1 else few - 1 if middle > few - 1 else middle
+""",
+}
+
 _SORT = """\
 def kernel(block, begin, end):
     x, out, room = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
     n = param_i64(block, 4)
+    {asked_parameters}
     limit = room + (begin + 1) * n * {size}
     for line in range(begin, end):
         source, to = x + line * n * {size}, out + line * n * {size}
@@ -100,7 +147,7 @@ def kernel(block, begin, end):
                     store_ordered_{t}(to, k, load_ordered_{t}(to, count - 1 - k))
                     store_ordered_{t}(to, count - 1 - k, value)
                 continue
-        sort_part(to, count, limit)
+        {sorted_part}
     return 0
 """
 
@@ -114,6 +161,14 @@ _INTEGERS = """\
 count = n
 copy_bytes(to, source, n * {size})
 """
+
+_WHOLE = {"asked_parameters": "", "sorted_part": "sort_part(to, count, limit)"}
+
+_PARTITION = {
+    "asked_parameters": "places = param_i64(block, 5)\n"
+    "many_asked, next_places = param_i64(block, 6), param_i64(block, 7)\n",
+    "sorted_part": "sort_part(to, count, limit, places + line * next_places * 8, many_asked)",
+}
 
 _ARGSORT = """\
 def kernel(block, begin, end):
@@ -187,22 +242,23 @@ key = where(value != value, {greatest}, key)
 
 @functools.cache
 def line_sort(op: str, dtype: DType, vector_bits: int | None = None) -> str:
-    """The text that sorts lines, for a type of 32 or 64 bits; `vector_bits` are those of this CPU
-    unless they are given."""
+    """The text that sorts lines or partitions them, for a type of 32 or 64 bits; `vector_bits` are
+    those of this CPU unless they are given."""
     bits = vector_bits or native_vector_bits()
-    sorted_type = dtype.name if op == "sort" else "i64"
-    size = dtype.size if op == "sort" else 8
+    sorted_type = "i64" if op == "argsort" else dtype.name
+    size = 8 if op == "argsort" else dtype.size
     lanes = bits // 8 // size
     vectors = f"x{VECTOR_BITS // 8 // size}" if bits >= VECTOR_BITS and _has_permutations() else ""
-    rules = ["less", "same"] + ["number"] * (op == "sort" and dtype.kind == "f")
+    rules = ["less", "same"] + ["number"] * (op != "argsort" and dtype.kind == "f")
     divisions = {rule: f"divide_{rule}_{sorted_type}{vectors}" for rule in rules}
     most = ROWS * lanes
     names: dict[str, object] = {
         "t": sorted_type, "size": size, "block": f"sort_block_{sorted_type}x{lanes}",
         "divisions": ", ".join(divisions.values()), "most": most, "few": min(16, most),
-        "many": 16 * most, **divisions,
+        "many": 16 * most, **divisions, **(_SOME if op == "partition" else _ALL),
     }
-    if op == "sort":
+    if op != "argsort":
+        names |= _PARTITION if op == "partition" else _WHOLE
         names["numbers"] = _FLOATS if dtype.kind == "f" else _INTEGERS
         return filled(_HEAD + _SORT, names)
     wide = dtype.size == 8

@@ -2,8 +2,7 @@
 
 In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
 Sorting is by merging (Knuth, The Art of Computer Programming, volume 3, section 5.2.4), which is
-stable, searching by bisection (section 6.2.1). A sorted array is what `partition` promises, and
-what it gives.
+stable, searching by bisection (section 6.2.1).
 """
 
 from __future__ import annotations
@@ -110,23 +109,71 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     return np.moveaxis(ordered.reshape(last.shape), -1, axis)
 
 
-def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:
-    """A copy in which the kth element stands where sorting puts it (here: sorted)."""
-    _check_kth(a, kth, axis)
-    return sort(a, axis)
+def partition(
+    a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
+) -> Array:
+    """A copy in which elements stand where sorting puts them, greater ones behind them."""
+    x = np.asarray(a)
+    if axis is None:
+        return partition(x.ravel(), kth, 0)
+    places = np.sort(_places_of(x, kth, axis)).reshape(1, -1)
+    if x.ndim == 1:
+        return partitioned_lines(x.reshape(1, -1), places).reshape(-1)
+    last = np.moveaxis(x, axis, -1)
+    found = partitioned_lines(last.reshape(-1, last.shape[-1]), places)
+    return np.moveaxis(found.reshape(last.shape), -1, axis)
 
 
-def argpartition(a: Array, kth: Any, axis: int | None = -1) -> Array:
+def partitioned_lines(x: Array, places: Array) -> Array:
+    """Each line of a matrix in an order in which these elements, of rising places, stand where
+    sorting puts them; the places are those of each line, or one line of them for all.
+
+    Written out for complex numbers; others have an op for it (`ops/order.py`).
+    """
+    return sorted_lines(x)
+
+
+def argpartition(
+    a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
+) -> Array:
     """The indices of `partition`."""
-    _check_kth(a, kth, axis)
-    return argsort(a, axis)
+    x = np.asarray(a)
+    if axis is None:
+        return argpartition(x.ravel(), kth, 0)
+    places = _places_of(x, kth, axis)
+    last = np.moveaxis(x, axis, -1)
+    lines = last.reshape(-1, last.shape[-1])
+    if x.dtype.kind == "c" or places.shape[0] != 1:
+        return np.moveaxis(order_of(lines).reshape(last.shape), -1, axis)
+    middle = partitioned_lines(lines, places.reshape(1, 1))[:, places[0]]
+    if x.ndim == 1:
+        return _about(x, middle[0])
+    found = np.zeros(lines.shape, dtype=np.int64)
+    for r in range(lines.shape[0]):
+        found[r] = _about(lines[r], middle[r])
+    return np.moveaxis(found.reshape(last.shape), -1, axis)
 
 
-def _check_kth(a: Array, kth: Any, axis: int | None) -> None:
-    n = np.size(a) if axis is None else a.shape[axis]
-    for k in list(kth) if isinstance(kth, (tuple, list)) else [kth]:
-        if k < -n or k >= n:
-            raise ValueError("kth out of bounds")
+def _about(x: Array, middle: Any) -> Array:
+    """The indices of elements less than a number, of those equal to it, and of the others."""
+    before = x < middle if middle == middle else x == x
+    same = x == middle if middle == middle else x != x
+    return np.concatenate([
+        np.flatnonzero(before), np.flatnonzero(same), np.flatnonzero(~(before | same))
+    ])
+
+
+def _places_of(x: Array, kth: Any, axis: int) -> Array:
+    """The asked places as a vector, those that count from the end too."""
+    n = x.shape[axis]
+    asked = np.asarray(kth).reshape(-1)
+    if asked.dtype.kind not in "iu":
+        raise TypeError("Partition index must be integer")
+    places = np.where(asked < 0, asked + n, asked).astype(np.int64)
+    for place in places:
+        if place < 0 or place >= n:
+            raise ValueError(f"kth(={place}) out of bounds ({n})")
+    return places
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.in_python import refuse
+from pyrelay.infer.in_python.sorting import partitioned_lines
 
 Array = Any
 
@@ -444,7 +445,7 @@ def median(
     n = x.shape[-1]
     if n == 0:
         return _put(_with_axes(np.mean(x, axis=-1), a, axis, keepdims), out)
-    ordered = np.sort(x)
+    ordered = _with_places(x, np.asarray([(n - 1) // 2, n // 2]))
     middle = np.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
     if x.dtype.kind == "f":
         middle = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], middle)[()]
@@ -459,11 +460,20 @@ def nanmedian(
     x = _lanes(_telling_nans(a), axis)
     if x.dtype.kind != "f":
         return median(a, axis, out, False, keepdims)
-    ordered = np.sort(x)
     count = np.sum(~np.isnan(x), axis=-1)
-    low = _picked(ordered, np.maximum(count - 1, 0) // 2)
-    high = _picked(ordered, np.where(count > 0, count // 2, 0))
+    before, after = np.maximum(count - 1, 0) // 2, np.where(count > 0, count // 2, 0)
+    ordered = _with_places(x, np.stack([np.reshape(before, -1), np.reshape(after, -1)], axis=1))
+    low, high = _picked(ordered, before), _picked(ordered, after)
     return _put(_with_axes((low + high) / 2.0, a, axis, keepdims), out)
+
+
+def _with_places(x: Array, places: Array) -> Array:
+    """The lanes in an order that has the elements at these rising places, of all lanes or of each,
+    where sorting puts them, and NaNs last."""
+    if x.dtype.kind == "c":
+        return np.sort(x)
+    lines = x.reshape(-1, x.shape[-1])
+    return partitioned_lines(lines, np.atleast_2d(places)).reshape(x.shape)
 
 
 def _picked(ordered: Array, places: Array) -> Array:
@@ -524,7 +534,8 @@ def quantile(
     whole = np.floor(place)
     low = whole.astype(np.int64)
     high = np.minimum(low + 1, n - 1)
-    ordered = np.moveaxis(np.sort(x), -1, 0)
+    places = np.sort(np.concatenate([low.reshape(-1), high.reshape(-1)]))
+    ordered = np.moveaxis(_with_places(x, places), -1, 0)
     below, above = ordered[low], ordered[high]
     weight = (place - whole).reshape(np.shape(place) + (1,) * (x.ndim - 1))
     found = below + (above - below) * weight
@@ -557,7 +568,6 @@ def nanquantile(
     if x.dtype.kind != "f":
         return quantile(a, q, axis, method, keepdims=keepdims)
     _check_range(q)
-    ordered = np.sort(x)
     count = np.sum(~np.isnan(x), axis=-1)
     last = np.maximum(count - 1, 0)
     share = np.asarray(q) if np.ndim(q) else np.asarray(q).astype(x.dtype)
@@ -566,7 +576,9 @@ def nanquantile(
     for k in range(shares.shape[0]):
         place = np.clip(_position(shares[k], count, method), 0, last)
         low = np.floor(place).astype(np.int64)
-        below, above = _picked(ordered, low), _picked(ordered, np.minimum(low + 1, last))
+        high = np.minimum(low + 1, last)
+        ordered = _with_places(x, np.stack([np.reshape(low, -1), np.reshape(high, -1)], axis=1))
+        below, above = _picked(ordered, low), _picked(ordered, high)
         between = below + (above - below) * (place - low)
         between = below if method in _DISCRETE else between
         found.append(between if np.ndim(q) else between.astype(x.dtype))

@@ -78,12 +78,18 @@ def sorted_lines(it: Interpreter, x: V.Value) -> V.Value:
     return _by_op(it, "sort", in_sorting.sorted_lines, x)
 
 
-def _by_op(it: Interpreter, op: str, function: Any, x: V.Value) -> V.Value:
+@handles(in_sorting.partitioned_lines)
+def partitioned_lines(it: Interpreter, x: V.Value, places: V.Value) -> V.Value:
+    """Lines of numbers partitioned, by the op for it."""
+    return _by_op(it, "partition", in_sorting.partitioned_lines, x, places)
+
+
+def _by_op(it: Interpreter, op: str, function: Any, x: V.Value, *others: V.Value) -> V.Value:
     """Of complex numbers what the function's text says."""
     ty = V.tensor_type(x)
     if ty is None or ty.dtype.kind == "c":
-        return _as_written(it, function, x)
-    return it.result(it.emit(op, x))
+        return _as_written(it, function, x, *others)
+    return it.result(it.emit(op, x, *others))
 
 
 @handles(in_sorting.places_among)

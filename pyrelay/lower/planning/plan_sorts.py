@@ -1,8 +1,8 @@
 """Sorting by a device's own kernels.
 
-In: the Let of a `sort` or an `argsort`. Out: a launch of a kernel that sorts lines; or launches of
-one that sorts several short lines at once, and of those that sort long ones digit by digit, from
-one pair of buffers to another.
+In: the Let of a `sort`, an `argsort` or a `partition`. Out: a launch of a kernel that sorts lines,
+or partitions them; or launches of one that sorts several short lines at once, and of those that
+sort long ones digit by digit, from one pair of buffers to another: a sorted line is partitioned.
 """
 
 from __future__ import annotations
@@ -54,9 +54,15 @@ def _lines(
     lines, length = ty.shape
     result, room = p.allocate(ty), p.frame.slot()
     p.frame.allocate(room, p.sizes.value(dims.product((lines, length, kernel.room_bytes))))
+    operands = [p.scalar(call.args[0]), Slot(result), Slot(room), *p.sizes.values((length,))]
+    if call.op.name == "partition":
+        places = call.args[1].type
+        assert isinstance(places, TensorType)
+        each = places.shape[0] != 1  # line has places of its own
+        steps = (places.shape[1], places.shape[1] if each else 0)
+        operands += [p.scalar(call.args[1]), *p.sizes.values(steps)]
     p.frame.emit(Launch(
-        p.program.source(kernel.source, call.op.name),
-        (p.scalar(call.args[0]), Slot(result), Slot(room), *p.sizes.values((length,))),
+        p.program.source(kernel.source, call.op.name), tuple(operands),
         p.sizes.value(lines), p.sizes.value(dims.multiply(length, kernel.picoseconds)),
     ))
     p.frame.emit(Free(Slot(room)))
@@ -72,7 +78,8 @@ def _digits(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     lines, length = ty.shape
     # A kernel of a loop has all that its rounds may do: there places have 64 bits always.
     wide = call.op.name == "argsort"
-    kernels = p.program.target.sort(call.op.name, x.dtype, wide)
+    name = "argsort" if wide else "sort"
+    kernels = p.program.target.sort(name, x.dtype, wide)
     emit, result = p.frame.emit, p.allocate(ty)
     test, long, end = p.frame.slot(), p.frame.label("long"), p.frame.label("sorted")
     emit(Binary("le.i64", test, p.sizes.value(length), immediate(kernels.tile)))
@@ -89,7 +96,7 @@ def _digits(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         longer = p.frame.label("longer")
         emit(Binary("le.i64", test, p.sizes.value(length), immediate(_NARROW)))
         emit(JumpUnless(Slot(test), longer))
-        _long(p, call, result, p.program.target.sort(call.op.name, x.dtype, False))
+        _long(p, call, result, p.program.target.sort(name, x.dtype, False))
         emit(Jump(end))
         p.frame.place(longer)
     _long(p, call, result, kernels)

@@ -273,8 +273,9 @@ class SortKernels:
 class LineSort:
     """Lines of numbers sorted, or the places that sort them. Parameters: addresses of the numbers,
     of the result, and of `room_bytes` for each element, of which an item uses those of the first
-    line of its range; the length of a line. Its parallel axis counts lines, and an element takes
-    about `picoseconds` on a core."""
+    line of its range; the length of a line. To partition lines also: the address of rising places,
+    how many they are, and how far from those of one line to those of the next. Its parallel axis
+    counts lines, and an element takes about `picoseconds` on a core."""
 
     source: str
     room_bytes: int

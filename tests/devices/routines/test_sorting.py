@@ -23,6 +23,16 @@ def sorted_by(op: str, x: np.ndarray, bits: int | None = None) -> np.ndarray:
     return out
 
 
+def partitioned_by(x: np.ndarray, places: np.ndarray, bits: int | None = None) -> np.ndarray:
+    """What the kernel gives for lines, with the same places in all or with those of each."""
+    out, room = np.full(x.shape, 7, x.dtype), np.zeros(x.shape, x.dtype)
+    source = line_sort("partition", DTYPES[SHORT_NAMES[x.dtype]], bits)
+    rest = (np.ascontiguousarray(places), places.shape[1], (len(places) > 1) * places.shape[1])
+    half = len(x) // 2
+    run(source, x, out, room, x.shape[1], *rest, ranges=[(0, half), (half, len(x))])
+    return out
+
+
 def lines(dtype: np.dtype, n: int) -> Iterator[np.ndarray]:
     rng = np.random.default_rng(n)
     yield (rng.standard_normal(n) * 100).astype(dtype)
@@ -52,6 +62,30 @@ def check(dtype: np.dtype, bits: int | None, lengths: list[int]) -> None:
 @pytest.mark.parametrize("dtype", ["f8", "i4"])
 def test_lines_are_sorted_as_numpy_sorts_them(dtype: str) -> None:
     check(np.dtype(dtype), None, [0, 1, 2, 63, 64, 65, 300, 5000])
+
+
+def check_places(x: np.ndarray, places: np.ndarray, bits: int | None) -> None:
+    found, wanted = partitioned_by(x, places, bits), np.sort(x, axis=1)
+    np.testing.assert_array_equal(np.sort(found, axis=1), wanted)
+    for line, in_order, asked in zip(
+        found, wanted, np.broadcast_to(places, (len(x), places.shape[1])), strict=True
+    ):
+        np.testing.assert_array_equal(line[asked], in_order[asked])
+        for place in asked:
+            # Sorting either side of the place sorts the line.
+            sides = [np.sort(line[:place]), np.sort(line[place:])]
+            np.testing.assert_array_equal(np.concatenate(sides), in_order)
+
+
+@pytest.mark.parametrize("bits", [None, 128])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u8"])
+def test_places_have_what_sorting_puts_there(dtype: str, bits: int | None) -> None:
+    rng = np.random.default_rng(1)
+    for n in (1, 2, 64, 65, 300, 5000):
+        x = np.stack(list(lines(np.dtype(dtype), n)))
+        check_places(x, np.array([[n // 2]]), bits)
+        check_places(x, np.array([[0, 0, n // 3, n - 1]]), bits)
+        check_places(x, np.sort(rng.integers(0, n, (len(x), 3))), bits)
 
 
 @pytest.mark.slow
