@@ -162,7 +162,9 @@ class _Rewriter:
                 stop = self.constant(-after) if after else None
                 part = self.at(ast.Slice(self.constant(i), stop))
                 hidden = captures[pattern.name] = self.name()
-                tests.append(self.bind(hidden, self.call(list, self.item(subject, part))))
+                items = self.call(list, self.load(subject))  # a deque has no slices
+                rest = self.at(ast.Subscript(items, part, ast.Load()))
+                tests.append(self.bind(hidden, rest))
         return tests
 
     def mapping(

@@ -108,6 +108,8 @@ class Asked:
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
         match error:
+            case needs.NeedsStatic(why=why) if self.losing is not None:
+                return _unknown(why)  # `losing` does without
             case needs.NeedsStatic(origin=("loops", _)) if (
                 not self.compares and not self.open_keys <= self.tables
             ):  # dicts become tables, rather than unrolling the loop that gives them keys
@@ -124,9 +126,7 @@ class Asked:
             case needs.NeedsStatic(origin=("leaf", leaf)):
                 self.known = {**self.known, leaf: True}
             case needs.NeedsStatic(why=why):
-                return errors.StaticValueError(
-                    f"{why} must be known when the function is compiled."
-                )
+                return _unknown(why)
             case needs.NeedsCapture():
                 self._capture(error)
                 self.granted += 1
@@ -201,10 +201,13 @@ class Asked:
                 self.expected[id(other.value)] = other
 
     def fall_back(self, attempt: Attempt, failure: Exception) -> Specialised | None:
-        """Take what may help an attempt that failed; a program that loses writes if nothing may.
+        """Take what may help an attempt that failed; a program that loses writes if there is one.
 
-        Raises the first failure if there is none.
+        What follows all that it raises would have to be made in another way than that program, at
+        many times its cost. Raises the first failure if nothing may help.
         """
+        if self.losing is not None:
+            return _knowing_it_loses(self.losing)
         self.keys_wanted |= attempt.keys_wanted
         if self.quick:
             attempt.outgrown.clear()  # those that were nodes for no need
@@ -245,8 +248,6 @@ class Asked:
             self.keyed |= keyed
         elif self.sequences:
             self.sequences = False
-        elif self.losing is not None:
-            return _knowing_it_loses(self.losing)
         else:
             raise (self.refusal or failure) from None
         self.refusal = self.refusal or failure
@@ -259,6 +260,10 @@ class Asked:
 def _knowing_it_loses(made: Specialised) -> Specialised:
     """The program, which says that writes before a raise are lost."""
     return replace(made, binding=replace(made.binding, loses=True))
+
+
+def _unknown(why: str) -> errors.PyrelayError:
+    return errors.StaticValueError(f"{why} must be known when the function is compiled.")
 
 
 def _never_ends() -> errors.PyrelayError:

@@ -51,11 +51,13 @@ class Specialisation:
 
     The arguments are the pools of new nodes, the Python function's, its cells, then the objects the
     program captures. Pools come first, so that what mentions them afterwards has no contents.
+    alone: the Python function's and its cells only.
     """
 
     name: str
     closure: V.Closure
     layouts: list[L.Layout]
+    alone: bool = False
     static: dict[int, Any] = field(default_factory=dict)  # argument positions kept known
     result: Result | None = None
     in_progress: bool = False
@@ -104,11 +106,11 @@ def interpret_function(
         [*it.active, spec.closure.function], conditional=1, rolling=1, visits=spec.visits,
     )
     spec.visits.met.clear()
-    first = len(it.pools)
-    inner.pools = dict(zip(it.pools, values[:first], strict=True))  # type: ignore[arg-type]
-    end = len(values) - len(it.program.captured)
+    pools, captured = ({}, []) if spec.alone else (it.pools, captured_values(it))
+    first, end = len(pools), len(values) - len(captured)
+    inner.pools = dict(zip(pools, values[:first], strict=True))  # type: ignore[arg-type]
     inner.before = entry
-    inner.captured = _numbered(it, captured_values(it), inner, values[end:])
+    inner.captured = _numbered(it, captured, inner, values[end:])
     split = end - len(spec.closure.cells)
     closure = replace(spec.closure, cells=tuple(values[split:end]))
     symbols = own_symbols(spec, leaves)

@@ -61,22 +61,27 @@ class _Restart(Exception):
 class _ArgumentDescriber(Describer):
     """Visible in arguments are, if any, the extents of the program's own arguments.
 
-    A list in a list is handed over as its items, unless the list that it is in is as well.
+    A list in a list is handed over as its items, unless the list that it is in is as well, or
+    another one from the same place of its items, which may be the same list.
     """
 
-    apart: set[V.Root] = field(default_factory=set)  # owners of lists that are handed over
+    #: owners of lists that are handed over, and where in their items these are
+    apart: set[tuple[V.Root, tuple[int, ...]]] = field(default_factory=set)
     whole: set[V.Root] = field(default_factory=set)  # owners that are handed over themselves
 
     def _part(self, content: V.Part) -> Any:
         owner = self.heap.contents[content.owner]
         there = isinstance(owner, V.Growing) and owner.slots is content.slots
-        if not there or content.owner in self.whole | self.apart or self.holds(content.owner):
+        place = content.owner, content.path
+        if not there or place in self.apart or content.owner in self.whole or (
+            self.holds(content.owner)
+        ):
             return Describer._part(self, content)
         _, inner = growing.inner_lists(owner.template)[content.path]
         template = L.retyped(
             inner.template, map(self._type, L.template_types(inner.template))
         )
-        self.apart.add(content.owner)
+        self.apart.add(place)
         return L.LGrown(template, self._extent(inner.capacity))
 
     def _visible(self, extent: Extent) -> bool:
@@ -110,7 +115,7 @@ def describe_arguments(
             else:
                 layouts.append(describer(value))
         apart = describer.apart if isinstance(describer, _ArgumentDescriber) else set()
-        found = {root for root in apart if describer.holds(root)}
+        found = {root for root, _ in apart if describer.holds(root)}
         if not found:
             return layouts, describer
         whole |= found
@@ -120,20 +125,21 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
     """Call a recursive function: specialise it for these arguments, or reuse."""
     from pyrelay.infer.handing_over import emit_call
 
-    arguments = arguments_of(it, closure, bound)
+    alone = closure.owner in ONCE and not _holds_nodes(it, bound)
+    arguments = [*bound, *closure.cells] if alone else arguments_of(it, closure, bound)
     while True:
-        static = set(_statics(it, closure))
-        spec = _find(it, closure, arguments)
+        static = set(_statics(it, closure, alone))
+        spec = _find(it, closure, arguments, alone)
         if spec.result is None and not spec.in_progress:
             try:
                 _specialise(it, spec, arguments)
             except NeedsKnown as need:
                 check_known(it, arguments, need, again=need.position in static)
-                _statics(it, closure)[need.position] = True
+                _statics(it, closure, alone)[need.position] = True
                 continue
             finally:
                 if spec.name not in it.program.functions:
-                    _entries(it, closure).remove(spec)
+                    _entries(it, closure, alone).remove(spec)
         _note_assumption(it, spec)
         if spec.never:
             emit_call(it, spec, arguments)
@@ -200,27 +206,51 @@ def check_known(
     ) from None
 
 
-def _entries(it: Interpreter, closure: V.Closure) -> list[Specialisation]:
+def _holds_nodes(it: Interpreter, values: Sequence[V.Value]) -> bool:
+    """Whether there are nodes in some values, whose pools a function of its own is handed."""
+    pending, met = list(values), set[V.Root]()
+    while pending:
+        value = pending.pop()
+        if isinstance(value, V.Data):
+            return True
+        if not isinstance(value, V.Ref):
+            pending += value.possible if isinstance(value, V.Union) else L.children_of(value)
+            continue
+        if value.root in met:
+            continue
+        met.add(value.root)
+        content = it.heap.contents[value.root]
+        if isinstance(content, V.Growing):
+            if L.pools_of(content.template):
+                return True
+        elif isinstance(content, V.Part):
+            pending.append(V.Ref(content.owner))
+        elif not isinstance(content, V.Lost):
+            pending += L.content_children(content)
+    return False
+
+
+def _entries(it: Interpreter, closure: V.Closure, alone: bool) -> list[Specialisation]:
     return it.program.specialisations.setdefault(
-        ("entries", closure.function, closure.owner, it.follows), []
+        ("entries", closure.function, closure.owner, it.follows, alone), []
     )
 
 
-def _statics(it: Interpreter, closure: V.Closure) -> dict[int, Any]:
+def _statics(it: Interpreter, closure: V.Closure, alone: bool) -> dict[int, Any]:
     table: Any = it.program.specialisations.setdefault(
-        ("static", closure.function, closure.owner), {}  # type: ignore[arg-type]
+        ("static", closure.function, closure.owner, alone), {}  # type: ignore[arg-type]
     )
     return table  # type: ignore[no-any-return]
 
 
 def _find(
-    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value]
+    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], alone: bool
 ) -> Specialisation:
-    static = _statics(it, closure)
+    static = _statics(it, closure, alone)
     layouts, _ = describe_arguments(
         it, arguments, static=static, exact=min(it.program.exact, 1)
     )
-    entries = _entries(it, closure)
+    entries = _entries(it, closure, alone)
     for spec in entries:
         try:
             joined = _widened(it, spec.layouts, layouts)
@@ -247,7 +277,7 @@ def _find(
     if entries:
         layouts = _of_any_extents(it, entries, arguments, layouts)
     name = it.program.unique(closure.function.name)
-    spec = Specialisation(name, closure, layouts, follows=it.follows)
+    spec = Specialisation(name, closure, layouts, alone, follows=it.follows)
     if spec.follows or closure.owner in ONCE:
         it.program.following.add(name)
     entries.append(spec)
@@ -282,9 +312,9 @@ def _of_any_extents(
     layouts: list[L.Layout],
 ) -> list[L.Layout]:
     """Layouts for all calls that differ from these arguments in extents only, if one was met."""
+    static = _statics(it, entries[0].closure, entries[0].alone)
     general, _ = describe_arguments(
-        it, arguments, static=_statics(it, entries[0].closure), exact=min(it.program.exact, 1),
-        extents=False,
+        it, arguments, static=static, exact=min(it.program.exact, 1), extents=False
     )
     for spec in entries:
         try:
@@ -313,7 +343,7 @@ def _choices(layouts: Sequence[L.Layout]) -> int:
 
 def _growing(it: Interpreter, closure: V.Closure, entries: list[Specialisation]) -> str:
     last, before = entries[-1].layouts, entries[-2].layouts
-    own = slice(len(it.pools), None)
+    own = slice(0 if entries[0].alone else len(it.pools), None)
     for p, a, b in zip(closure.function.signature, last[own], before[own], strict=False):
         if a != b:
             return repr(p.name)

@@ -55,6 +55,7 @@ def model(x, w):
         "\ndef f(x, y):\n    return np.concatenate(x, y)\n", (X, X),
     ),
     "stack_of_two_ranks": ("\ndef f(x, y):\n    return np.stack([x, y])\n", (A4, A43)),
+    "stack_of_two_shapes": ("\ndef f(x, y):\n    return np.stack([x, y])\n", (A4, A3)),
     "undefined_name": (
         """
 def f(values):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pyrelay.frontend.parse import parse
+from pyrelay.infer.attempt import Attempt
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.specialise import specialise
 
@@ -139,3 +140,55 @@ def test_what_a_table_and_a_generator_do_is_inferred_once(
         interpreted(defined(source(count), monkeypatch), argument) for count in (4, 8)
     )
     assert eight - four <= 4 * most  # in line some 220 statements for each store
+
+
+def in_dicts(count: int) -> str:
+    """So many entries of dicts that are values of a dict, stored and looked up one by one."""
+    at = "d[int(m[{0}])]"
+    lines = [f"    {at}[k] = {at}.get(int(m[{{0}}]), 0.0) + 1".format(k) for k in range(count)]
+    start = ["from collections import defaultdict", "def f(m, k):", "    d = defaultdict(dict)"]
+    return "\n".join([*start, *lines, "    return sum(len(e) for e in d.values())", ""])
+
+
+def test_what_a_table_in_a_table_does_is_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    two, four = (
+        interpreted(defined(in_dicts(count), monkeypatch), np.arange(9) % 5, 3)
+        for count in (2, 4)
+    )
+    assert four - two <= 2 * 350  # some 470 for each store where both were in line
+
+
+def test_a_program_that_loses_writes_is_not_made_again_in_other_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = """import random
+def f(weights, n):
+    random.seed(n)
+    total = 0.0
+    for _ in range(n):
+        left = set(range(len(weights))) - {n}
+        while left:
+            near = sorted(left)
+            shares = [1.0 / weights[j] for j in near]
+            goal = random.random() * sum(shares)
+            chosen = near[-1]
+            for j, share in zip(near, shares):
+                goal -= share
+                if goal <= 0:
+                    chosen = j
+                    break
+            total += weights[chosen]
+            left.remove(chosen)
+    return total
+"""
+    attempts = 0
+    run = Attempt.run
+
+    def counted(attempt: Attempt, *args: Any) -> Any:
+        nonlocal attempts
+        attempts += 1
+        return run(attempt, *args)
+
+    monkeypatch.setattr(Attempt, "run", counted)
+    specialise(defined(source, monkeypatch), (np.array([1.0, 2.0, 4.0]), 2), {}, parse)
+    assert attempts <= 3, attempts  # with tables, with what it raises; some twelve more before

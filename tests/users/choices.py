@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -191,6 +192,21 @@ def match_classes(p):
             return first
         case {"k": k, **rest}:
             return k, rest
+
+
+@use(([3.0, 1.0, 4.0],), ([2.0],), ([],))
+def the_rest_of_a_deque(values):
+    waiting, total = deque(values), 0.0
+    while waiting:
+        match waiting:
+            case [first, second, *rest]:
+                total += first * second + len(rest)
+            case [last]:
+                total += last
+        waiting.popleft()
+    match deque([total, 1.0, 2.0]):
+        case [_, *rest]:
+            return total, rest
 
 
 @use((2.0,), (-2.0,), wrt=(0,))

@@ -327,7 +327,7 @@ def np_stack(
     parts = [operand(it, v) for v in nested_items(it, arrays)]
     _refuse_none(it, parts, "stack")
     kinds = [it.tensor(part) for part in parts]
-    other = next((k for k in kinds if k.rank != kinds[0].rank), None)
+    other = next((k for k in kinds if not _may_be_alike(it, k, kinds[0])), None)
     if other is not None:
         raise it.failure(
             errors.ShapeError, f"all arrays to stack must have the same shape: {kinds[0]} and "
@@ -335,6 +335,12 @@ def np_stack(
             hints=("use np.concatenate to join arrays along an axis that they have",),
         )
     return cast(it, stack(it, parts, it.static(axis, "the axis")), dtype)
+
+
+def _may_be_alike(it: Interpreter, a: TensorType, b: TensorType) -> bool:
+    """Whether two shapes are one, or may be in the running program."""
+    pairs = zip(a.shape, b.shape, strict=False)
+    return a.rank == b.rank and all(it.program.guards.equal(d, e) is not False for d, e in pairs)
 
 
 @handles(np.vstack)
