@@ -36,6 +36,7 @@ from pyrelay.lower.planning.target import Target
 from pyrelay.lower.text.show import show_kernel_ir, show_plan
 from pyrelay.opt.attention import attention
 from pyrelay.opt.attention_gradient import attention_gradient, attention_gradient_again
+from pyrelay.opt.checks import checks
 from pyrelay.opt.commits import commits, in_place
 from pyrelay.opt.compaction import compaction
 from pyrelay.opt.cse import cse
@@ -101,8 +102,8 @@ STAGES = (
     Stage(
         "optimise",
         (
-            plain, picks, sorting, compaction, halves, inline, lengths, ranges, commits, *CLEAN,
-            spectra, hoist, rows, remember, rolling, near_loops, ranges, *CLEAN,
+            plain, picks, sorting, compaction, halves, inline, lengths, ranges, commits, checks,
+            *CLEAN, spectra, hoist, rows, remember, rolling, near_loops, ranges, *CLEAN,
         ),
         "grad", "optimise",
     ),

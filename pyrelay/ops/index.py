@@ -293,12 +293,25 @@ def _gather(x: Any, *indices: Any, axes: Any) -> Any:
 
 
 def _gather_element(s: Any, i: Any, x: Any, *indices: Any, axes: Any) -> Any:
+    return _gathered_element(
+        s, i, x, indices, axes, lambda p, k: _wrapped(s, p, x.shape[axes[k]], axes[k])
+    )
+
+
+def _gather_inside_element(s: Any, i: Any, x: Any, *indices: Any, axes: Any) -> Any:
+    return _gathered_element(s, i, x, indices, axes, lambda p, k: p)
+
+
+def _gathered_element(
+    s: Any, i: Any, x: Any, indices: Sequence[Any], axes: Any, looked_at: Callable[[Any, int], Any]
+) -> Any:
+    """An element of x; `looked_at` makes a place of the position along the k-th of the axes."""
     count = max(p.rank for p in indices)
     at = axes[0] if _contiguous(axes) else 0
     chosen = [p(i[at : at + count]) for p in indices]
     return x(_element_index(
         (*i[:at], *i[at + count :]), axes,
-        lambda k: _wrapped(s, s.cast(chosen[k], types.i64), x.shape[axes[k]], axes[k]),
+        lambda k: looked_at(s.cast(chosen[k], types.i64), k),
     ))
 
 
@@ -352,6 +365,18 @@ gather = define(
         Sample((spread((4,)), np.array([1, 2], "u1")), {"axes": (0,)}),
     ),
     doc="x[..., indices, ...]; negative indices count from the end, IndexError beyond",
+)
+gather_inside = define(
+    "gather_inside", relation=_gathered, numpy=_gather, fusion=Fusion.INJECTIVE,
+    vjp=lambda y, g, x, *p, axes: (
+        lambda total: scatter_add(total, g, *p, axes=axes), *_nothing(p)
+    ),
+    element=_gather_inside_element,
+    samples=(
+        Sample((spread((4,)), np.array([3, 0, 2])), {"axes": (0,)}),
+        Sample((spread((3, 2, 4)), np.array([[2], [0]]), np.array([1, 3])), {"axes": (0, 2)}),
+    ),
+    doc="`gather` at positions of which the program knows that they lie in their axes",
 )
 _SCATTERED: tuple[Sample, ...] = (
     Sample((spread((4,)), spread((3,)), np.array([3, 0, -4])), {"axes": (0,)}),

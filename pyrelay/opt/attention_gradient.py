@@ -34,7 +34,7 @@ from pyrelay.opt.attention import Finder, Softmax, kept_rows
 from pyrelay.opt.finishing import finishes
 from pyrelay.opt.kernel_calls import kernel_call
 from pyrelay.opt.reordering import ordered
-from pyrelay.opt.shapes import shape_of
+from pyrelay.opt.shapes import GATHERS, shape_of
 from pyrelay.records import dataclass
 
 _MADE_OF_NOTHING = frozenset(["iota", "broadcast_to", "expand_dims"])
@@ -469,7 +469,7 @@ def _computes_elements(let: Let) -> bool:
     rhs = let.rhs
     return (
         isinstance(rhs, OpCall) and rhs.op.element is not None and not let.dims
-        and rhs.op.fusion is not Fusion.REDUCTION and rhs.op.name != "gather" and is_pure(let)
+        and rhs.op.fusion is not Fusion.REDUCTION and rhs.op.name not in GATHERS and is_pure(let)
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyrelay.ir.nodes import Let, OpCall, Var
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.opt import places
-from pyrelay.opt.shapes import is_array, same_elements, shape_of
+from pyrelay.opt.shapes import GATHERS, is_array, same_elements, shape_of
 
 _REDUCTIONS = frozenset(["sum", "prod", "max", "min"])
 #: Ops whose elements are all of an operand's, each once.
@@ -29,7 +29,7 @@ def deferred(
     """
     position = {let: k for k, let in enumerate(lets)}
     for k, let in enumerate(lets):
-        if not isinstance(let.rhs, OpCall) or let.rhs.op.name != "gather":
+        if not isinstance(let.rhs, OpCall) or let.rhs.op.name not in GATHERS:
             continue
         end = _end(let.outs[0], readers, uses)
         between = lets[k + 1 : position.get(end, 0)] if end is not None else ()

@@ -43,7 +43,7 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
         return None
     low, high = known
     room = dims.add(rhs.attrs["size"], dims.add(-1, dims.multiply(-1, high)))
-    if _never_negative(low) and _never_negative(room):
+    if never_negative(low) and never_negative(room):
         return (rhs.args[0],)
     return None
 
@@ -79,7 +79,7 @@ def _computed_extent(let: Let, call: OpCall, scope: Scope) -> Extent | None:
     return found if found is not None and dims.is_small(found) else None
 
 
-def _never_negative(extent: Extent) -> bool:
+def never_negative(extent: Extent) -> bool:
     """True if an extent is certainly >= 0, even with quotients that lower it at their largest."""
     if isinstance(extent, int):
         return extent >= 0

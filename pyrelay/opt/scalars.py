@@ -20,7 +20,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.ops.work import element_work, most_elements
 from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds
-from pyrelay.opt.shapes import is_array, shape_of
+from pyrelay.opt.shapes import GATHERS, is_array, shape_of
 from pyrelay.opt.storage import storage_of, uses_linearly, with_copies
 from pyrelay.opt.storage_facts import MOVES
 
@@ -247,7 +247,7 @@ def _space(rhs: OpCall) -> tuple[Extent, ...]:
     if rhs.op.name in places.UPDATES:
         return places.part_shape(rhs)
     shapes = [shape_of(a) for a in rhs.args]
-    if rhs.op.name == "gather":
+    if rhs.op.name in GATHERS:
         kept = (d for k, d in enumerate(shapes[0]) if k not in rhs.attrs["axes"])
         return (*max(shapes[1:], key=len), *kept)
     return max(shapes, key=len, default=())

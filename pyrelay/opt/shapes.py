@@ -48,9 +48,13 @@ def is_repeated(source: Sequence[Extent], target: Sequence[Extent]) -> bool:
     return not (source[-1] == 1 and target[-1] != 1)
 
 
+GATHERS = frozenset(["gather", "gather_inside"])
+"""Ops that read elements at positions in arrays."""
+
+
 def reads_again(rhs: OpCall, operand: int) -> bool:
     """Whether an op that reduces no axes reads elements of an operand again and again."""
-    return rhs.op.name == "gather" or (rhs.op.name == "search" and operand == 0)
+    return rhs.op.name in GATHERS or (rhs.op.name == "search" and operand == 0)
 
 
 def reduces_rows(rhs: OpCall) -> bool:

@@ -415,8 +415,9 @@ def _equal_bin(x: Array, edges: Array, first: Any, last: Any) -> Array:
     number = edges.shape[0] - 1
     found = ((x - first) / (last - first) * number).astype(np.int64)
     k = np.where(found == number, number - 1, found)
-    k = k - (x < edges[k])
-    return k + ((x >= edges[k + 1]) & (k != number - 1))
+    # Nothing is clipped: this says that no place is outside.
+    k = k - (x < np.take(edges, k, mode="clip"))
+    return k + ((x >= np.take(edges, k + 1, mode="clip")) & (k != number - 1))
 
 
 def histogram(

@@ -65,11 +65,12 @@ class Tile:
         wanted = dims.quotient_up(dims.multiply(rows, beside), self.blocks)
         return dims.minimum(dims.maximum(wanted, _FEWEST_ROWS), 4 * ROWS)
 
-    def share(self, elements: Extent) -> Extent:
-        """How many elements of so many a chunk of a full reduction has."""
+    def share(self, elements: Extent, *, again: bool = False) -> Extent:
+        """How many elements of so many a chunk of a full reduction has; `again`: where each chunk
+        of what follows adds all shares up, which is why there are fewer then."""
         if self.blocks == 0:
             return CHUNK
-        wanted = dims.quotient_up(elements, self.blocks // 2)
+        wanted = dims.quotient_up(elements, self.blocks // (8 if again else 2))
         return dims.minimum(dims.maximum(wanted, BLOCK), CHUNK)
 
 

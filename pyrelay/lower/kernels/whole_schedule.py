@@ -137,7 +137,9 @@ class WholeSchedule(SliceSchedule):
                 totals = self._over_lines(phase, found, runs, start, stop, kept)
             else:
                 outer = (s.const(0, i64),) * (len(phase.inner) - len(runs[-1]))
-                totals = self._over_run(phase, found, runs[-1], start, stop, None, kept, outer)
+                totals = self._over_run(
+                    phase, found, runs[-1], start, stop, None, kept, outer, chunk
+                )
             for k, (r, total) in enumerate(zip(found, totals, strict=True)):
                 s.store(Parameter(SCRATCH, base + k, partial_dtype(r.op, r.dtype)), place, total)
 
@@ -231,7 +233,8 @@ class WholeSchedule(SliceSchedule):
             parts = dims.minimum(parts, dims.quotient(size, _LEAST_PART))
             wanted = dims.quotient_up(size, dims.maximum(dims.minimum(parts, _MOST_PARTS), 1))
         else:
-            wanted = dims.maximum(CHUNK, dims.quotient_up(size, _MOST_CHUNKS))
+            share = self.schedule.tile.share(size, again=True)
+            wanted = dims.maximum(share, dims.quotient_up(size, _MOST_CHUNKS))
         if by_lines:
             wanted = dims.quotient(wanted, dims.maximum(length, 1))
         return dims.maximum(wanted, 1)
@@ -254,8 +257,9 @@ class WholeSchedule(SliceSchedule):
 
     def _over_run(
         self, phase: Phase, found: Sequence[Reduction], run: Shape, start: Value, stop: Value,
-        length: Extent | None, kept: Index, outer: Index,
+        length: Extent | None, kept: Index, outer: Index, most: Extent = CHUNK,
     ) -> list[Value]:
+        """`most`: how many elements there are where `length` is not known, at most."""
         s, size = self.s, dims.product(run)
 
         def at(k: Value) -> list[Value]:
@@ -263,7 +267,7 @@ class WholeSchedule(SliceSchedule):
 
         if found:
             return over_range(s, found, start, stop, length, at)
-        with s.loop(start, stop, trips=CHUNK if length is None else length) as k:
+        with s.loop(start, stop, trips=most if length is None else length) as k:
             at(k)
         return []
 

@@ -143,6 +143,15 @@ def test_shares_of_a_whole_array_are_bounded() -> None:
         assert dims.evaluate(first.extent, known) == min(math.ceil(size / 16_384), 4096)
 
 
+def test_whole_arrays_that_are_read_again_have_chunks_for_all_multiprocessors() -> None:
+    function = group(lambda b, x: x / reduced(OPS["exp"](x), 0, 1), (m, n))
+    for size, chunks in ((1000, 1), (10_000, 10), (2**20, 256), (2**24, 1024), (2**34, 4096)):
+        known = interp.bind_extents(function, [np.broadcast_to(np.float32(0), (1, size))], {})
+        first, second = kernelise(function, splits=True).kernels
+        assert dims.evaluate(first.extent, known) == chunks
+        assert dims.evaluate(second.extent, known) == chunks
+
+
 @needs_compiler
 @pytest.mark.slow
 def test_the_extents_of_a_call_choose(monkeypatch: pytest.MonkeyPatch) -> None:
