@@ -45,10 +45,11 @@ ifneq ($(filter gpu-%,$(MAKECMDGOALS)),)
 LACKS := $(shell $(PYTHON) -c 'import importlib.util as u; print(*[n for n in \
   "cupy llvmlite astunparse pytest".split() if u.find_spec(n) is None])' 2>/dev/null || echo all)
 endif
-WORKERS := -n auto
+MANY := -n auto --max-worker-restart 10000
+WORKERS := $(MANY)
 ifeq ($(LACKS),)
 GPU_PYTHON := $(PYTHON)
-WORKERS := $(shell $(PYTHON) -c 'import xdist; print("-n auto")' 2>/dev/null)
+WORKERS := $(shell $(PYTHON) -c 'import xdist; print("$(MANY)")' 2>/dev/null)
 else
 GPU_PYTHON := $(BIN)/python
 GPU_NEEDS := $(VENV)/.installed-test $(VENV)/.installed-$(CUDA)

@@ -79,7 +79,19 @@ def main() -> None:
     for number, name in enumerate(gpu.TIMED):
         if number >= first and not is_left_out(library, name):
             _say(begin=number)
-            _say(done=number, **told(library, made, number, name, folder))
+            found = told(library, made, number, name, folder)
+            _say(done=number, **found)
+            if "error" in found and is_lost(made):
+                sys.exit("the GPU has stopped")  # for this process: another one goes on
+
+
+def is_lost(made: Library) -> bool:
+    """Whether this process can use the GPU no more, as after an access outside of memory."""
+    try:
+        made.wait(made.given(np.ones(4, np.float32)))
+    except Exception:
+        return True
+    return False
 
 
 def module_of(library: str) -> str:

@@ -4,12 +4,13 @@ The run ends by itself before it is ended: after `ENOUGH` seconds no test is beg
 `LIMIT` what is known is told even if a kernel on the GPU never comes back. An error after which a
 process can use the GPU no more, as an access outside of memory, ends the process and not the run:
 pytest-xdist begins another worker, and without it the run goes on in a process that takes the place
-of this one. Without a GPU it ends at once and the last line says why there is none: tests that need
-none are those of `make test-all`.
+of this one. So does a test that does not come back within `PATIENCE`. Without a GPU it ends at once
+and the last line says why there is none: tests that need none are those of `make test-all`.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import json
 import os
@@ -18,7 +19,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import pytest
 from pyrelay.devices import cuda
 from pyrelay.errors import DeviceError
 
-ENOUGH, LIMIT = 540.0, 580.0
+ENOUGH, LIMIT, PATIENCE = 540.0, 580.0, 100.0
 _SHOWN = 20
 _BEFORE = "PYRELAY_TESTS_BEFORE"  # names the file with what a process before has found
 ON_A_GPU = "tests/devices/gpu/test_programs.py"
@@ -121,6 +122,25 @@ class Plugin:
         self.report.write()
         os.write(self.streams[0], (self.report.table() + "\n").encode())
 
+    def leave(self, test: str) -> None:
+        """A test does not come back: the others are begun elsewhere."""
+        file = self.report.files.setdefault(test.partition("::")[0], File())
+        file.failed += 1
+        file.seconds += PATIENCE
+        self.report.failures[test] = f"did not come back in {PATIENCE:.0f} s"
+        self.done.append(test)
+        self.go_on()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        waiting = threading.Timer(PATIENCE, self.leave, [item.nodeid])
+        waiting.daemon = True
+        waiting.start()
+        try:
+            return (yield)
+        finally:
+            waiting.cancel()
+
     def go_on(self) -> None:
         """Go on in a fresh process."""
         self.watch.cancel()
@@ -155,7 +175,16 @@ class Plugin:
 
 
 class Worker:
-    """Follows a worker of pytest-xdist."""
+    """Follows a worker of pytest-xdist, which is ended where a test does not come back, whatever
+    Python waits for then."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Generator[None, Any, Any]:
+        faulthandler.dump_traceback_later(PATIENCE, exit=True, file=sys.__stderr__)
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: Any) -> None:

@@ -17,6 +17,7 @@ from tests import gpu_report
 
 gpu_report.missing = lambda: ""
 gpu_report.LIMIT = float(os.environ.get("LIMIT") or "60")
+gpu_report.PATIENCE = float(os.environ.get("PATIENCE") or "100")
 broken = []
 gpu_report.is_lost = lambda: bool(broken)
 '''
@@ -34,6 +35,10 @@ def test_breaks():
 def test_needs_the_gpu():
     assert not conftest.broken
 
+def test_hangs():
+    if os.environ.get("PATIENCE"):
+        time.sleep(60)
+
 def test_last():
     if os.environ.get("LIMIT"):
         time.sleep(60)
@@ -41,7 +46,9 @@ def test_last():
 '''
 
 
-def run(folder: Path, *more: str, limit: str = "") -> tuple[str, dict[str, object]]:
+def run(
+    folder: Path, *more: str, limit: str = "", patience: str = ""
+) -> tuple[str, dict[str, object]]:
     (folder / "conftest.py").write_text(LOST)
     (folder / "test_it.py").write_text(TESTS)
     (folder / "setup.cfg").write_text("[tool:pytest]\n")
@@ -50,7 +57,8 @@ def run(folder: Path, *more: str, limit: str = "") -> tuple[str, dict[str, objec
         [sys.executable, "-m", "pytest", "-q", "-p", "tests.gpu_report", "-p", "no:cacheprovider",
          *more, "test_it.py"],
         cwd=folder, capture_output=True, text=True, timeout=100, check=False,
-        env={**os.environ, "PYTHONPATH": paths, "OUT": str(folder / "out"), "LIMIT": limit},
+        env={**os.environ, "PYTHONPATH": paths, "OUT": str(folder / "out"), "LIMIT": limit,
+             "PATIENCE": patience},
     )  # fmt: skip
     return made.stdout, json.loads((folder / "out" / "gpu_tests.json").read_text())
 
@@ -61,11 +69,26 @@ def test_a_lost_gpu_ends_a_process_and_not_the_run(tmp_path: Path, more: tuple[s
     if more:
         pytest.importorskip("xdist")
     out, told = run(tmp_path, *more)
-    assert "| test_it.py | 2 | 2 | 0 |" in out
+    assert "| test_it.py | 3 | 2 | 0 |" in out
     assert "FAILED test_it.py::test_last: " in out
     failures = told["failures"]
     assert isinstance(failures, dict)
     assert [name.partition("::")[2] for name in sorted(failures)] == ["test_breaks", "test_last"]
+    assert told["complete"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("-n", "2")])
+def test_a_test_that_hangs_is_left_and_the_others_run(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    if more:
+        pytest.importorskip("xdist")
+    out, told = run(tmp_path, *more, patience="4")
+    assert "| test_it.py | 2 | 3 | 0 |" in out
+    why = "crashed while running" if more else "did not come back in 4 s"
+    assert any("test_hangs" in line and why in line for line in out.splitlines())
+    assert "FAILED test_it.py::test_last: " in out
     assert told["complete"]
 
 

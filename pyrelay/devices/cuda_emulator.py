@@ -5,7 +5,9 @@ memory is the host's, and `DEVICE`. Memory starts as garbage, and is garbage aga
 freed; an index outside of a buffer is an error.
 
 The kernels of one plan are one translation unit, and its machine code is kept in the disk cache
-under a digest of everything that was compiled. `cuda_emulator_header` says how threads run.
+under a digest of everything that was compiled. `cuda_emulator_header` says how threads run. A
+driver that is `watched` has units of its own, in which accesses that nothing orders are errors
+(`cuda_emulator_races`).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import numpy as np
 
 from pyrelay.devices import cache
 from pyrelay.devices.base import Device
+from pyrelay.devices.gpu import cuda_emulator_races as races
 from pyrelay.devices.gpu.cuda_emulator_header import AFTER, BEFORE
 from pyrelay.devices.gpu.cuda_library import TARGET
 from pyrelay.devices.gpu.cuda_prelude import BLOCKS, PRELUDE
@@ -46,11 +49,11 @@ KIND = "cuda_emulator"
 # -ffp-contract=off: products and sums round as in plain Python; -fwrapv: integers wrap around;
 # -U_FORTIFY_SOURCE: jumps from one fiber's stack to another's are no errors.
 _OPTIONS = (
-    "-x", "c++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fwrapv", "-ffp-contract=off",
+    "-x", "c++", "-std=c++17", "-O1", "-w", "-fPIC", "-fwrapv", "-ffp-contract=off",
     "-fno-math-errno", "-fvisibility=hidden", "-U_FORTIFY_SOURCE",
 )  # fmt: skip
 _LAUNCH = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
-_functions: dict[str, Any] = {}
+_functions: dict[tuple[str, bool], Any] = {}
 _lock = threading.RLock()
 
 
@@ -78,25 +81,28 @@ def _version(path: str) -> str:
     return asked.stdout
 
 
-def load(sources: Sequence[str]) -> list[Any]:
+def load(sources: Sequence[str], watched: bool = False) -> list[Any]:
     """The host functions of kernels (`unit`); those not yet known are compiled together.
 
     Raises DeviceError where there is no C++ compiler or it rejects the text.
     """
     with _lock:
-        fresh = [each for each in dict.fromkeys(sources) if each not in _functions]
+        fresh = [each for each in dict.fromkeys(sources) if (each, watched) not in _functions]
         if fresh:
-            library = _library(unit(fresh))
+            text = unit(fresh, watched)
+            library, path = _library(text, watched)
+            watch = Watch(library, path, text.splitlines()) if watched else None
             for number, source in enumerate(fresh):
-                _functions[source] = _LAUNCH((f"pyrelay_launch{number}", library))
-        return [_functions[each] for each in sources]
+                function = _LAUNCH((f"pyrelay_launch{number}", library))
+                _functions[source, watched] = function, watch
+        return [_functions[each, watched] for each in sources]
 
 
-def unit(sources: Sequence[str]) -> str:
+def unit(sources: Sequence[str], watched: bool = False) -> str:
     """The translation unit of some kernels and, for each, a host function that runs a grid of it:
     (words, bytes of the buffers at such addresses, blocks, threads of each, the order in which
     blocks that meet take turns) -> 0 or a fault."""
-    parts = [BEFORE, PRELUDE, BLOCKS, AFTER]
+    parts = [races.WATCHED if watched else races.UNWATCHED, BEFORE, PRELUDE, BLOCKS, AFTER]
     for number, source in enumerate(sources):
         together = "GRID" if meets(source) else "BLOCK" if block_threads(source) else "THREAD"
         text = source.replace('extern "C" __global__', "__global__")
@@ -111,7 +117,9 @@ def unit(sources: Sequence[str]) -> str:
     return "\n".join(parts)
 
 
-def _library(text: str) -> ctypes.CDLL:
+def _library(text: str, watched: bool) -> tuple[ctypes.CDLL, Path]:
+    """The machine code of a unit, and the file that it was loaded from, of which the link is gone
+    unless it is watched."""
     path = compiler()
     if path is None:
         raise DeviceError(
@@ -119,28 +127,97 @@ def _library(text: str) -> ctypes.CDLL:
             notes=("it looks for $CXX, c++, g++ and clang++.",),
             hints=("install g++, or use device='cpu'",),
         )
-    digest = hashlib.sha256("\0".join((_version(path), *_OPTIONS, text)).encode()).hexdigest()
+    key = (_version(path), *_OPTIONS, *((races.WATCH, *_watching(path)) if watched else ()), text)
+    digest = hashlib.sha256("\0".join(key).encode()).hexdigest()
     store = cache.current()
     code = store.get(KIND, digest)
     if code is None:
-        code = _compiled(path, text)
+        code = _compiled(path, text, watched)
         store.put(KIND, digest, code)
-    with tempfile.TemporaryDirectory(prefix="pyrelay-") as directory:
-        file = Path(directory) / "kernels.so"
-        file.write_bytes(code)
-        return ctypes.CDLL(str(file))
+    directory = tempfile.TemporaryDirectory(prefix="pyrelay-")
+    file = Path(directory.name) / "kernels.so"
+    file.write_bytes(code)
+    library = ctypes.CDLL(str(file))
+    if watched:
+        _kept.append(directory)
+    else:
+        directory.cleanup()
+    return library, file
 
 
-def _compiled(path: str, text: str) -> bytes:
+_kept: list[Any] = []  # folders of watched units, whose lines are looked up
+
+
+def _watching(path: str) -> tuple[str, ...]:
+    """The options of a compiler for what is watched."""
+    return (*races.OPTIONS, *races.VOLATILE["clang" in _version(path)])
+
+
+def _compiled(path: str, text: str, watched: bool) -> bytes:
     with tempfile.TemporaryDirectory(prefix="pyrelay-") as directory:
         target = Path(directory) / "kernels.so"
-        command = [path, *_OPTIONS, "-", "-o", str(target), "-lm"]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise DeviceError(
-                f"{path} does not compile the kernels of this program.", notes=(done.stderr,)
+
+        def run(source: str, *options: str) -> None:
+            command = [path, *options]
+            done = subprocess.run(
+                command, input=source, capture_output=True, text=True, check=False
             )
+            if done.returncode:
+                raise DeviceError(
+                    f"{path} does not compile the kernels of this program.", notes=(done.stderr,)
+                )
+
+        if not watched:
+            run(text, *_OPTIONS, "-shared", "-", "-o", str(target), "-lm")
+            return target.read_bytes()
+        parts = [str(Path(directory) / name) for name in ("kernels.o", "watch.o")]
+        run(text, *_OPTIONS, *_watching(path), "-c", "-", "-o", parts[0])
+        run(races.WATCH, *_OPTIONS, "-O2", "-c", "-", "-o", parts[1])
+        run("", *parts, "-shared", "-o", str(target), "-lm")
         return target.read_bytes()
+
+
+class Watch:
+    """What a watched unit tells: `library` was loaded from `file` and compiled from these lines."""
+
+    def __init__(self, library: ctypes.CDLL, file: Path, lines: Sequence[str]) -> None:
+        self.file, self.lines = file, lines
+        longs = ctypes.POINTER(ctypes.c_int64)
+        self.begin = library.pyrelay_watch_memory
+        self.begin.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64]
+        self.begin.restype = None
+        self.told = library.pyrelay_watch_told
+        self.told.restype = longs
+        library.pyrelay_watch_origin.restype = ctypes.c_int64
+        self.origin = library.pyrelay_watch_origin()
+
+    def text(self) -> str:
+        """The first two accesses that nothing orders."""
+        what, _, earlier, later, block, thread, other_block, other = self.told()[:8]
+        first, second = self._line(earlier), self._line(later)
+        told = races.WHAT[what]
+        return (
+            f"{told}: thread {thread} of block {block} at\n    {first}\nand thread {other} of "
+            f"block {other_block} at\n    {second}\nwith nothing between them that orders these"
+        )
+
+    def _line(self, distance: int) -> str:
+        """The line of the text to which an access belongs."""
+        if distance >= 2**31:
+            distance -= 2**32
+        if shutil.which("addr2line") is None:
+            return "a line that addr2line of binutils would tell"
+        at = self.origin + distance - 1
+        asked = subprocess.run(
+            ["addr2line", "-i", "-e", str(self.file), hex(at)],
+            capture_output=True, text=True, check=False,
+        )
+        found = []
+        for each in asked.stdout.split():
+            number = each.rpartition(":")[2]
+            if number.isdecimal() and 0 < int(number) <= len(self.lines):
+                found.append(self.lines[int(number) - 1].strip())
+        return " <- ".join(found) or "an unknown line"
 
 
 # -- the driver ------------------------------------------------------------------------------------
@@ -150,15 +227,21 @@ THREADS, MOST_BLOCKS, MEETING, MOST_TOGETHER = 32, 4, 3, 64
 ORDERS = range(4)
 """Last to first or first to last; side by side, or each as far as it gets before the next one."""
 
+INTERRUPTED = 4
+"""Added to an order: watched threads are interrupted at their accesses."""
+
 _ALIGNED = 64
 _FRESH, _FREED = 0xA5, 0xEE
 _MOST_IDLE = 8  # blocks of one size
 _ANY_SIZE = 2**62
+_RECORD_BYTES = 21 * 8
 _FAULTS = {
     90: "a kernel's index lies outside of its buffer",
     91: "a barrier is not reached by all",
     92: "several elements are accessed together at an address that is not one of whole packs",
     93: "tensor cores are given numbers that are not rounded",
+    94: "threads wait for each other at different places, or only some lanes of a warp do",
+    95: "a block takes more shared memory than there is",
 }
 
 
@@ -196,15 +279,18 @@ class _Pool:
 class EmulatorDriver(Driver):
     """The host as a GPU. Work is done at once; what is captured is done when it is replayed.
 
-    turns: the order in which blocks that meet take turns (`ORDERS`).
+    turns: the order in which blocks that meet take turns (`ORDERS`); in a watched driver all do.
+    watched: whether accesses that nothing orders are errors; for what is loaded from then on.
     """
 
     name = "the emulated GPU"
+    turns = 0
+    watched = False
 
     def __init__(self) -> None:
         self.pool = _Pool()
         self.sizes = self.pool.sizes
-        self.turns = 0
+        self.watches = 0
         self.recorded: list[Callable[[], None]] | None = None
 
     def allocate(self, nbytes: int) -> tuple[int, Any]:
@@ -229,7 +315,7 @@ class EmulatorDriver(Driver):
         self._do(lambda: ctypes.memset(address, 0, nbytes))
 
     def load(self, texts: Sequence[Text]) -> list[Any]:
-        functions = load([text.source for text in texts])
+        functions = load([text.source for text in texts], self.watched)
         return [
             (f, block_threads(t.source), rows_of(t.source))
             for f, t in zip(functions, texts, strict=True)
@@ -249,7 +335,7 @@ class EmulatorDriver(Driver):
         self._do(lambda: self._run(function, blocks, words))
 
     def _run(self, made: Any, blocks: int, words: Sequence[int]) -> None:
-        function, together, rows = made
+        (function, watch), together, rows = made
         block = np.array(words, np.int64)
         size = self.sizes.get
         sizes = np.array([size(word, _ANY_SIZE) for word in words], np.int64)
@@ -257,9 +343,21 @@ class EmulatorDriver(Driver):
         if rows is not None:
             elements = rows.elements if rows.word is None else words[4 + rows.word]
             threads = min(shape_of(rows, elements, 0, 1024).threads, MOST_TOGETHER)
+        if watch is not None:
+            kept = self._watched_memory(words[0])
+            watch.begin(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in kept))
         fault = function(block.ctypes.data, sizes.ctypes.data, blocks, threads, self.turns)
         if fault:
-            raise InvariantError(f"{_FAULTS.get(fault, fault)}.")
+            told = _FAULTS.get(fault) or (watch.text() if watch is not None else fault)
+            raise InvariantError(f"{told}.")
+
+    def _watched_memory(self, record: int) -> tuple[Any, int, Any, int]:
+        """The bounds of all buffers in order, how many there are, those of the record, and a number
+        to begin chances with."""
+        self.watches += 1
+        bounds = np.array([(a, a + n) for a, n in sorted(self.sizes.items())], np.int64)
+        skipped = np.array([record, record + _RECORD_BYTES], np.int64)
+        return bounds, len(bounds), skipped, self.watches
 
     def product(self, product: Product) -> Any:
         return product

@@ -158,3 +158,39 @@ def test_a_reference_that_fails_is_told(monkeypatch: Any, tmp_path: Path, capsys
     gpu_worker.main()
     last = capsys.readouterr().out.splitlines()[-1]
     assert json.loads(last.removeprefix(MARK)) == {"done": 0, "error": "ValueError: no"}
+
+
+def test_a_process_whose_gpu_has_stopped_ends_behind_the_program_that_stopped_it(
+    monkeypatch: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken: list[int] = []
+
+    def given(array: Any) -> Any:
+        if broken:
+            raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
+        return array
+
+    def called(function: Callable[..., Any], argnums: Any, args: list[Any]) -> Callable[[], Any]:
+        if function is breaks:
+            broken.append(1)
+        if function is not squares:
+            raise ValueError("no")
+        return lambda: function(*args)
+
+    def refused(x: Any) -> Any:
+        return x
+
+    def breaks(x: Any) -> Any:
+        return x
+
+    args = (gpu_programs.f32(8),)
+    programs = {"refused": refused, "breaks": breaks, "squares": squares}
+    prepared(monkeypatch, **{name: (f, None, args) for name, f in programs.items()})
+    made = Library(given, plain().drawn, called, lambda _: None, np.asarray)
+    monkeypatch.setitem(LIBRARIES, "cupy", lambda: made)
+    monkeypatch.setattr(gpu_worker, "module_of", lambda library: "json")
+    monkeypatch.setattr("sys.argv", ["", "cupy", "0", str(tmp_path)])
+    with pytest.raises(SystemExit, match="the GPU has stopped"):
+        gpu_worker.main()
+    lines = [json.loads(each.removeprefix(MARK)) for each in capsys.readouterr().out.splitlines()]
+    assert [each["done"] for each in lines if "done" in each] == [0, 1]

@@ -169,7 +169,7 @@ class Function:
         head = re.search(r"void kernel\((.*?)\) *\{", source, re.DOTALL)
         assert head is not None
         self.parameters = [p.strip() for p in head[1].split(",")]
-        ((self.function, _, _),) = machine.memory.load([Text(source, ())])
+        (((self.function, _), _, _),) = machine.memory.load([Text(source, ())])
         self.ptr = id(self)
         self.most_shared = 48 * 1024
         machine.functions[self.ptr] = self
@@ -235,6 +235,7 @@ class Machine:
         self.cleared: list[int] = []  # by check_status
         self.limits = {0: 1024}
         self.memory = cuda_emulator.EmulatorDriver()
+        self.memory.watched = False
         self.limit = memory_bytes
         self.null = Stream(self, 0)
         self.streams = [self.null]

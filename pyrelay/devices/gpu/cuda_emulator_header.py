@@ -4,17 +4,15 @@ In: nothing. Out: `BEFORE`, which goes before `cuda_prelude.PRELUDE`, and `AFTER
 between it and the kernels.
 
 A kernel whose threads do not wait for each other runs them one after another, the last one first,
-so that a result that depends on their order shows. Otherwise each thread of a block is a fiber with
-a stack of its own (`ucontext`): barriers and shuffles pass control on until all have arrived, and a
-barrier that a thread can no longer reach is an error, as is an index outside of a buffer whose size
-is known. Blocks run one after another, the last one first, but where they meet: then their threads
-are fibers side by side, and that none of them gets on is an error too. The order of these blocks
-and threads may be turned round, and a block may go on as far as it gets before the next one does,
-so that a meeting which is missing shows. Shared memory is filled with garbage before each block.
+so that a result that depends on their order shows. Otherwise they are fibers
+(`cuda_emulator_fibers`). An index outside of a buffer whose size is known is an error. `BEFORE`
+stands behind declarations of `cuda_emulator_races`: where these watch, all threads of a launch are
+fibers side by side.
 """
 
 from __future__ import annotations
 
+from pyrelay.devices.gpu.cuda_emulator_fibers import FIBERS
 from pyrelay.devices.gpu.cuda_tensor_cores import EMULATED_CORES
 
 BEFORE = r"""
@@ -67,301 +65,68 @@ static inline long long __double_as_longlong(double x) { return pyrelay_bits<lon
 static inline double __longlong_as_double(long long x) { return pyrelay_bits<double>(x); }
 
 // All threads of a launch share one thread of the host, so that plain memory is atomic.
+namespace pyrelay_emulator {
+static void pass_on();
+template <class T, class Made> static inline T changed(T *place, const Made &made) {
+    pyrelay_watch::Quiet quiet;
+    pyrelay_watch::touched(place, sizeof(T), true, true);
+    const T old = *place;
+    *place = made(old);
+    return old;
+}
+}
 template <class T> static inline T atomicCAS(T *place, T wanted, T value) {
-    T old = *place;
-    if (old == wanted) *place = value;
+    const T old = pyrelay_emulator::changed(place, [&](T is) { return is == wanted ? value : is; });
+    if (pyrelay_watch::ON && old != wanted) pyrelay_emulator::pass_on();
     return old;
 }
 template <class T> static inline T atomicExch(T *place, T value) {
-    T old = *place;
-    *place = value;
-    return old;
+    return pyrelay_emulator::changed(place, [&](T) { return value; });
 }
 template <class T> static inline T atomicAdd(T *place, T value) {
-    T old = *place;
-    *place = old + value;
-    return old;
+    return pyrelay_emulator::changed(place, [&](T is) { return (T)(is + value); });
 }
 template <class T> static inline T atomicMax(T *place, T value) {
-    T old = *place;
-    if (value > old) *place = value;
-    return old;
+    return pyrelay_emulator::changed(place, [&](T is) { return value > is ? value : is; });
 }
 static inline void __threadfence() {}
 static inline long long __mul64hi(long long a, long long b) { return (__int128)a * b >> 64; }
 
 struct pyrelay_dim3 { int x, y, z; };
 static thread_local pyrelay_dim3 threadIdx, blockIdx, blockDim, gridDim;
-
-namespace pyrelay_emulator {
-const int WARP = 32, MOST_THREADS = 1024, MOST_SHARED = 64;
-const size_t STACK = 1 << 16;
-enum Fault { NONE, OUT_OF_BOUNDS = 90, BARRIER = 91, UNALIGNED = 92, UNROUNDED = 93 };
-static thread_local int fault;
-
-struct Fetch { void *to; const void *from; int thread, group; };
-struct Block {
-    ucontext_t scheduler, contexts[MOST_THREADS];
-    jmp_buf home, places[MOST_THREADS];
-    bool begun[MOST_THREADS];
-    char *stacks;
-    int count, current, waiting, arrived_in_warp[MOST_THREADS / WARP];
-    long long generation, warp_generation[MOST_THREADS / WARP];
-    bool votes[2];
-    bool done[MOST_THREADS];
-    int finished, finished_in_warp[MOST_THREADS / WARP];
-    unsigned long long exchange[MOST_THREADS][2];
-    float fragments[MOST_THREADS][12];
-    Fetch *fetches;
-    int fetch_count, fetch_room, fetch_groups[MOST_THREADS];
-    const void *shared_tags[MOST_SHARED];
-    void *shared[MOST_SHARED];
-    void (*body)(void *);
-    void *argument;
-};
-static thread_local Block *block;
-
-static void start() {
-    block->body(block->argument);
-    block->done[block->current] = true;
-    block->finished++;
-    block->finished_in_warp[block->current / WARP]++;
-    _longjmp(block->home, 1);
+""" + FIBERS + r"""
+#define PYRELAY_SITE int site = __builtin_LINE()
+static inline void __syncthreads(PYRELAY_SITE) { pyrelay_emulator::barrier(site); }
+static inline int __syncthreads_or(int vote, PYRELAY_SITE) {
+    return pyrelay_emulator::any(vote != 0, site);
 }
-// Contexts begin fibers only: to change between them by jumps takes no system call.
-static void pass_on() {
-    if (_setjmp(block->places[block->current]) == 0) _longjmp(block->home, 1);
-}
-static __attribute__((noinline)) void go_on(int thread) {
-    block->current = thread;
-    threadIdx.x = thread;
-    if (_setjmp(block->home) != 0) return;
-    if (block->begun[thread]) _longjmp(block->places[thread], 1);
-    block->begun[thread] = true;
-    setcontext(&block->contexts[thread]);
-}
-static Block *begun(int count, void (*body)(void *), void *argument) {
-    Block *made = (Block *)calloc(1, sizeof(Block));
-    made->stacks = (char *)malloc(STACK * count);
-    made->count = count, made->body = body, made->argument = argument;
-    for (int k = 0; k < count; k++) {
-        getcontext(&made->contexts[k]);
-        made->contexts[k].uc_stack.ss_sp = made->stacks + STACK * k;
-        made->contexts[k].uc_stack.ss_size = STACK;
-        made->contexts[k].uc_link = &made->scheduler;
-        makecontext(&made->contexts[k], start, 0);
-    }
-    return made;
-}
-// How far a block has come: what stands still when it waits for another one, or for ever.
-static long long progress(const Block *made) {
-    long long found = made->finished + made->generation * 2 * MOST_THREADS + made->waiting;
-    for (int k = 0; k < made->count / WARP; k++) {
-        found += made->warp_generation[k] * 2 * WARP + made->arrived_in_warp[k];
-    }
-    return found;
-}
-static void ended(Block *made) {
-    for (int k = 0; k < MOST_SHARED; k++) free(made->shared[k]);
-    free(made->fetches);
-    free(made->stacks);
-    free(made);
-}
-// How blocks that run side by side take turns: 1 is first to last, 2 each as far as it gets alone.
-static int order;
-// Runs `body` in every thread of some blocks, side by side, until all have ended.
-static void run(int first, int blocks, int count, void (*body)(void *), void *argument) {
-    Block **made = (Block **)malloc(sizeof(Block *) * blocks);
-    for (int b = 0; b < blocks; b++) made[b] = begun(count, body, argument);
-    for (bool over = false; !over && fault != BARRIER;) {
-        bool still = true;
-        over = true;
-        for (int turn = 0; turn < blocks; turn++) {
-            const int b = order & 1 ? turn : blocks - 1 - turn;
-            block = made[b];
-            blockIdx.x = first + b;
-            for (bool stands = false; !stands;) {
-                const long long before = progress(block);
-                for (int k = 0; k < count; k++) {
-                    const int thread = order & 1 ? k : count - 1 - k;
-                    if (!block->done[thread]) go_on(thread);
-                }
-                stands = before == progress(block);
-                still = still && stands;
-                if (!(order & 2)) break;
-            }
-            over = over && block->finished == count;
-        }
-        if (still && !over) fault = BARRIER;
-    }
-    for (int b = 0; b < blocks; b++) ended(made[b]);
-    free(made);
-    block = nullptr;
-}
-static void barrier() {
-    long long mine = block->generation;
-    if (++block->waiting == block->count) {
-        block->waiting = 0;
-        block->votes[(mine + 1) & 1] = false;
-        block->generation++;
-        return;
-    }
-    while (block->generation == mine) pass_on();
-}
-static bool any(bool vote) {
-    const long long mine = block->generation;
-    if (vote) block->votes[mine & 1] = true;
-    barrier();
-    return block->votes[mine & 1];
-}
-static void warp_barrier() {
-    int warp = block->current / WARP;
-    long long mine = block->warp_generation[warp];
-    if (++block->arrived_in_warp[warp] == WARP) {
-        block->arrived_in_warp[warp] = 0;
-        block->warp_generation[warp]++;
-        return;
-    }
-    while (block->warp_generation[warp] == mine) pass_on();
-}
-template <class T> static T shuffled(T value, int lane) {
-    int self = block->current, warp = self / WARP;
-    memcpy(block->exchange[self], &value, sizeof value);
-    warp_barrier();
-    if (lane >= 0 && lane < WARP) {
-        memcpy(&value, block->exchange[warp * WARP + lane], sizeof value);
-    }
-    warp_barrier();
-    return value;
-}
-static unsigned int ballot(bool mine) {
-    const int self = block->current, base = self / WARP * WARP;
-    block->exchange[self][0] = mine;
-    warp_barrier();
-    unsigned int found = 0;
-    for (int lane = 0; lane < WARP; lane++) {
-        found |= (unsigned int)block->exchange[base + lane][0] << lane;
-    }
-    warp_barrier();
-    return found;
-}
-// The lanes with the same number, whose 8 bits are all that a GPU compares.
-static unsigned int peers(unsigned int number) {
-    const int self = block->current, base = self / WARP * WARP;
-    block->exchange[self][0] = number;
-    warp_barrier();
-    unsigned int found = 0;
-    for (int lane = 0; lane < WARP; lane++) {
-        found |= (unsigned int)((block->exchange[base + lane][0] & 255) == (number & 255)) << lane;
-    }
-    warp_barrier();
-    return found;
-}
-// A product of tensor cores, 16 by 8 elements of `depth` factors: lanes 4 k to 4 k + 3 have lines k
-// and k + 8 of the left operand and line k of the right one, each a part of their places.
-static float rounded(float value, unsigned int half, unsigned int kept) {
-    unsigned int bits;
-    memcpy(&bits, &value, 4);
-    if (kept == 16) bits += bits >> 16 & 1;
-    if (value - value == 0) bits = (bits + half) >> kept << kept;
-    memcpy(&value, &bits, 4);
-    return value;
-}
-template <int N>
-static void added_up(float (&sums)[4], const float (&a)[4 * N], const float (&b)[2 * N]) {
-    const int self = block->current, base = self / WARP * WARP, lane = self % WARP;
-    for (int k = 0; k < 4 * N; k++) block->fragments[self][k] = a[k];
-    for (int k = 0; k < 2 * N; k++) block->fragments[self][4 * N + k] = b[k];
-    warp_barrier();
-    for (int e = 0; e < 4; e++) {
-        const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
-        for (int k = 0; k < 8 * N; k++) {
-            const int owner = k / N % 4, far = k / (4 * N);
-            const float *left = block->fragments[base + row % 8 * 4 + owner];
-            const float *right = block->fragments[base + column * 4 + owner];
-            sums[e] += left[(far * 2 + row / 8) * N + k % N] * right[(4 + far) * N + k % N];
-        }
-    }
-    warp_barrier();
-}
-// The same of float32, which is rounded first.
-template <int N>
-static void multiplied(float (&sums)[4], const float (&a)[4 * N], const float (&b)[2 * N]) {
-    const unsigned int half = N == 1 ? 0x1000 : 0x7fff, kept = N == 1 ? 13 : 16;
-    float left[4 * N], right[2 * N];
-    for (int k = 0; k < 4 * N; k++) left[k] = rounded(a[k], half, kept);
-    for (int k = 0; k < 2 * N; k++) right[k] = rounded(b[k], half, kept);
-    added_up<N>(sums, left, right);
-}
-// Copies of 16 bytes happen when a thread waits for them, and not before.
-static void fetch(void *to, const void *from) {
-    if (block->fetch_count == block->fetch_room) {
-        block->fetch_room = 2 * block->fetch_room + 64;
-        block->fetches = (Fetch *)realloc(block->fetches, sizeof(Fetch) * block->fetch_room);
-    }
-    block->fetches[block->fetch_count++] = {
-        to, from, block->current, block->fetch_groups[block->current]
-    };
-}
-static void fetch_group() { block->fetch_groups[block->current]++; }
-static void fetched(int but) {
-    const int self = block->current, last = block->fetch_groups[self] - but;
-    int kept = 0;
-    for (int k = 0; k < block->fetch_count; k++) {
-        const Fetch each = block->fetches[k];
-        if (each.thread == self && each.group < last) memcpy(each.to, each.from, 16);
-        else block->fetches[kept++] = each;
-    }
-    block->fetch_count = kept;
-}
-// Lane k tells a line of 8 elements, line k % 8 of matrix k / 8; register m of lane k is a pair of
-// matrix m: of line k / 4, or of column k / 4 where matrices are turned.
-static void matrices(unsigned int (&made)[4], const unsigned short *line, bool turned) {
-    const int self = block->current, base = self / WARP * WARP, lane = self % WARP;
-    memcpy(block->exchange[self], &line, sizeof line);
-    warp_barrier();
-    for (int m = 0; m < 4; m++) {
-        made[m] = 0;
-        for (int e = 0; e < 2; e++) {
-            const int across = lane % 4 * 2 + e, owner = m * 8 + (turned ? across : lane / 4);
-            const unsigned short *held;
-            memcpy(&held, block->exchange[base + owner], sizeof held);
-            made[m] |= (unsigned int)held[turned ? lane / 4 : across] << 16 * e;
-        }
-    }
-    warp_barrier();
-}
-// The memory that all threads of the block know by the same tag.
-static void *shared(const void *tag, size_t bytes) {
-    int number = 0;
-    while (block->shared_tags[number] != nullptr && block->shared_tags[number] != tag) number++;
-    if (block->shared_tags[number] == nullptr) {
-        block->shared_tags[number] = tag;
-        block->shared[number] = malloc(bytes);
-        memset(block->shared[number], 0xff, bytes);
-    }
-    return block->shared[number];
-}
-
-}
-
-static inline void __syncthreads() { pyrelay_emulator::barrier(); }
-static inline int __syncthreads_or(int vote) { return pyrelay_emulator::any(vote != 0); }
 #define PYRELAY_PAUSE() pyrelay_emulator::pass_on()
-static inline void pyrelay_arrive(unsigned int *word) { ++*word; }
-static inline unsigned int pyrelay_arrived(const unsigned int *word) { return *word; }
-static inline void __syncwarp() { pyrelay_emulator::warp_barrier(); }
-template <class T> static inline T __shfl_sync(unsigned int, T value, int lane) {
-    return pyrelay_emulator::shuffled(value, lane);
+static inline void pyrelay_arrive(unsigned int *word) {
+    pyrelay_emulator::changed(word, [](unsigned int is) { return is + 1; });
+    pyrelay_watch::released();
 }
-template <class T> static inline T __shfl_xor_sync(unsigned int, T value, int mask) {
-    return pyrelay_emulator::shuffled(value, (threadIdx.x % 32) ^ mask);
+static inline unsigned int pyrelay_arrived(const unsigned int *word) {
+    pyrelay_watch::Quiet quiet;
+    pyrelay_watch::touched(word, 4, false, true);
+    pyrelay_watch::acquired();
+    return *word;
 }
-template <class T> static inline T __shfl_down_sync(unsigned int, T value, int by) {
-    return pyrelay_emulator::shuffled(value, threadIdx.x % 32 + by);
+static inline void __syncwarp(PYRELAY_SITE) { pyrelay_emulator::warp_barrier(site, true); }
+template <class T>
+static inline T __shfl_sync(unsigned int mask, T value, int lane, PYRELAY_SITE) {
+    return pyrelay_emulator::shuffled(mask, value, lane, site);
 }
-template <class T> static inline T __shfl_up_sync(unsigned int, T value, int by) {
-    return pyrelay_emulator::shuffled(value, threadIdx.x % 32 - by);
+template <class T>
+static inline T __shfl_xor_sync(unsigned int mask, T value, int by, PYRELAY_SITE) {
+    return pyrelay_emulator::shuffled(mask, value, (threadIdx.x % 32) ^ by, site);
+}
+template <class T>
+static inline T __shfl_down_sync(unsigned int mask, T value, int by, PYRELAY_SITE) {
+    return pyrelay_emulator::shuffled(mask, value, threadIdx.x % 32 + by, site);
+}
+template <class T>
+static inline T __shfl_up_sync(unsigned int mask, T value, int by, PYRELAY_SITE) {
+    return pyrelay_emulator::shuffled(mask, value, threadIdx.x % 32 - by, site);
 }
 
 static inline void pyrelay_mma_tf32(
@@ -375,8 +140,8 @@ static inline void pyrelay_mma_bf16(
     pyrelay_emulator::multiplied<2>(sums, a, b);
 }
 
-static inline unsigned int __ballot_sync(unsigned int, int predicate) {
-    return pyrelay_emulator::ballot(predicate != 0);
+static inline unsigned int __ballot_sync(unsigned int mask, int predicate, PYRELAY_SITE) {
+    return pyrelay_emulator::ballot(mask, predicate != 0, site);
 }
 static inline void pyrelay_forget(unsigned int &) {}
 static inline unsigned int pyrelay_peers(unsigned int number) {
@@ -494,6 +259,13 @@ inline u16 pyrelay_brain_bits(f32 value) {
 }
 inline f32 pyrelay_brain_value(u16 bits) { return __int_as_float((i32)((u32)bits << 16)); }
 
+namespace pyrelay_watch {
+void interrupted(bool counts) {
+    pyrelay_emulator::block->interrupted += counts;
+    pyrelay_emulator::pass_on();
+}
+void found() { pyrelay_emulator::fault = pyrelay_emulator::RACE; }
+}
 namespace pyrelay_emulator {
 // Parameters of a kernel as they stand in the words of a launch; beside the words the bytes of
 // the buffers that lie at such addresses.
@@ -560,11 +332,11 @@ template <class... Ps> static long long launch(
     long long blocks, long long threads, long long turns
 ) {
     fault = NONE;
-    order = together == GRID ? (int)turns : 0;
+    order = together == GRID || pyrelay_watch::ON ? (int)turns : 0;
     Launch<Ps...> made = {kernel, words, bytes};
     blockDim.x = threads, blockDim.y = 1, gridDim.x = blocks;
     noted_count = 0;
-    if (together == GRID) {
+    if (together == GRID || pyrelay_watch::ON) {
         for (int k = 0; k < Words<Ps...>::count; k++) note(words[k], bytes[k]);
         run(0, blocks, threads, Launch<Ps...>::thread, &made);
         return fault;

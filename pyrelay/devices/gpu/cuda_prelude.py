@@ -348,13 +348,17 @@ __device__ void pyrelay_item_meets() {
     }
 }
 // The values of all threads of an item combined, in an order that is always the same; every thread
-// gets the same result (Harris, "Optimizing parallel reduction in CUDA", 2007).
+// gets the same result (Harris, "Optimizing parallel reduction in CUDA", 2007). What threads have
+// stored before, all may read behind it: shuffles alone would not see to that.
 template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) {
     PYRELAY_SHARED(T, held, 32);
     for (int step = 16; step > 0; step /= 2) {
         value = combine(value, pyrelay_shuffled(value, step));
     }
-    if (blockDim.x == 32) return value;
+    if (blockDim.x == 32) {
+        __syncwarp();
+        return value;
+    }
     if (threadIdx.x % 32 == 0) held[threadIdx.x / 32] = value;
     __syncthreads();
     value = held[0];

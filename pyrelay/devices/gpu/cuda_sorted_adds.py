@@ -66,7 +66,9 @@ _ADDED = """\
 #pragma unroll
             for (int k = 0; k < {ahead}; k++) {{
                 value[k] = values[from[k] * width + column];
-                if (of[k] != (k == 0 ? row : of[k - 1])) old[k] = array[of[k] * width + column];
+                // What is not there stands for the first row, which may be another chunk's.
+                const bool begins = place + k < stop && of[k] != (k == 0 ? row : of[k - 1]);
+                if (begins) old[k] = array[of[k] * width + column];
             }}
 #pragma unroll
             for (int k = 0; k < {ahead}; k++) {{

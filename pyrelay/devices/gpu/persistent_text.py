@@ -155,8 +155,8 @@ class Writer(PhaseWriter):
         if loop.resumes:
             body += ["i64 where = -1, taped = 0;"]
         body += [
-            "const bool over = launch != 0 && record->status != 0;", "__syncthreads();",
-            "if (over) return;", *self._sharing(), *self.lines,
+            # A failure of this launch is none: blocks that begin late are waited for.
+            "if (pyrelay_over(record, launch)) return;", *self._sharing(), *self.lines,
         ]
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pyrelay.devices.cuda_emulator import EmulatorDriver
 from pyrelay.errors import InvariantError
 from tests.devices.running_kernels import emulate, needs_compiler
 
@@ -70,7 +71,8 @@ def test_matrices_are_read_into_the_lanes_that_multiply_them(name: str) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_what_was_not_waited_for_is_not_there() -> None:
+def test_what_was_not_waited_for_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmulatorDriver, "watched", False)
     text = """
 #define BLOCK_THREADS 32
 extern "C" __global__ void kernel(

@@ -246,6 +246,23 @@ def test_products_of_a_grid_are_those_of_numpy(
                 np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5 * scale)
 
 
+def test_blocks_wait_for_those_that_begin_when_another_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first phase fails, and blocks begin one after the other."""
+    def chase(x: Any, index: Any) -> Any:
+        for k in range(10):
+            x = x[index + k] * 2.0
+        return x
+
+    monkeypatch.setattr(programs, "blocks_of", lambda *_: 3)
+    function = pyrelay.jit(chase, device=ON)
+    for turns in cuda_emulator.ORDERS:
+        monkeypatch.setattr(cuda_emulator.DRIVER, "turns", turns)
+        with pytest.raises(IndexError, match="index 900 is out of bounds for axis 0 with size 700"):
+            function(np.ones(700), np.arange(700) + 900)
+
+
 @pytest.mark.slow
 def test_errors_of_scatters_and_of_scalars_in_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     def put(x: Any, index: Any) -> Any:
@@ -384,6 +401,7 @@ extern "C" __global__ void kernel(
 
 def met(meet: str) -> Any:
     driver = cuda_emulator.EmulatorDriver()
+    driver.watched = False
     text = MEETING.format(support=persistent_prelude.SUPPORT, meet=meet)
     (function,) = driver.load([Text(text, ())])
     words, out = np.zeros(2, np.int64), np.zeros(5, np.int64)
