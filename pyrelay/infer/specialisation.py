@@ -266,8 +266,9 @@ def _find(
             raise _Restart(spec)
     if entries:
         _refuse_nesting(it, arguments)
-    if len(entries) > 1:
-        anonymous.refuse_depth([x for e in entries for x in e.layouts], layouts)
+    around = [spec for spec in entries if spec.in_progress]  # beside them, recursion begins anew
+    if len(around) > 1:
+        anonymous.refuse_depth([x for spec in around for x in spec.layouts], layouts)
     if len(entries) >= _most(entries, layouts):
         raise it.failure(
             errors.RecursionTypeError,

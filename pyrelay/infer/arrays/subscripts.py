@@ -99,6 +99,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             if not isinstance(v, type) and not hasattr(v, "__getitem__"):  # whatever the key is
                 said = f"{type(v).__name__!r} object is not subscriptable"
                 raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
+            if isinstance(v, tuple) and choice.is_computed(it, key):
+                return choice.item(it, tuple(captured(it, part) for part in v), key, "tuple")
             at = it.static(key, "this index")
             try:
                 found = v[at]
@@ -372,6 +374,10 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
                 new = nested_items(it, value)
             try:
                 items[index] = new
+            except TypeError as error:
+                said = str(error)
+                failure = it.failure(errors.TypeMismatchError, said)
+                raise certain(it, failure, TypeError, said) from None
             except ValueError as error:
                 if it.conditional or catches(it, ValueError):
                     raise raised(it, error) from None

@@ -32,9 +32,9 @@ MOST_COMPARED = 2000
 
 def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> V.Value:
     """`items[key]` of a tuple or list, as `kind` says; a part for a slice."""
-    if _is_open(it, key) and items and not _better_known(it, key, items):
+    if is_computed(it, key) and items and not _better_known(it, key, items):
         return _choose_item(it, items, key, kind)
-    if not items and _is_open(it, key):
+    if not items and is_computed(it, key):
         raise raised(it, IndexError(f"{kind} index out of range"))
     if not items and isinstance(key, V.Slice) and key.step == V.NONE:
         key = V.Known(slice(None))  # whatever its bounds are
@@ -88,7 +88,7 @@ def lookup(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
 def chooses(it: Interpreter, content: Mapping[Any, V.Value], key: V.Value) -> bool:
     """True if a key of a dict has to be looked for at run time, among numbers."""
     return (
-        _is_open(it, key) and bool(content)
+        is_computed(it, key) and bool(content)
         and all(_same_sort(k, key) for k in content)
         and not _better_known(it, key, tuple(content.values()))
     )
@@ -128,7 +128,7 @@ def has_key(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
 
     content = it.content(ref.root)
     note(ref, key, it)
-    if not _is_open(it, key):
+    if not is_computed(it, key):
         return V.Known(it.static(key, "the key") in content)
     found: V.Value = V.Known(False)
     for known in content:
@@ -137,7 +137,7 @@ def has_key(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
     return found
 
 
-def _is_open(it: Interpreter, key: V.Value) -> bool:
+def is_computed(it: Interpreter, key: V.Value) -> bool:
     """True for a key whose value only the running program knows."""
     if isinstance(key, (V.Text, V.Tuple, V.OpenTuple)):
         return is_open(key)
@@ -175,8 +175,6 @@ def _better_known(it: Interpreter, key: V.Value, items: Sequence[V.Value]) -> bo
 def _choose_item(
     it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str
 ) -> V.Value:
-    from pyrelay.infer.flow.control import branch
-
     ty = it.tensor(key, f"the index of a {kind}")
     if not ty.dtype.is_integer:
         raise it.failure(
@@ -189,11 +187,31 @@ def _choose_item(
 
     raise_where(it, outside.atom, IndexError, V.Known(f"{kind} index out of range"))
     checked = it.emit("where", index < 0, index + count, index)
+    return _chosen(it, list(map(_apart, items)), checked)
+
+
+def _apart(item: V.Value) -> V.Value:
+    """A constant tuple as a tuple of constants, which may be one of several each."""
+    if isinstance(item, V.Known) and type(item.value) is tuple:
+        return V.Tuple(tuple(_apart(V.Known(v)) for v in item.value))
+    return item
+
+
+def _chosen(it: Interpreter, items: Sequence[V.Value], checked: Any) -> V.Value:
+    """The item at an index in range, a number of the program."""
+    from pyrelay.infer.flow.control import branch
+
+    count = len(items)
     if all(isinstance(v, V.Known) and types.of_scalar(v.value) is None for v in items):
         known = [v.value for v in items]  # type: ignore[union-attr]
         return constants.chosen(it, known, it.result(checked))
     if count > MOST_BRANCHES and all(V.number_type(v) is not None for v in items):
         return _in_array(it, items, it.result(checked))
+    if count > MOST_BRANCHES and all(isinstance(v, V.Tuple) and v.cls is None for v in items):
+        rows: list[tuple[V.Value, ...]] = [v.items for v in items]  # type: ignore[union-attr]
+        if len(set(map(len, rows))) == 1:  # a table: a choice in each of its columns
+            columns = zip(*rows, strict=True)
+            return V.Tuple(tuple(_chosen(it, column, checked) for column in columns))
 
     def pick(k: int) -> list[V.Value]:
         if k == len(items) - 1:

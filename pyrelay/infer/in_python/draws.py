@@ -12,7 +12,10 @@ import numpy as np
 
 Array = Any
 
-_TOLERANCE = np.sqrt(np.finfo(np.float64).eps).item()  # of a sum of probabilities
+#: By dtype: how far a sum of probabilities may be from 1.
+_TOLERANCE = {
+    kind: np.sqrt(np.finfo(kind).eps).item() for kind in (np.float16, np.float32, np.float64)
+}
 
 
 def many(
@@ -37,6 +40,9 @@ def running_sums(p: Any, count: int, legacy: bool) -> Array:
 
     Raises ValueError in the words of Generator, or of RandomState.
     """
+    tolerance = _TOLERANCE[np.float64]
+    if isinstance(p, np.ndarray) and p.dtype in (np.float16, np.float32):
+        tolerance = _TOLERANCE[p.dtype.type]
     p = np.asarray(p, dtype=np.float64)
     if p.ndim != 1:
         raise ValueError("'p' must be 1-dimensional" if legacy else "p must be 1-dimensional")
@@ -50,7 +56,7 @@ def running_sums(p: Any, count: int, legacy: bool) -> Array:
         raise ValueError(start + " contain NaN")
     if np.any(p < 0):
         raise ValueError(start + " are not non-negative")
-    if abs(total - 1.0) > _TOLERANCE:
+    if abs(total - 1.0) > tolerance:
         more = "" if legacy else ". See Notes section of docstring for more information."
         raise ValueError(start + " do not sum to 1" + more)
     sums = np.cumsum(p)

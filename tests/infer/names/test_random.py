@@ -187,3 +187,20 @@ def test_a_distribution_without_a_derivative_says_so_only_if_one_is_asked_for() 
 def test_a_negative_scale_raises_as_in_numpy() -> None:
     with pytest.raises(ValueError, match="scale < 0"):
         pyrelay.jit(lambda s: np.random.default_rng(0).normal(0.0, s))(-1.0)
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng, np.random.RandomState])
+def test_probabilities_sum_to_one_as_nearly_as_their_dtype_can(generator: Any) -> None:
+    def program(rng, p):
+        return rng.choice(len(p), 4, p=p)
+
+    p = np.random.default_rng(0).random(20).astype(np.float32)
+    p /= p.sum()
+    assert abs(p.astype(np.float64).sum() - 1) > 2e-8
+    compiled = pyrelay.jit(program)
+    np.testing.assert_array_equal(compiled(generator(1), p), program(generator(1), p))
+    for wrong in (p.astype(np.float64), p * np.float32(1.01)):
+        with pytest.raises(ValueError, match="do not sum to 1"):
+            program(generator(1), wrong)
+        with pytest.raises(ValueError, match="do not sum to 1"):
+            compiled(generator(1), wrong)
