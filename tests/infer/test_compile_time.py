@@ -192,3 +192,21 @@ def f(weights, n):
     monkeypatch.setattr(Attempt, "run", counted)
     specialise(defined(source, monkeypatch), (np.array([1.0, 2.0, 4.0]), 2), {}, parse)
     assert attempts <= 3, attempts  # with tables, with what it raises; some twelve more before
+
+
+def test_loops_over_combinations_are_looked_at_once_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = """import itertools
+def f(x):
+    best = {}
+    for size in range(1, len(x)):
+        for chosen in itertools.combinations(range(len(x)), size):
+            for k in chosen:
+                best[(size, k)] = best.get((size, k), 0.0) + x[k]
+    return sum(best.values())
+"""
+    four, eight = (
+        interpreted(defined(source, monkeypatch), np.linspace(1.0, 2.0, n)) for n in (4, 8)
+    )
+    assert eight < four + 100  # each of 254 was looked at

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from tests.users.corpus import use
@@ -25,6 +27,44 @@ def permutations_found(n):
 
     place()
     return out
+
+
+@use((5, 2), (4, 4), (3, 5), (3, 0), (0, 0))
+def combinations_of_a_computed_length(n, r):
+    total, count = 0, 0
+    for chosen in itertools.combinations(range(n), r):
+        count += 1
+        for place, v in enumerate(chosen):
+            total += v * 10**place
+    return total, count
+
+
+@use((3, 2), (2, 3), (0, 2), (0, 0))
+def repeated_combinations_of_a_computed_length(n, r):
+    return list(itertools.combinations_with_replacement(range(n), r))
+
+
+@use((4, 2), (3, 3), (2, 3), (0, 0))
+def permutations_of_a_computed_length(n, r):
+    count = sum(1 for _ in itertools.permutations(range(n)))
+    return list(itertools.permutations(range(n), r)), count
+
+
+@use((np.array([[0.0, 2.0, 9.0, 4.0], [2.0, 0.0, 3.0, 7.0], [9.0, 3.0, 0.0, 1.0],
+                [4.0, 7.0, 1.0, 0.0]]),), long=True)
+def held_and_karp(distances):
+    n = len(distances)
+    cost = {(1 << k, k): distances[0][k] for k in range(1, n)}
+    for size in range(2, n):
+        for cities in itertools.combinations(range(1, n), size):
+            bits = sum(1 << c for c in cities)
+            for last in cities:
+                before = bits & ~(1 << last)
+                cost[(bits, last)] = min(
+                    cost[(before, c)] + distances[c][last] for c in cities if c != last
+                )
+    full = (1 << n) - 2
+    return min(cost[(full, k)] + distances[k][0] for k in range(1, n))
 
 
 @use(([1, 2, 1, 2, 1, 2, 3, 1, 2, 1, 2],), long=True)

@@ -118,6 +118,88 @@ def _permuted(pool: list[Any], r: int, taken: tuple[int, ...]) -> Iterator[Any]:
                     yield (pool[i], *rest)
 
 
+# -- arrangements of a length that only the running program knows ----------------------------------
+
+
+def combinations_of(items: Iterable[Any], r: int) -> Iterator[Any]:
+    """itertools.combinations(items, r), in the order of the places that they are from.
+
+    Source: Knuth, The Art of Computer Programming 4A, 7.2.1.3, algorithm L, from the other end.
+    """
+    pool = list(items)
+    n = len(pool)
+    places = list(range(_length(r)))
+    more = r <= n
+    while more:
+        yield tuple([pool[i] for i in places])
+        k = r - 1
+        while k >= 0 and places[k] == k + n - r:
+            k -= 1
+        more = k >= 0
+        if more:
+            places[k] += 1
+            for j in range(k + 1, r):
+                places[j] = places[j - 1] + 1
+
+
+def combinations_of_repeated(items: Iterable[Any], r: int) -> Iterator[Any]:
+    """itertools.combinations_with_replacement(items, r), as an odometer that never falls."""
+    pool = list(items)
+    n = len(pool)
+    places = [0] * _length(r)
+    more = n > 0 or r == 0
+    while more:
+        yield tuple([pool[i] for i in places])
+        k = r - 1
+        while k >= 0 and places[k] == n - 1:
+            k -= 1
+        more = k >= 0
+        if more:
+            place = places[k] + 1
+            for j in range(k, r):
+                places[j] = place
+
+
+def permutations_of(items: Iterable[Any], r: int | None = None) -> Iterator[Any]:
+    """itertools.permutations(items, r), in the order of the places that they are from.
+
+    Behind the arrangement at hand comes the one with the next larger place at the last possible
+    position, and the smallest places left behind it.
+    """
+    pool = list(items)
+    n = len(pool)
+    length = n if r is None else _length(r)
+    places = list(range(length))
+    taken = [k < length for k in range(n)]
+    more = length <= n
+    while more:
+        yield tuple([pool[i] for i in places])
+        more, k = False, length
+        while k > 0 and not more:
+            k -= 1
+            place = places[k]
+            taken[place] = False
+            while place + 1 < n and not more:
+                place += 1
+                if not taken[place]:
+                    more = True
+            places[k] = place
+        if more:
+            taken[places[k]] = True
+            place = 0
+            for j in range(k + 1, length):
+                while taken[place]:
+                    place += 1
+                places[j] = place
+                taken[place] = True
+
+
+def _length(r: int) -> int:
+    if r < 0:
+        raise ValueError("r must be non-negative")
+    return r
+
+
 def pairs(items: Iterable[Any]) -> Iterator[Any]:
     """itertools.pairwise(items)."""
     pool = list(items)

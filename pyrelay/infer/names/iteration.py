@@ -23,6 +23,7 @@ from pyrelay.infer.flow.generators import (
     list_as_iterator,
     never_ends,
 )
+from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import iterate, sequence_of
 from pyrelay.infer.in_python import iteration
 from pyrelay.infer.interpreter import Interpreter
@@ -175,12 +176,20 @@ def chain_all(it: Interpreter, iterables: V.Value) -> V.Value:
     return call(it, V.Known(iteration.chained), (iterables,), {})
 
 
-def _arrangements(fn: Any, meaning: Callable[..., Any]) -> Callable[..., V.Value]:
-    """Arrangements at hand of items that are, else made one by one, each of a known length."""
+def _arrangements(
+    fn: Any, meaning: Callable[..., Any], of_any_length: Callable[..., Any]
+) -> Callable[..., V.Value]:
+    """Arrangements at hand of items that are, else made one by one: tuples of a known length, or of
+    one that only the running program knows."""
     def handler(it: Interpreter, iterable: V.Value, r: V.Value = V.NONE) -> V.Value:
+        items = _items(it, iterable)
+        whole = fn is itertools.permutations and r == V.NONE
+        if not isinstance(r, V.Known) or (whole and items is None):
+            return call(it, V.Known(of_any_length), (iterable, r), {})
         length = () if r == V.NONE else (V.Known(it.static(r, "the length of an arrangement")),)
-        whole = fn is itertools.permutations and not length
-        items = sequence_of(it, iterable) if whole else _items(it, iterable)
+        if length and length[0].value < 0:
+            text = "r must be non-negative"
+            raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
         if items is None:
             return call(it, V.Known(meaning), (iterable, *length), {})
         return V.Tuple(tuple(map(V.Tuple, fn(items, *(k.value for k in length)))))
@@ -188,13 +197,16 @@ def _arrangements(fn: Any, meaning: Callable[..., Any]) -> Callable[..., V.Value
     return handler
 
 
-for _fn, _meaning in (
-    (itertools.combinations, iteration.combinations),
-    (itertools.combinations_with_replacement, iteration.combinations_with_replacement),
-    (itertools.permutations, iteration.permutations),
-    (itertools.pairwise, iteration.pairs),
+for _fn, _meaning, _of_any_length in (
+    (itertools.combinations, iteration.combinations, iteration.combinations_of),
+    (
+        itertools.combinations_with_replacement, iteration.combinations_with_replacement,
+        iteration.combinations_of_repeated,
+    ),
+    (itertools.permutations, iteration.permutations, iteration.permutations_of),
+    (itertools.pairwise, iteration.pairs, iteration.pairs),
 ):
-    handles(_fn)(_arrangements(_fn, _meaning))
+    handles(_fn)(_arrangements(_fn, _meaning, _of_any_length))
 
 
 @handles(itertools.accumulate)
