@@ -193,9 +193,13 @@ class For:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
-    """Runs `body` until a `Break` in it (not in a loop inside it) ends it."""
+    """Runs `body` until a `Break` in it (not in a loop inside it) ends it.
+
+    `rounds`: of the user's loop that one of `body` is.
+    """
 
     body: Body
+    rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

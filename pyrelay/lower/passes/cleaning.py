@@ -53,6 +53,11 @@ _SIMPLES = frozenset([
 ])  # fmt: skip
 
 
+def is_slow(compute: Compute) -> bool:
+    """Whether a primitive divides floats or is a function of them."""
+    return compute.primitive not in _SIMPLES and compute.out.dtype.kind in "fc"
+
+
 def finish(schedule: Schedule, extent: Extent, spans: Sequence[Span]) -> Kernel:
     """The kernel that a schedule has written."""
     return finish_body(schedule.s, schedule.begin, schedule.end, extent, spans)

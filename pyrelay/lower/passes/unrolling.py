@@ -1,13 +1,16 @@
-"""Short loops over checked indices do several rounds at a time.
+"""Short loops over checked indices, and short `while` loops, do several rounds at a time.
 
 In: the body of a kernel, its checks in unlikely branches (`cold_paths`). Out: the same, in which an
 innermost loop with few statements and an index that it has to check does four rounds in one, and
-the rest one by one. LLVM does so itself where a loop has one way out only.
+the rest one by one. LLVM does so itself where a loop has one way out only. An innermost `while`
+loop does four or two rounds in one, and may end after each of them: it has to count its rounds, for
+Ctrl-C, which costs a short one as much as what it computes. Beside a division or a function of
+floats that is nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pyrelay.ir.types import i64
@@ -29,10 +32,12 @@ from pyrelay.lower.kernels.kernel import (
     replace_bodies,
     statements,
 )
+from pyrelay.lower.passes.cleaning import is_slow
 from pyrelay.lower.passes.copies import Copy
 
 _LARGEST = 14  # statements of a round, checks not counted
 _MOST_CHECKS = 3
+_TIMES = ((24, 4), (48, 2))  # at most so many statements of a `while` loop: rounds in one
 _ZERO, _TWO = Literal(0, i64), Literal(2, i64)
 
 
@@ -42,6 +47,9 @@ def unrolled(body: Body) -> Body:
     for statement in body:
         if isinstance(statement, For) and _pays(statement):
             out += _by_four(statement)
+        elif isinstance(statement, While) and (times := _times(statement)) > 1:
+            body = tuple(s for _ in range(times) for s in Copy({}, set()).body(statement.body))
+            out.append(While(body, times))
         else:
             out.append(replace_bodies(statement, unrolled))
     return tuple(out)
@@ -61,6 +69,26 @@ def _pays(loop: For) -> bool:
         return False
     costly = [s for s in usual if isinstance(s, (Compute, Load, Store, Assign))]
     return len(costly) <= _LARGEST
+
+
+def _times(loop: While) -> int:
+    """How many rounds of a loop are one."""
+    if any(isinstance(s, (For, While, Call)) for s in statements(loop.body)):
+        return 1
+    if any(isinstance(s, Compute) and is_slow(s) for s in _usual(loop.body)):
+        return 1
+    size = sum(1 for s in _usual(loop.body) if not isinstance(s, (Fail, If)))
+    return next((times for most, times in _TIMES if size <= most), 1)
+
+
+def _usual(body: Body) -> Iterator[Statement]:
+    """The statements of a body but for those of unlikely branches."""
+    waiting = [body]
+    while waiting:
+        for s in waiting.pop():
+            yield s
+            if isinstance(s, If):
+                waiting += [s.orelse] if s.unlikely else [s.then, s.orelse]
 
 
 def _by_four(loop: For) -> Sequence[Statement]:

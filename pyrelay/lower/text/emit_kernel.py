@@ -56,6 +56,7 @@ from pyrelay.lower.kernels.kernel import (
     statements,
 )
 from pyrelay.lower.kernels.pending import Pending, readers
+from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.unrolling import unrolled
@@ -83,9 +84,10 @@ _CONSTANTS = ("inf", "nan")
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
     kernel = replace(
-        kernel, body=unrolled(with_cold_paths(parted(kernel.body))),
+        kernel, body=unrolled(with_cold_paths(with_chosen_arms(parted(kernel.body)))),
         routines=tuple(
-            replace(r, body=with_cold_paths(r.body, r.results)) for r in kernel.routines
+            replace(r, body=with_cold_paths(with_chosen_arms(r.body), r.results))
+            for r in kernel.routines
         ),
     )  # fmt: skip
     functions = [_Printer(kernel).function()]
@@ -182,8 +184,8 @@ def _more_rounds(start: ast.expr, stop: ast.expr) -> ast.stmt:
     return binding("rounds", ast.BinOp(named("rounds"), ast.Sub(), stop if zero else number))
 
 
-def _round() -> list[ast.stmt]:
-    return [_more_rounds(ast.Constant(0), ast.Constant(1)), *_look()]
+def _round(number: int = 1) -> list[ast.stmt]:
+    return [_more_rounds(ast.Constant(0), ast.Constant(number)), *_look()]
 
 
 def _loop(index: str, bounds: list[ast.expr], body: list[ast.stmt]) -> ast.stmt:
@@ -419,7 +421,7 @@ class _Printer:
             case While():
                 self.pending.flush(out)
                 with self._in_program():
-                    body = [*_round(), *self._body(statement.body)]
+                    body = [*_round(statement.rounds), *self._body(statement.body)]
                 out.append(ast.While(ast.Constant(True), body, []))
 
     # -- loops ---------------------------------------------------------------------------------
@@ -441,8 +443,11 @@ class _Printer:
         elif fixed:
             out += self._in_blocks(loop, index, first, last, fixed)
         elif (loop.program and _has_loops(loop.body)) or (endless and _breaks(loop.body)):
+            # A `while` loop in each round counts that as well.
+            counted = any(isinstance(statement, While) for statement in loop.body)
             with self._in_program():
-                out.append(_loop(index, [first, last], [*_round(), *self._body(loop.body)]))
+                body = [*([] if counted else _round()), *self._body(loop.body)]
+            out.append(_loop(index, [first, last], body))
         elif endless:
             out += self._in_blocks(loop, index, first, last)
         else:

@@ -61,3 +61,63 @@ def test_long_loops_and_those_without_checks_stay() -> None:
 
     compiled = pyrelay.jit(summed)
     assert str(compiled.code(np.zeros(5), np.zeros(5))).count("store_ordered_f64(") <= 2
+
+
+def steps_down(x: Any, seen: Any) -> Any:
+    """How far each number is from the next smaller one to its left."""
+    total = 0
+    for i in range(len(x)):
+        j = i
+        while j > 0 and x[j - 1] >= x[i]:
+            j -= 1
+            seen[0] += 1
+        total += i - j
+    return total
+
+
+def walked(x: Any, seen: Any) -> Any:
+    """Steps from place to place until one points to itself; places may lie outside."""
+    at = 0
+    while True:
+        seen[0] += 1
+        if x[at] == at:
+            break
+        at = x[at]
+        if seen[0] > 20:
+            return -1
+    return at
+
+
+def chained(n: int) -> Any:
+    """Places that lead through `n` others."""
+    return np.append(np.arange(1, n + 1), n)
+
+
+@pytest.mark.parametrize("f", [steps_down, walked])
+def test_while_loops_end_after_any_round(f: Callable[..., Any]) -> None:
+    compiled = pyrelay.jit(f)
+    rng = np.random.default_rng(1)
+    ways = [chained(n) for n in range(25)] + [rng.integers(0, 6, n) for n in range(1, 25)]
+    wrong = [np.append(chained(n)[:-1], n + 1) for n in range(12)]
+    for x in [*ways, *wrong]:
+        seen = [np.zeros(1, dtype=np.int64) for _ in range(2)]
+        outcomes = [outcome(g, x, s) for g, s in zip((f, compiled), seen, strict=True)]
+        assert outcomes[0] == outcomes[1]
+        assert seen[0] == seen[1]
+    assert "rounds = rounds - 1\n" not in str(compiled.code(x, seen[0]))
+
+
+def test_a_round_of_a_loop_is_counted_once() -> None:
+    def roots(parent: Any) -> Any:
+        out = np.empty(len(parent), dtype=np.int64)
+        for i in range(len(parent)):
+            k = i
+            while parent[k] != k:
+                k = parent[k]
+            out[i] = k
+        return out
+
+    compiled = pyrelay.jit(roots)
+    parent = np.array([0, 0, 1, 2, 4, 3])
+    np.testing.assert_array_equal(compiled(parent), roots(parent))
+    assert str(compiled.code(parent)).count("poll(block)") == 1
