@@ -67,6 +67,10 @@ def counted(x: Any, i: Any) -> Any:
     return y
 
 
+def histogram(x: Any) -> Any:
+    return np.histogram(x, bins=64, range=(-4.0, 4.0))[0]
+
+
 def depth(n: Any) -> Any:
     return n if n < 2 else depth(n - 1) + depth(n - 2)
 
@@ -121,6 +125,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "elements chosen by a mask": (chosen, (f32(1 << 12),)),
     "scatter": (counted, (f32(1 << 12), _WHICH)),
+    "histogram": (histogram, (f32(1 << 12),)),
     "gradient of rows picked": (pyrelay.grad(gpu.picked), (f32(64, 512), _WHICH)),
     "sort": (gpu.ordered, (f32(1 << 12),)),
     "attention": (gpu.attention, (f32(2, 64, 64),) * 3),

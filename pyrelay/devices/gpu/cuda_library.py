@@ -131,7 +131,7 @@ def is_known(text: str) -> bool:
 
 def can_fail(text: str) -> bool:
     """Whether launches of a text of the library may fail."""
-    return cuda_scatters.kinds_of(text) is not None
+    return cuda_scatters.can_fail(text)
 
 
 def product_of(text: str) -> DType | None:

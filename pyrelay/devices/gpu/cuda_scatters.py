@@ -17,9 +17,18 @@ first: the greatest number wins, whoever comes when.
 
 from __future__ import annotations
 
-from pyrelay.devices.gpu.driver import ADDRESS
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from pyrelay.devices.gpu import launch_texts
+from pyrelay.devices.gpu.driver import ADDRESS, Text
+from pyrelay.devices.gpu.launch_texts import KernelOf, Launched
 from pyrelay.ir.types import DType
+from pyrelay.lower.kernels.kernel import OUTPUT, without_results
 from pyrelay.lower.planning.target import ScatterKernel
+from pyrelay.lower.text.cuda_heads import parameter_types
+from pyrelay.lower.text.emit_cuda import emit_item
 
 THREADS = 128
 MOST_BLOCKS = 1024
@@ -97,14 +106,19 @@ _KERNEL = """\
 }}
 """
 # Integers have the same sum in every order: blocks add up small arrays in shared memory, of which
-# each warp has a copy where there is room, and then to the array.
+# each warp has a copy where there is room, and then to the array. Shared memory adds 32 bits by one
+# instruction, and 64 in a loop that compares and swaps: the upper half is another number, to which
+# is added what is left of a value, or carried, and mostly nothing is.
 _COUNTS = """\
 #define BLOCK_THREADS {threads}
-{head}\
-    PYRELAY_SHARED({u}, held, {room});
+{found}{head}\
+    PYRELAY_SHARED(u32, held, {room} * {halves});
     const i64 elements = rows * width;
     const int copies = elements > {room} ? 0 : elements * {copies} <= {room} ? {copies} : 1;
-    for (int e = threadIdx.x; e < copies * elements; e += BLOCK_THREADS) held[e] = 0;
+    for (int e = threadIdx.x; e < copies * elements; e += BLOCK_THREADS) {{
+        held[e] = 0;
+        if ({halves} == 2) held[{room} + e] = 0;
+    }}
     __syncthreads();
     const i64 own = copies == 0 ? 0 : threadIdx.x / 32 % copies * elements;
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
@@ -112,16 +126,32 @@ _COUNTS = """\
              e += (last - first) * BLOCK_THREADS) {{
             const i64 k = width == 1 ? e : e / width;
             i64 row = 0;
-{place}            if (row < 0) continue;
+{computed}{place}            if (row < 0) continue;
             const i64 at = width == 1 ? row : row * width + e % width;
-            {u} *place = copies == 0 ? ({u} *)&array[at] : &held[own + at];
-            atomicAdd(place, {u}(values[e]));
+            const {u} value = {u}({value});
+            if (value == 0) continue;
+            if (copies == 0) {{
+                atomicAdd(({u} *)&array[at], value);
+                continue;
+            }}
+            u32 left = 0;
+            if (u32(value) != 0) {{
+                const u32 before = atomicAdd(&held[own + at], u32(value));
+                left = u32(before + u32(value)) < before;
+            }}
+            if ({halves} == 1) continue;
+            left += u32(u64(value) >> 32);
+            if (left != 0) atomicAdd(&held[{room} + own + at], left);
         }}
     }}
     __syncthreads();
     for (int e = threadIdx.x; copies > 0 && e < elements; e += BLOCK_THREADS) {{
         {u} sum = 0;
-        for (int copy = 0; copy < copies; copy++) sum += held[copy * elements + e];
+        for (int copy = 0; copy < copies; copy++) {{
+            const i64 at = copy * elements + e;
+            sum += held[at];
+            if ({halves} == 2) sum += {u}(u64(held[{room} + at]) << 32);
+        }}
         if (sum != 0) atomicAdd(({u} *)&array[e], sum);
     }}
 }}
@@ -154,7 +184,7 @@ _WRITTEN = """\
         }}
 """
 _PLACE = """\
-                const i64 index{k} = indices{k}[k];
+                const i64 index{k} = {index};
                 if (row >= 0 && (index{k} < -extent{k} || index{k} >= extent{k})) {{
                     row = -1;
                     if ({claims}pyrelay_claim(record, launch, k * {axes} + {k}, 0)) {{
@@ -169,6 +199,7 @@ _PLACE = """\
 
 _made: dict[str, tuple[str, DType, int]] = {}
 _for_many: dict[str, tuple[str, ...]] = {}
+_finding: set[str] = set()  # that compute the places
 
 
 def scatter(name: str, dtype: DType, axes: int) -> ScatterKernel:
@@ -176,7 +207,8 @@ def scatter(name: str, dtype: DType, axes: int) -> ScatterKernel:
     text = _text(name, dtype, axes, THREADS)
     _made[text] = name, dtype, axes
     if name == "scatter_add" and dtype.kind in "iu" and dtype.size >= 4:
-        return ScatterKernel(text, MOST_BLOCKS, (_counting(dtype, axes),), True)
+        computing = _computing(dtype) if axes == 1 else ""
+        return ScatterKernel(text, MOST_BLOCKS, (_counting(dtype, axes),), True, computing)
     many = (_numbered(axes),) if name == "scatter_add" else _writing(dtype, axes)
     return ScatterKernel(text, MOST_BLOCKS, many)
 
@@ -184,6 +216,11 @@ def scatter(name: str, dtype: DType, axes: int) -> ScatterKernel:
 def for_blocks(text: str, threads: int) -> str:
     """A text that this module made, for blocks of so many threads."""
     return _text(*_made[text], threads, 1)
+
+
+def can_fail(text: str) -> bool:
+    """Whether a text is one of this module: all of them look at indices."""
+    return kinds_of(text) is not None or text in _finding
 
 
 def is_phase(text: str) -> bool:
@@ -206,7 +243,11 @@ def _extents(axes: int) -> str:
 
 def _place(axes: int, claims: str) -> str:
     """How the row of index `k` is found; `claims` is what has to hold for an error to be told."""
-    return "".join(_PLACE.format(k=k, axes=axes, claims=claims) for k in range(axes))
+    return "".join(_looked_at(k, axes, claims, f"indices{k}[k]") for k in range(axes))
+
+
+def _looked_at(k: int, axes: int, claims: str, index: str) -> str:
+    return _PLACE.format(k=k, axes=axes, claims=claims, index=index)
 
 
 def _text(name: str, dtype: DType, axes: int, threads: int, each: int = EACH) -> str:
@@ -236,11 +277,46 @@ def _counting(dtype: DType, axes: int) -> str:
         "i64 count, i64 rows, i64 width"
     )
     text = _COUNTS.format(
-        u="u32" if dtype.size == 4 else "u64", threads=_COUNTING_THREADS, copies=_COPIES,
-        room=COUNTED, head=_head(parameters, axes), place=_place(axes, ""),
+        **_counted(dtype), head=_head(parameters, axes), place=_place(axes, ""), found="",
+        computed="", value="values[e]",
     )
     _for_many[text] = (ADDRESS,) * (2 + axes) + ("i64",) * (3 + axes)
     return text
+
+
+def _counted(dtype: DType) -> dict[str, Any]:
+    """Numbers of a text that counts, and the type of sums."""
+    return {
+        "u": f"u{8 * dtype.size}", "halves": dtype.size // 4, "threads": _COUNTING_THREADS,
+        "copies": _COPIES, "room": COUNTED,
+    }
+
+
+def _computing(dtype: DType) -> str:
+    """The text that stands in plans for integers added at places that a kernel of these makes."""
+    text = f"// A kernel of the plan finds the places where {dtype.name} are added.\n"
+    _finding.add(text)
+    return launch_texts.known(text, functools.partial(_computed, dtype))
+
+
+def _computed(dtype: DType, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
+    """What a launch of it needs."""
+    array, count, rows, address, values, places, *others = operands
+    kernel = kernel_of(address)
+    own = launch_texts.given(without_results(kernel))
+    handed = iter(own.names.split(", ")[1:])
+    results = {p: f"found{p.position}" for p in kernel.parameters if p.role == OUTPUT}
+    names = [results.get(p) or next(handed) for p in parameter_types(kernel)]
+    computed = "".join(f"            {p.dtype.name} {name};\n" for p, name in results.items())
+    computed += f"            found(record, launch, k, {', '.join(names)});\n"
+    parameters = f"Buffer<{dtype.name}> array, i64 count, i64 rows{own.parameters}"
+    text = _COUNTS.format(
+        **_counted(dtype), found=emit_item(kernel, "found", results=False), computed=computed,
+        head=_HEAD.format(parameters=parameters) + "    const i64 width = 1, extent0 = rows;\n",
+        place=_looked_at(0, 1, "", f"found{places.word}"), value=f"found{values.word}",
+    )
+    kinds = (ADDRESS, "i64", "i64", *own.kinds)
+    return Launched((Text(text, kinds),), [array, count, rows, *others])
 
 
 def _numbered(axes: int) -> str:

@@ -391,6 +391,12 @@ class Lowering:
     long: Long | None = None
 
 
+def without_results(kernel: Kernel) -> Kernel:
+    """A kernel whose results are not among its parameters: who calls it has them in registers."""
+    kept = tuple(p for p in kernel.parameters if p.role != OUTPUT)
+    return replace(kernel, parameters=kept)
+
+
 def bodies(statement: Statement) -> tuple[Body, ...]:
     """The bodies inside a statement."""
     match statement:

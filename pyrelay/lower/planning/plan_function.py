@@ -33,6 +33,7 @@ from pyrelay.lower.planning import (
     plan_chains,
     plan_commits,
     plan_control,
+    plan_counts,
     plan_kernels,
     plan_ops,
     plan_panels,
@@ -89,6 +90,8 @@ class FunctionPlanner:
         self.kept: set[Let] = set()  # copies into such rows
         self.passing: set[Var] = set()  # results that are soon given back
         self.chains: dict[Let, plan_chains.Chain] = {}  # convolutions that one launch may compute
+        self.counts: dict[Let, plan_counts.Counted] = {}  # scatters that compute what they add
+        self.uncalled: set[Let] = set()  # what makes that
         self.commits: dict[Var, plan_commits.Commit] = {}  # of values that are to lie in an array
         self.gone: set[Buffer] = set()  # freed or handed over on the way to here
         self._journal: list[Buffer] = []  # what entered `gone`, in order
@@ -194,8 +197,11 @@ class FunctionPlanner:
         plan_commits.find(self, block)
         plan_passing.find(self, block)
         plan_chains.find(self, block)
+        plan_counts.find(self, block)
         for k, let in enumerate(block.lets):
             scope.at = k
+            if let in self.uncalled:
+                continue
             self.let(let)
             self.release(let)
         scope.at = len(block.lets)
@@ -208,6 +214,8 @@ class FunctionPlanner:
                 plan_rows.keep(self, let)
             case KernelCall() | OpCall() if let in self.chains:
                 plan_chains.layer(self, let)
+            case OpCall() if let in self.counts:
+                plan_counts.counted(self, let)
             case KernelCall() as node:
                 plan_kernels.kernel_call(self, let, node)
             case OpCall() as node:

@@ -77,9 +77,8 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         return
     if kernel.counts:
         operands = [address, *given, *p.sizes.values((count, rows, width, *extents))]
-        shares = dims.quotient_up(dims.multiply(count, width), _COUNTED)
-        blocks = dims.minimum(shares, _BLOCKS)
-        launch(kernel.many[0], operands, dims.multiply(blocks, many), _COUNTED)
+        blocks, share = counting_blocks(dims.multiply(count, width))
+        launch(kernel.many[0], operands, dims.multiply(blocks, many), share)
         p.define(let.outs[0], (address.index,))
         return
     if call.op.name == "scatter_add":
@@ -102,6 +101,11 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         launch(written, operands, dims.product((count, width, many)), 1)
         p.frame.emit(Free(Slot(room)))
     p.define(let.outs[0], (address.index,))
+
+
+def counting_blocks(elements: Extent) -> tuple[Extent, int]:
+    """How many blocks count so many elements, and how many of these each has, about."""
+    return dims.minimum(dims.quotient_up(elements, _COUNTED), _BLOCKS), _COUNTED
 
 
 def _added(

@@ -211,12 +211,18 @@ class ScatterKernel:
     found (that, addresses of the index arrays, the extents), and those written (addresses of the
     array, of the new rows, of the numbers and the index arrays, elements in a row, the extents);
     they count rows, indices and new elements.
+
+    `computing`, where it is not empty, adds integers to a vector at places that it computes itself:
+    the address of the vector, the number of places, of elements; the kernel of which an item makes
+    a value and its place, the numbers of these among its results, and its other parameters. Any
+    number of items share the places.
     """
 
     source: str
     most: int
     many: tuple[str, ...]
     counts: bool = False
+    computing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from pyrelay.ir.types import i32, i64
 from pyrelay.lower.kernels.kernel import (
     ARRAY,
     EXTENT,
+    OUTPUT,
     PRODUCT,
     SLOT,
     Array,
@@ -142,10 +143,13 @@ def _geometry(
     return parts
 
 
-def emit_item(kernel: Kernel, name: str, *, in_register: bool = False) -> str:
+def emit_item(
+    kernel: Kernel, name: str, *, in_register: bool = False, results: bool = True
+) -> str:
     """The text of a function of the device that does one item of a kernel in one thread: it takes
     the record, the launch, the item, and the kernel's parameters. Where a product is
-    `in_register`, that is its one element of the item."""
+    `in_register`, that is its one element of the item. Without `results`, the elements of these
+    are left in registers, references to which stand in the places of their arrays."""
     names, printer = parameter_names(kernel), _Printer(kernel, parameter_names(kernel))
     declared = ["pyrelay_record *record", "i64 launch", "i64 begin"]
     for parameter, kind in parameter_types(kernel).items():
@@ -154,6 +158,12 @@ def emit_item(kernel: Kernel, name: str, *, in_register: bool = False) -> str:
             printer.lanes.update(
                 (s, names[parameter]) for s in statements(kernel.body)
                 if isinstance(s, Load) and s.array == parameter
+            )
+        if not results and parameter.role == OUTPUT:
+            kind = f"{parameter.dtype.name} &"
+            printer.lanes.update(
+                (s, names[parameter]) for s in statements(kernel.body)
+                if isinstance(s, Store) and s.array == parameter
             )
         declared.append(f"{kind} {names[parameter]}")
     return head(f"__device__ void {name}", declared) + printer.item()

@@ -10,6 +10,7 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.lower.planning.instructions import Launch
 from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
 from tests.devices.gpu.test_graphs import Sized
@@ -145,3 +146,126 @@ def test_integers_are_counted_in_any_order(rows: int) -> None:
     i[1234] = rows
     with pytest.raises(IndexError, match=f"index {rows} is out of bounds for axis 0"):
         compiled(i, x, start)
+
+
+def test_sums_of_large_integers_carry_to_their_upper_halves() -> None:
+    """Shared memory adds 32 bits at once; sums wrap round at 64 as NumPy's do."""
+    def counted(i: Any, x: Any) -> Any:
+        y = np.zeros(5, x.dtype)
+        np.add.at(y, i, x)
+        return y
+
+    rng = np.random.default_rng(3)
+    i = rng.integers(0, 5, 6000)
+    for dtype, values in (
+        (np.int64, rng.integers(-(2**63), 2**63 - 1, 6000)),
+        (np.int64, rng.choice([-1, 1, 2**32 - 1, 2**32, -(2**32)], 6000)),
+        (np.uint64, np.full(6000, 2**32 - 1)), (np.int32, rng.integers(-(2**31), 2**31, 6000)),
+    ):
+        x = values.astype(dtype)
+        np.testing.assert_array_equal(pyrelay.jit(counted, device=ON)(i, x), counted(i, x))
+
+
+# -- what is added is computed there ---------------------------------------------------------------
+
+
+def launches(function: Any, *args: Any) -> int:
+    """How many kernels the plan launches."""
+    found: int = sum(
+        isinstance(i, Launch) for f in plan(
+            lowered(inferred(function, args).module, "fuse", on=ON), TARGET
+        ).functions for i in f.code
+    )
+    return found
+
+
+def binned(x: Any) -> Any:
+    return np.histogram(x, bins=9, range=(-2.0, 2.0))[0]
+
+
+def test_bins_of_a_histogram_are_not_in_memory() -> None:
+    compiled = pyrelay.jit(binned, device=ON)
+    for n in (0, 1, 100, 9000):
+        x = np.random.default_rng(n).normal(size=n)
+        x[::7] = np.nan
+        np.testing.assert_array_equal(compiled(x), binned(x))
+    assert launches(binned, x) == 2  # zeros, and all else
+    text = str(compiled.code(x))
+    assert "scatter_add_kernel" in text
+    assert "Buffer<const i64> indices0" not in text
+
+
+def weighed(k: Any, x: Any, scale: Any) -> Any:
+    """Scalars, and an array that is read and added to."""
+    y = np.arange(7)
+    z = k * scale + x * y[2]
+    np.add.at(y, np.where(z > 0, z % 7, 0), np.where(z > 0, z, 0))
+    return y
+
+
+def test_what_is_computed_reads_arrays_as_they_were_before() -> None:
+    rng = np.random.default_rng(8)
+    k, x = rng.integers(0, 90, 5000), rng.integers(-9, 9, 5000)
+    np.testing.assert_array_equal(
+        pyrelay.jit(weighed, device=ON)(k, x, 3), weighed(k, x, 3)
+    )
+    assert launches(weighed, k, x, 3) == 2
+
+
+def test_what_others_read_or_what_may_raise_is_a_kernel_of_its_own() -> None:
+    def also_read(x: Any) -> Any:
+        counts, k = np.zeros(5, np.int64), (x * 2.0).astype(np.int64)
+        np.add.at(counts, k % 5, k)
+        return counts, k[-3:]
+
+    def raising(x: Any, table: Any) -> Any:
+        counts = np.zeros(5, np.int64)
+        k = (x * 2.0).astype(np.int64)
+        np.add.at(counts, table[k], k)
+        return counts, counts
+
+    def summed(x: Any, k: Any) -> Any:
+        counts = np.zeros(5, np.int64)
+        z = k + k.sum()
+        np.add.at(counts, np.where(z > 2, z % 5, 0), np.where(z > 2, z, 1))
+        return counts, counts
+
+    x = np.random.default_rng(0).uniform(0, 4, 5000)
+    k = np.arange(5000)
+    assert launches(summed, x, k) > 2
+    for function, args in (
+        (also_read, (x,)), (raising, (x, np.arange(8) % 5)), (summed, (x, k)),
+    ):
+        found, wanted = pyrelay.jit(function, device=ON)(*args), function(*args)
+        for mine, theirs in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_place_that_is_computed_and_lies_outside_is_pythons_error() -> None:
+    def counted(k: Any) -> Any:
+        counts = np.zeros(5, np.int64)
+        z = k * 2
+        np.add.at(counts, np.where(z > 2, z, 0), np.where(z > 2, z, 1))
+        return counts
+
+    k = np.zeros(5000, np.int64)
+    assert launches(counted, k) == 2
+    k[4321], k[4990] = 7, 9
+    with pytest.raises(IndexError, match="index 14 is out of bounds for axis 0 with size 5") as e:
+        pyrelay.jit(counted, device=ON)(k)
+    assert e.value.span.line == counted.__code__.co_firstlineno + 3
+
+
+def test_in_loops_and_branches_the_same_is_added() -> None:
+    def rounds(x: Any, n: int) -> Any:
+        counts = np.zeros(5, np.int64)
+        for k in range(n):
+            np.add.at(counts, (x + k).astype(np.int64) % 5, (x > k).astype(np.int64))
+        if n > 2:
+            np.add.at(counts, (x * 3.0).astype(np.int64) % 5, (x > 0.5).astype(np.int64))
+        return counts
+
+    x = np.random.default_rng(1).uniform(0, 4, 5000)
+    compiled = pyrelay.jit(rounds, device=ON)
+    for n in (0, 3):
+        np.testing.assert_array_equal(compiled(x, n), rounds(x, n))
