@@ -23,7 +23,7 @@ def test_each_text_stands_below_its_lines_and_is_what_is_compiled(
 ) -> None:
     given: list[str] = []
 
-    def load(texts: Any) -> Any:
+    def load(texts: Any, watched: bool) -> Any:
         given.extend(texts)
         return [None] * len(texts)
 
