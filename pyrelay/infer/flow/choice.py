@@ -207,11 +207,10 @@ def _chosen(it: Interpreter, items: Sequence[V.Value], checked: Any) -> V.Value:
         return constants.chosen(it, known, it.result(checked))
     if count > MOST_BRANCHES and all(V.number_type(v) is not None for v in items):
         return _in_array(it, items, it.result(checked))
-    if count > MOST_BRANCHES and all(isinstance(v, V.Tuple) and v.cls is None for v in items):
-        rows: list[tuple[V.Value, ...]] = [v.items for v in items]  # type: ignore[union-attr]
-        if len(set(map(len, rows))) == 1:  # a table: a choice in each of its columns
-            columns = zip(*rows, strict=True)
-            return V.Tuple(tuple(_chosen(it, column, checked) for column in columns))
+    rows = [v.items for v in items if isinstance(v, V.Tuple) and v.cls is None]
+    if len(rows) == count > MOST_BRANCHES and len(set(map(len, rows))) == 1:
+        columns = zip(*rows, strict=True)  # of a table: a choice in each
+        return V.Tuple(tuple(_chosen(it, column, checked) for column in columns))
 
     def pick(k: int) -> list[V.Value]:
         if k == len(items) - 1:
