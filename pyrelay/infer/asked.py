@@ -21,7 +21,7 @@ from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.program import Place
 from pyrelay.infer.specialised import Specialised
-from pyrelay.ir.nodes import Let
+from pyrelay.ir.nodes import Function, Let
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Asked:
     unrolled: frozenset[Let] = frozenset()
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     ahead: frozenset[Let] = frozenset()
+    gathered: frozenset[Function] = frozenset()  # generators that call themselves
     nodes: Groups = field(default_factory=Groups)
     plans: dict[Any, building.Plan] = field(default_factory=dict)
     #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
@@ -136,6 +137,11 @@ class Asked:
                 self.granted += 1
             case needs.NeedsListing(made=made):
                 self.ahead |= {made}
+                self.granted += 1
+            case needs.NeedsGathering(function=function, error=failure):
+                if function in self.gathered:
+                    return failure
+                self.gathered |= {function}
                 self.granted += 1
             case needs.NeedsEntries(made=made, endless=True):
                 if made <= self.keyed:

@@ -127,7 +127,7 @@ class Attempt:
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
             follows_ops=asked.raises > 1,
             containers=self.containers, keys_known=asked.keys_known, nested=asked.nested,
-            keyed=asked.keyed, compares=asked.compares,
+            keyed=asked.keyed, compares=asked.compares, gathered=asked.gathered,
         )
         sequences = open_layouts.Sequences(bool(asked.sequences))
         try:

@@ -437,9 +437,17 @@ def _constructed(
 
 
 def _enum_member(it: Interpreter, cls: Any, args: Sequence[V.Value]) -> V.Value:
-    """`Enum(value)`: the member of this value, which is known while compiling."""
+    """`Enum(value)`: the member of this value."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.flow.unions import distribute
+    from pyrelay.infer.in_python.enums import member_of
     from pyrelay.infer.operators import raised
 
+    if len(args) == 1 and isinstance(args[0], V.Union):
+        return distribute(it, args[0], lambda case: _enum_member(it, cls, (case,)))
+    if len(args) == 1 and not isinstance(args[0], V.Known) and not issubclass(cls, enum.Flag):
+        members = V.Known(tuple(cls))
+        return call(it, V.Known(member_of), (V.Known(cls), members, *args), {})
     values = [it.static(a, "the value of an enum's member") for a in args]
     try:
         return V.Known(cls(*values))

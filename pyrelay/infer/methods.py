@@ -10,9 +10,9 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import calls, progress, random_state
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import characters, list_arrays, lists, sets, text
+from pyrelay.infer.containers import characters, list_arrays, lists, mappings, sets, text
 from pyrelay.infer.containers.admission import lent
-from pyrelay.infer.containers.open_keys import key_of, note
+from pyrelay.infer.containers.open_keys import ask, key_of, note
 from pyrelay.infer.containers.open_sequences import as_item
 from pyrelay.infer.flow import choice
 from pyrelay.infer.flow.handling import catches
@@ -515,15 +515,13 @@ def _dict_pop(
 def _dict_update(
     it: Interpreter, x: V.Ref, other: V.Value = V.NONE, **named: V.Value
 ) -> V.Value:
-    content = dict(it.content(x.root))
-    if isinstance(other, V.Ref) and other.root.kind == "dict":
-        content.update(it.content(other.root))
-    elif other != V.NONE:
-        if x.root.made is not None:
-            it.program.open_keys.add(x.root.made)
-        for pair in sequence_of(it, other):
-            key, value = sequence_of(it, pair)
-            content[key_of(it, x, key, "the key of a dict")] = value
+    content = it.content(x.root)
+    if other != V.NONE:
+        if not (isinstance(other, V.Ref) and other.root.kind == "dict"):
+            ask(it, x.root)
+        content = mappings.taken(
+            it, content, other, lambda key: key_of(it, x, key, "the key of a dict")
+        )
     it.heap.write(x.root, {**content, **named}, _span(it))
     return V.NONE
 

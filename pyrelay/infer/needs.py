@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.ir.nodes import Let
+from pyrelay.ir.nodes import Function, Let
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
@@ -86,6 +86,17 @@ class NeedsListing(Exception):
     """
 
     made: Let
+    error: Exception
+
+
+@dataclass(eq=False)
+class NeedsGathering(Exception):
+    """A generator calls itself, and how deep only the running program knows.
+
+    `function` is that of the generator, `error` says so.
+    """
+
+    function: Function
     error: Exception
 
 

@@ -121,6 +121,20 @@ def describe_arguments(
         whole |= found
 
 
+def layouts_of(it: Interpreter, values: Sequence[V.Value]) -> list[L.Layout]:
+    """Layouts of argument values, of which those that are known stay known."""
+    known = dict.fromkeys(range(len(values)))
+    return describe_arguments(it, values, static=known, exact=min(it.program.exact, 1))[0]
+
+
+def would_do(it: Interpreter, old: Sequence[L.Layout], new: Sequence[L.Layout]) -> bool:
+    """Whether what is interpreted with layouts `old` could be called with `new`."""
+    try:
+        return _widened(it, old, new) == old
+    except (L.JoinError, J.NeedsPlace):
+        return False
+
+
 def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.Value:
     """Call a recursive function: specialise it for these arguments, or reuse."""
     from pyrelay.infer.handing_over import emit_call
@@ -318,11 +332,8 @@ def _of_any_extents(
         it, arguments, static=static, exact=min(it.program.exact, 1), extents=False
     )
     for spec in entries:
-        try:
-            if _widened(it, general, spec.layouts) == general:
-                return general
-        except (L.JoinError, J.NeedsPlace):
-            continue
+        if would_do(it, general, spec.layouts):
+            return general
     return layouts
 
 
@@ -356,14 +367,41 @@ def _widened(
 ) -> list[L.Layout]:
     """The common layouts; equal to `old` if calls with `new` can use it.
 
-    A symbol of the function's own takes any extent, one of the program's only itself.
+    A symbol of the function's own takes any extent, one of the program's only itself. Raises
+    JoinError where neither side says what an object contains at its first mention: one that holds
+    itself, mentioned in another order.
     """
     symbols = [s for x in old for t in leaf_types([x]) for s in types.type_symbols(t)]
     bound: set[Extent] = {dims.of(s) for s in symbols if s.origin is Origin.RUNTIME}
     joiner = J.Joiner(
         False, True, frozenset(bound), same=it.program.guards.alike, kinds=True
     )
-    return [joiner(a, b) for a, b in zip(old, new, strict=True)]
+    joined = [joiner(a, b) for a, b in zip(old, new, strict=True)]
+    if not _is_told(joined):
+        raise L.JoinError(old[0], new[0], "an object that is mentioned in several places")
+    return joined
+
+
+def _is_told(layouts: Sequence[L.Layout]) -> bool:
+    """Whether the first mention of each place says what is in it."""
+    told: set[int] = set()
+    pending: list[Any] = list(reversed(layouts))
+    while pending:
+        match pending.pop():
+            case L.LPlace(key, _, _, content):
+                if key in told:
+                    continue
+                if content is None:
+                    return False
+                told.add(key)
+                pending.append(content)
+            case L.LUnion(parts) | L.LNode(_, parts):
+                pending.extend(reversed(parts))
+            case L.LView(base):
+                pending.append(base)
+            case L.LGrown(pools=pools):
+                pending.extend(reversed(pools))
+    return True
 
 
 # -- making the function ---------------------------------------------------------------------------

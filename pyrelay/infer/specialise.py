@@ -32,7 +32,8 @@ from pyrelay.ir import dims
 _PYTHON_FRAMES = 8000
 
 _ASKING = (
-    needs.NeedsStatic, needs.NeedsListing, needs.NeedsCapture, needs.NeedsIdentity,
+    needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
+    needs.NeedsIdentity,
     needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsEntries, NeedsMemo, NeedsFewer, NeedsNodes,
     NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )

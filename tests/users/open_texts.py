@@ -218,3 +218,15 @@ def put_together_by_recursion(split, last):
         return f"({paren(i, split[i, j])}{paren(split[i, j] + 1, j)})"
 
     return paren(0, last)
+
+
+@use(("one two\nthree",), ("one",))
+def texts_put_together_backwards(text):
+    parts = {"a": [text, "gat"], "b": ["ga"]}
+    found = {}
+    for key, s in {k: "".join(v) for k, v in parts.items()}.items():
+        kept = ""
+        for i in range(0, len(s) - 2, 3):
+            kept += s[i]
+        found[key] = "".join(b for b in reversed(s)), kept
+    return found

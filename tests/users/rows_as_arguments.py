@@ -184,3 +184,21 @@ def containers_matched(x):
         case [a, b]:
             found += 10 * (a + b)
     return found
+
+
+@use(({"a": 5}, 3), ({"a": 5}, 1))
+def a_key_on_one_branch(store, x):
+    if x > 2:
+        store["b"] = x
+    return len(store), list(store)
+
+
+@use(({"a": 5}, [1, 3, 2]))
+def taken_anew_in_a_loop(store, xs):
+    for x in xs:
+        if x > 2:
+            store.clear()
+            store.update({"z": x})
+        else:
+            store["b"] = x
+    return store

@@ -88,7 +88,10 @@ def codes(it: Interpreter, value: V.Value) -> V.ArrayRef | None:
     array: V.Value | None = None
     items = items_of(value)
     if items is not None:
-        content = growing.plain(it.builder, it.content(items.root))
+        grown = lists.grow(it, items.root)
+        if grown is None:
+            return codes(it, V.Known(""))
+        content = growing.plain(it.builder, grown)
         size = lists.count_extent(it, content)
         return it.new_array(growing.items_array(it.builder, content.rows[0], size).atom)
     if isinstance(value, V.Text) and is_data(value):
@@ -109,8 +112,8 @@ def length(it: Interpreter, value: V.Value) -> V.Value | None:
 
     items = items_of(written(it, value))
     if items is not None:
-        count: V.Value = it.content(items.root).count
-        return count
+        content = it.content(items.root)
+        return content.count if isinstance(content, V.Growing) else V.Known(len(content))
     if is_data(value):
         return V.Scalar.of_extent(value.args[0].type.shape[0])  # type: ignore[union-attr]
     return V.Known(1) if code_of(value) is not None else None

@@ -70,11 +70,15 @@ def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
         return
     if isinstance(key, (V.Ref, V.Union)):
         it.heap.note_items(key.possible if isinstance(key, V.Union) else (key,))
-    if not is_open(key):
-        return
-    if ref.root.made is not None:
-        it.program.open_keys.add(ref.root.made)
-    else:
+    if is_open(key):
+        ask(it, ref.root)
+
+
+def ask(it: Interpreter, root: V.Root) -> None:
+    """Note an object that could have any keys, if it were made, or entered, as a table."""
+    if root.made is not None:
+        it.program.open_keys.add(root.made)
+    elif root.kind in ("dict", "set"):
         it.program.opens = True
 
 

@@ -16,6 +16,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import growing
+from pyrelay.infer.containers.open_keys import ask
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
@@ -270,8 +271,7 @@ class _Merge:
         try:
             return joiner.content(root.kind, a, b)
         except L.JoinError:
-            if root.made is not None:  # made as a table, it could have any keys
-                self.it.program.open_keys.add(root.made)
+            ask(self.it, root)
             raise needs.NeedsSplitting(self.it.varied(root, self.it.builder.span)) from None
 
     def finish(self, test: Atom) -> list[V.Value]:

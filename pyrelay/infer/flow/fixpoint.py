@@ -16,6 +16,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
+from pyrelay.infer.containers.open_keys import ask
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
@@ -399,8 +400,7 @@ class Fixpoint:
             not isinstance(b, L.LNode) or (a.head != b.head and not L.differ_by_raise(a, b))
         )
         if differ and (root.kind != "list" or self.runner.keeps_lengths):
-            if root.made is not None:  # made as a table, it could have any keys
-                self.it.program.open_keys.add(root.made)
+            ask(self.it, root)
             raise needs.NeedsUnrolling(
                 self.it.failure(
                     errors.UnsupportedOperationError,

@@ -17,6 +17,7 @@ from pyrelay import errors
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.revisits import reachable
+from pyrelay.infer.in_python.iteration import append_items
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir.nodes import Function, Loop, PyCall
 from pyrelay.ir.walk import nested_lets
@@ -43,9 +44,14 @@ def make(it: Interpreter, closure: V.Closure, bound: list[V.Value]) -> V.Value:
     """The generator that a call of a generator function gives."""
     ref = it.new_ref("generator", (_FRESH, closure, *bound))
     ref.root.made = it.let
-    if it.let in it.program.ahead and not never_ends(it, ref):
+    if it.let in it.program.ahead and _has_items(it, ref):
         list_as_iterator(it, ref)
     return ref
+
+
+def _has_items(it: Interpreter, ref: V.Ref) -> bool:
+    """Whether the items of a generator can be there before they are asked for."""
+    return _numbered(it.content(ref.root)[1].owner) is not None or not never_ends(it, ref)
 
 
 def is_generator(value: V.Value) -> bool:
@@ -86,7 +92,11 @@ def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = Fals
                     "it is not compiled")
     span = it.let.span if it.let else None
     it.heap.write(ref.root, (_STARTED, closure, *bound), span)
-    if _run(it, closure, bound, each, managed):
+    if closure.function in it.program.gathered and it.frame.owner is not append_items:
+        to_the_end = _run_gathered(it, make(it, closure, bound), each)
+    else:
+        to_the_end = _run(it, closure, bound, each, managed)
+    if to_the_end:
         it.heap.write(ref.root, (_DONE, closure, *bound), span)
 
 
@@ -97,7 +107,7 @@ def _left(it: Interpreter, ref: V.Ref, problem: str) -> Exception:
         hints=("do all that needs its items in one loop, or make it anew",),
     )
     made = ref.root.made
-    ends = ref.root.kind == "iterator" or not never_ends(it, ref)
+    ends = ref.root.kind == "iterator" or _has_items(it, ref)
     if made is None or made in it.program.ahead or not ends:
         return error
     return needs.NeedsListing(made, error)
@@ -127,14 +137,23 @@ def _run(
     it: Interpreter, closure: V.Closure, bound: list[V.Value], each: Each, managed: bool
 ) -> bool:
     """Interpret the body of a generator with its consumer; whether it runs to its end."""
+    from pyrelay.infer import specialisation
     from pyrelay.infer.calls import in_line
 
-    if it.active.count(closure.function) >= _DEEPEST:
-        raise it.failure(
+    begun = it.program.begun.setdefault(closure.function, [])
+    layouts = specialisation.layouts_of(it, [*bound, *closure.cells])
+    again = any(
+        depth < len(it.active) and it.active[depth] is closure.function
+        and specialisation.would_do(it, others, layouts)
+        for depth, others in begun
+    )
+    if again or it.active.count(closure.function) >= _DEEPEST:
+        error = it.failure(
             errors.RecursionTypeError,
             "this generator calls itself, and how deep is known only at run time",
             hints=("fill an array, or a list of known length, by a recursive function instead",),
         )
+        raise needs.NeedsGathering(closure.function, error)
     frames, calls, active = list(it.frames), list(it.calls), list(it.active)
     to_the_end, guards = True, len(it.handling)
 
@@ -156,8 +175,50 @@ def _run(
         to_the_end = to_the_end and done == V.Known(False)
         return done
 
-    in_line(it, closure, bound, consumer)
+    begun.append((len(it.active), layouts))
+    try:
+        in_line(it, closure, bound, consumer)
+    finally:
+        begun.pop()
     return to_the_end
+
+
+def _run_gathered(it: Interpreter, generator: V.Value, each: Each) -> bool:
+    """The same of a generator that calls itself, whose items a recursive function puts in a list.
+
+    Raises UnsupportedOperationError where it would show that they are computed at once.
+    """
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python.iteration import items_of_list
+
+    if never_ends(it, generator):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "a generator that calls itself and never ends cannot be compiled",
+            hints=("write a loop with a list of what is left to do",),
+        )
+    sources = {root: it.heap.contents[root] for root in reachable(generator, it.heap)}
+    found, before = it.new_ref("list", ()), it.heap.copy()
+    call(it, V.Known(append_items), (generator, found), {})
+    assert isinstance(generator, V.Ref)
+    sources.pop(generator.root)
+    if any(r not in (found.root, generator.root) for r in it.heap.changed_since(before)):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "this generator calls itself and changes objects, which those who go through it could "
+            "see before its end",
+            hints=("append what it yields to a list in a recursive function",),
+        )
+    rest = call(it, V.Known(items_of_list), (found,), {})
+    assert isinstance(rest, V.Ref)
+    consume(it, rest, each)
+    if any(it.heap.contents.get(root) is not content for root, content in sources.items()):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "what this generator goes through is changed before its end, and it calls itself",
+            hints=("go through a list of its items: for item in list(...)",),
+        )
+    return it.content(rest.root)[0] == _DONE  # type: ignore[no-any-return]
 
 
 def hand_over(it: Interpreter, item: V.Value) -> V.Value:

@@ -294,6 +294,17 @@ def following(items: Items, default: tuple[Any, ...]) -> Any:
 ENDLESS = 2**62
 """As many items as nobody asks for."""
 
+def append_items(items: Any, into: list[Any]) -> None:
+    """Append what a generator yields; a generator that calls itself is one call in another."""
+    for item in items:
+        into.append(item)
+
+
+def items_of_list(items: list[Any]) -> Iterator[Any]:
+    """The items of a list, one after the other."""
+    yield from items
+
+
 # -- itertools -------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,14 @@ from pyrelay.infer import kinds, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import is_our_own, of_class
 from pyrelay.infer.calls import call, unsupported
-from pyrelay.infer.containers import characters, list_arrays, lists, open_sequences, sets
+from pyrelay.infer.containers import (
+    characters,
+    list_arrays,
+    lists,
+    mappings,
+    open_sequences,
+    sets,
+)
 from pyrelay.infer.containers.open_layouts import sequences
 from pyrelay.infer.containers.text import ask, is_text
 from pyrelay.infer.flow.effects import raise_where
@@ -228,14 +235,12 @@ def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value
         made = call(it, V.Known(cls), (V.Tuple(()) if pairs == V.NONE else pairs,), {})
         call(it, V.Known(tables.Table.update), (made,), named)
         return made
-    if isinstance(pairs, V.Ref) and pairs.root.kind == "dict":
-        content.update(it.content(pairs.root))
-    elif pairs != V.NONE:
-        if it.let is not None:
+    if pairs != V.NONE:
+        if it.let is not None and not (isinstance(pairs, V.Ref) and pairs.root.kind == "dict"):
             it.program.open_keys.add(it.let)
-        for pair in sequence_of(it, pairs):
-            key, value = sequence_of(it, pair)
-            content[it.static(key, "the key of a dict")] = value
+        content = mappings.taken(
+            it, {}, pairs, lambda key: it.static(key, "the key of a dict")
+        )
     return new_dict(it, {**content, **named})
 
 

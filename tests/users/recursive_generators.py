@@ -1,0 +1,154 @@
+"""Generators that call themselves, as deep as the program says, and counters in recursion."""
+
+from __future__ import annotations
+
+import itertools
+
+from tests.users.corpus import refuse, use
+
+
+class Node:
+    def __init__(self, key):
+        self.key = key
+        self.left = None
+        self.right = None
+
+
+class SearchTree:
+    def __init__(self, keys):
+        self.root = None
+        self.size = 0
+        for key in keys:
+            self.insert(key)
+
+    def insert(self, key):
+        def inserted(node):
+            if node is None:
+                self.size += 1
+                return Node(key)
+            if key < node.key:
+                node.left = inserted(node.left)
+            elif key > node.key:
+                node.right = inserted(node.right)
+            return node
+
+        self.root = inserted(self.root)
+
+    def __iter__(self):
+        def walk(node):
+            if node:
+                yield from walk(node.left)
+                yield node.key
+                yield from walk(node.right)
+
+        yield from walk(self.root)
+
+
+@use(([3, 1, 2],), ([],))
+def keys_of_a_search_tree_in_order(keys):
+    tree = SearchTree(keys)
+    above = 0
+    for key in tree:
+        if key > 2:
+            break
+        above = key
+    return list(tree), tree.size, above, next(iter(tree), None)
+
+
+@use(([3, 1, 2, 5, 4, 6],))
+def many_insertions_by_a_closure_over_the_tree(keys):
+    tree = SearchTree(keys)
+    return tree.size, tree.root.key
+
+
+def chosen(items):
+    if not items:
+        yield []
+        return
+    for rest in chosen(items[1:]):
+        yield rest
+        yield [items[0], *rest]
+
+
+@use((3,), (0,))
+def all_subsets(n):
+    return list(chosen(list(range(n)))), sum(1 for _ in chosen(list(range(n))))
+
+
+def down(n):
+    if n > 0:
+        yield n
+        yield from down(n - 1)
+
+
+@use((4,), (0,))
+def counts_down(n):
+    return list(down(n)), [k for k in down(n) if k % 2]
+
+
+def noted(n, log):
+    if n > 0:
+        log.append(n)
+        yield n
+        yield from noted(n - 1, log)
+
+
+@refuse((3,), "this generator calls itself and changes objects", "in a recursive function")
+def notes_what_it_yields(n):
+    log = []
+    for k in noted(n, log):
+        if k == 2:
+            break
+    return log
+
+
+def endless(n):
+    while True:
+        yield n
+        for k in endless(n + 1):
+            yield k
+            break
+
+
+@refuse((3,), "a generator that calls itself and never ends", "what is left to do")
+def goes_on_for_ever(n):
+    for k in endless(n):
+        if k > 5:
+            return k
+    return 0
+
+
+@refuse((3,), "changed before its end, and it calls itself", "list(...)")
+def changes_what_is_gone_through(n):
+    left = [n, n, n]
+
+    def taken(k):
+        if k > 0:
+            yield left[k - 1]
+            yield from taken(k - 1)
+
+    total = 0
+    for k in taken(n):
+        total += k
+        left[0] = total
+    return total
+
+
+@use(([(0, 1), (1, 2), (2, 0), (3, 4)], 5))
+def order_of_visits(edges, n):
+    around = [[] for _ in range(n)]
+    for a, b in edges:
+        around[a].append(b)
+    index = [None] * n
+    counter = itertools.count()
+
+    def visit(v):
+        index[v] = next(counter)
+        for w in around[v]:
+            if index[w] is None:
+                visit(w)
+
+    for v in range(n):
+        if index[v] is None:
+            visit(v)
+    return index
