@@ -137,7 +137,7 @@ class Attempt:
                 return self._run(program, make_callee, args, keywords)
         finally:
             self.entered.ragged |= shapes.wanted
-            self.checks_shapes, self.lent = program.checks_shapes, program.lent
+            self.checks_shapes, self.lent = program.checks_shapes or shapes.checked, program.lent
             self.shared_at = program.shared_at
             self.keys_wanted = program.keys_wanted
             self.sequences_wanted = sequences.wanted

@@ -147,3 +147,13 @@ def as_an_array(x, size):
 def two_lists(x, n):
     heads, tails = [x[:i] for i in range(1, n)], [x[i:] for i in range(n)]
     return heads + tails, heads * 2
+
+
+@use((3, "hello", 2), (2, "hello", 4))
+def states_by_step(n, text, steps):
+    codes = [ord(letter) for letter in text[:steps]]
+    weights, start = np.full((n, n), 0.1), np.zeros((n, 1))
+    states = {-1: np.copy(start)}
+    for t in range(len(codes)):
+        states[t] = np.tanh(weights @ states[t - 1] + codes[t] / 100)
+    return states[len(codes) - 1], sum(states[t].sum() for t in reversed(range(len(codes))))

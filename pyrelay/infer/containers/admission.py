@@ -191,9 +191,8 @@ def _adopting(
         then.full(0, (growing.SPARE, *leaf.type.shape), leaf.type.dtype)  # type: ignore[union-attr]
         for leaf in leaves
     ]
-    text = "the items of a compiled list must have one shape: {} is not {}"
     for own, other in unequal:
-        orelse.call(OPS["check_equal"], left=own, right=other, text=text)
+        orelse.call(OPS["check_equal"], left=own, right=other, text=growing.ONE_SHAPE)
     symbols: dict[Extent, Symbol] = {content.capacity: Symbol("d", Origin.RUNTIME)}
     for _, other in unequal:
         symbols.setdefault(other, Symbol("d", Origin.RUNTIME))

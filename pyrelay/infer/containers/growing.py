@@ -34,6 +34,8 @@ from pyrelay.ir.types import TensorType
 
 #: Room that a list gets beyond twice its length when it has to grow.
 SPARE = 8
+#: What a program says that checks extents of items.
+ONE_SHAPE = "the items of a compiled list must have one shape: {} is not {}"
 
 Read = Callable[[V.Value], Atom]
 
@@ -163,8 +165,24 @@ def _stacked(
     if len(expanded) == 1:
         atom: Atom = expanded[0].atom
         return atom
-    joined: Handle = builder.call(OPS["concatenate"], *expanded, axis=0)
+    alike = [expanded[0], *(_of_shape(builder, h, expanded[0].type) for h in expanded[1:])]
+    joined: Handle = builder.call(OPS["concatenate"], *alike, axis=0)
     return joined.atom
+
+
+def _of_shape(builder: Builder, item: Handle, wanted: TensorType) -> Handle:
+    """The item, of extents that the program computes, after a check that they are the wanted ones.
+
+    That they may differ is noted: an attempt with room for arrays of several shapes is better.
+    """
+    assert isinstance(item.type, TensorType)
+    for own, other in zip(item.type.shape, wanted.shape, strict=True):
+        if not dims.equal(own, other):
+            J.note_check_of_shapes()
+            builder.call(OPS["check_equal"], left=other, right=own, text=ONE_SHAPE)
+            shape = tuple(other if d == own else d for d in item.type.shape)
+            item = builder.call(OPS["refine"], item, shape=shape)
+    return item
 
 
 def _alike(a: Atom, b: Atom) -> bool:

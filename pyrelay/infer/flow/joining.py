@@ -391,10 +391,12 @@ class Joiner:
 
 @dataclass
 class Shapes:
-    """Whether arrays in one list may differ in shape (`LRagged`); `wanted`: whether some may."""
+    """Whether arrays in one list may differ in shape (`LRagged`); `wanted`: whether some may;
+    `checked`: whether the program checks that some do not."""
 
     ragged: bool = False
     wanted: bool = False
+    checked: bool = False
 
 
 _shapes: ContextVar[Shapes] = ContextVar("shapes", default=Shapes())  # noqa: B039
@@ -409,6 +411,11 @@ def shapes_of_items(ragged: bool) -> Iterator[Shapes]:
         yield made
     finally:
         _shapes.reset(token)
+
+
+def note_check_of_shapes() -> None:
+    """Say that the program checks whether arrays of a list have one shape."""
+    _shapes.get().checked = True
 
 
 def _place_of_open(layout: Layout) -> LPlace | None:

@@ -342,6 +342,67 @@ def _multivariate_normal(
     return spread(it, normal, center, operand(it, cov), method, V.Known(_legacy(rng)))
 
 
+def _dirichlet(
+    it: Interpreter, rng: V.Ref, alpha: V.Value, size: V.Value = V.NONE
+) -> V.Value:
+    """Vectors of probabilities, f64[*size, k] for f64[k]; no derivative by alpha."""
+    weights = operand(it, alpha)
+    shape = _with_categories(it, weights, size, ())
+    ty = TensorType(types.f64, shape)
+    return draw(it, rng, "dirichlet", (weights, size), ty, op="host_draw")
+
+
+def _multinomial(
+    it: Interpreter, rng: V.Ref, n: V.Value, pvals: V.Value, size: V.Value = V.NONE
+) -> V.Value:
+    """How often each of k things comes in n draws, i64[..., k]."""
+    chances = operand(it, pvals)
+    drawn = operand(it, n)
+    shape = _with_categories(it, chances, size, it.tensor(drawn).shape)
+    return draw(it, rng, "multinomial", (drawn, chances, size), TensorType(types.i64, shape))
+
+
+def _with_categories(
+    it: Interpreter, weights: V.Value, size: V.Value, others: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The shape of a draw of vectors: of `size`, or of all parameters together, and of the last
+    axis of the weights."""
+    own = it.tensor(weights).shape
+    if not own:
+        raise it.failure(
+            errors.ShapeError, "the parameters of this draw are a vector, and a number is given"
+        )
+    outer = shape_of(it, size) if size != V.NONE else _broadcast(it, own[:-1], others)
+    return (*outer, own[-1])
+
+
+def _permuted(
+    it: Interpreter, rng: V.Ref, x: V.Value, *, axis: V.Value = V.NONE, out: V.Value = V.NONE
+) -> V.Value:
+    """The elements of an array in a random order; of each line along an axis in one of its own."""
+    from pyrelay.infer.names.creation import arange
+    from pyrelay.infer.names.numpy import take
+    from pyrelay.infer.names.shape import reshape
+
+    if out != V.NONE:
+        raise it.failure(
+            errors.UnsupportedOperationError, "permuted is compiled without out=",
+            hints=("write x[...] = rng.permuted(x, axis=axis)",),
+        )
+    items = x if isinstance(x, V.ArrayRef) else to_array(it, x)
+    ty = it.tensor(items)
+    if axis == V.NONE and ty.rank > 1:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "permuted without an axis takes elements as they lie in memory, which is not compiled",
+            hints=("write rng.permuted(x.ravel()).reshape(x.shape)",),
+        )
+    shape = V.Tuple(tuple(map(V.Scalar.of_extent, ty.shape)))
+    places = reshape(it, arange(it, V.Scalar.of_extent(ty.size)), shape)
+    order = draw(it, rng, "permuted", (places,), TensorType(types.i64, ty.shape), {"axis": axis})
+    return take(it, items, order, V.NONE)
+
+
 # -- Python's own generator ------------------------------------------------------------------------
 
 
@@ -431,7 +492,8 @@ _COMMON: dict[str, Callable[..., V.Value]] = {
     "standard_exponential": _standard("standard_exponential"),
     "standard_cauchy": _standard("standard_cauchy"), "random": _standard("random"),
     "choice": _choice, "permutation": _permutation, "shuffle": _shuffle,
-    "multivariate_normal": _multivariate_normal,
+    "multivariate_normal": _multivariate_normal, "dirichlet": _dirichlet,
+    "multinomial": _multinomial,
     **{
         name: _direct(name, True, count)
         for name, count in {
@@ -450,7 +512,7 @@ _COMMON: dict[str, Callable[..., V.Value]] = {
 }
 #: by class
 METHODS: dict[Any, dict[str, Callable[..., V.Value]]] = {
-    np.random.Generator: {**_COMMON, "integers": _integers},
+    np.random.Generator: {**_COMMON, "integers": _integers, "permuted": _permuted},
     np.random.RandomState: {
         **_COMMON, "randint": _integers, "rand": _by_extents("random_sample"),
         "randn": _by_extents("standard_normal"), "random_sample": _standard("random_sample"),
