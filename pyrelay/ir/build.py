@@ -150,7 +150,10 @@ def _adjusted(
             # Each operand becomes floating first: i8 and u16 give f32, although i32 is their common
             # type.
             strong = [types.float_of(t.dtype) for t in operands if not t.weak]
-            return types.f64 if weak else max(strong, key=lambda dtype: dtype.size)
+            # A Python int beside bools is an integer of 64 bits, and beside integers one of theirs.
+            if weak or dtype is types.i64:
+                return types.f64
+            return max(strong, key=lambda dtype: dtype.size)
         case Promotion.DIVIDE if not weak and not dtype.is_float:
             return types.f64
         case Promotion.ARITHMETIC | Promotion.NUMBER | Promotion.DIVIDE if dtype.kind == "b":

@@ -24,6 +24,15 @@ __all__ = [
 ]
 
 
+def first_items(x: Array, count: int) -> Array:
+    """So many elements of a vector; all if the number is negative."""
+    if count > x.shape[0]:
+        raise ValueError(
+            f"iterator too short: Expected {count} but iterator had only {x.shape[0]} items."
+        )
+    return x if count < 0 else x[:count]
+
+
 def seen_at(x: Array, indices: tuple[Array, ...], axes: tuple[int, ...]) -> Array:
     """The elements at index arrays along axes. A handler makes that a view."""
     key: list[Any] = [slice(None)] * x.ndim
@@ -258,10 +267,10 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
 def _rolled(x: Array, shift: Any, axis: int) -> Array:
     n = x.shape[axis]
     if isinstance(shift, int):
-        cut = -shift % n
+        cut = -shift % max(n, 1)
         rows = np.moveaxis(x, axis, 0)
         return np.moveaxis(np.concatenate([rows[cut:], rows[:cut]]), 0, axis)
-    return np.take(x, (np.arange(n) - shift) % n, axis=axis)
+    return np.take(x, (np.arange(n) - shift) % max(n, 1), axis=axis)
 
 
 def atleast_2d(*arys: Array) -> Array:

@@ -82,7 +82,7 @@ def fmod(x1: Array, x2: Array) -> Array:
         rest = a % b
         return np.where((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)[()]
     r = np.abs(x1) % np.abs(x2)
-    return np.where(np.asarray(x1) < 0, -r, r)[()]
+    return np.where(np.signbit(x1), -r, r)[()]
 
 
 def divmod(x1: Array, x2: Array) -> Any:
@@ -258,6 +258,8 @@ def isclose(
 ) -> Array:
     """|a - b| <= atol + rtol |b| for finite b, else equality."""
     x, y = np.asarray(a), np.asarray(b)
+    if y.dtype.kind in "biu":  # whose differences may not be numbers of their type
+        y = y.astype(np.float64)
     near = (np.abs(x - y) <= atol + rtol * np.abs(y)) & np.isfinite(y) | (x == y)
     if equal_nan:
         near = near | (np.isnan(x) & np.isnan(y))
@@ -292,9 +294,11 @@ def array_equiv(a1: Array, a2: Array) -> bool:
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     """The first choice whose condition holds."""
-    result = default
-    for condition, choice in reversed(list(zip(list(condlist), list(choicelist), strict=True))):
-        result = np.where(condition, choice, result)
+    choices = list(choicelist)
+    dtype = np.result_type(*choices, default)
+    result = np.asarray(default).astype(dtype)
+    for condition, choice in reversed(list(zip(list(condlist), choices, strict=True))):
+        result = np.where(condition, np.asarray(choice).astype(dtype), result)
     return result
 
 

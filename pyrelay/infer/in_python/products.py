@@ -81,7 +81,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     for extent in rest:
         columns = columns * extent
     flat = np.dot(np.reshape(a, (rows, size)), np.reshape(b, (size, columns)))
-    return np.sum(flat) if not kept and not rest else np.reshape(flat, kept + rest)
+    return np.reshape(flat, kept + rest)
 
 
 def vecdot(x1: Array, x2: Array, axis: int = -1) -> Array:
@@ -112,8 +112,9 @@ def vecmat(x1: Array, x2: Array) -> Array:
 
 def polyval(p: Array, x: Array) -> Array:
     """The value at x, by Horner's rule."""
-    y = np.zeros_like(x)
-    for coefficient in p:
+    coefficients = p.coeffs if hasattr(p, "coeffs") else p
+    y = np.zeros_like(x, dtype=np.result_type(x, np.asarray(coefficients)))
+    for coefficient in coefficients:
         y = y * x + coefficient
     return y
 
@@ -141,10 +142,11 @@ def polydiv(u: Array, v: Array) -> Any:
     top = np.atleast_1d(u) * 1.0
     bottom = np.atleast_1d(v) * 1.0
     steps = top.shape[0] - bottom.shape[0] + 1
+    dtype = np.result_type(top, bottom)
+    rest = top.astype(dtype)
     if steps < 1:
-        return np.zeros(1), top
-    rest = top.copy()
-    quotient = np.zeros(steps)
+        return np.zeros(1, dtype), rest
+    quotient = np.zeros(steps, dtype)
     for k in range(steps):
         quotient[k] = rest[k] / bottom[0]
         rest[k : k + bottom.shape[0]] -= quotient[k] * bottom
@@ -218,23 +220,59 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
 
 def reduced(
     ufunc: Any, array: Array, axis: Any = 0, dtype: Any = None, out: Any = None,
-    keepdims: bool = False, initial: Any = None,
+    keepdims: bool = False, initial: Any = None, where: Any = True,
 ) -> Array:
-    """What `ufunc.reduce` gives: along an axis the ufunc of all elements."""
-    if out is not None or isinstance(axis, tuple):
-        refuse("a reduction along several axes or with out= is not compiled for this function")
+    """What `ufunc.reduce` gives: along axes the ufunc of all elements."""
+    if out is not None:
+        refuse("a reduction with out= is not compiled for this function")
     x = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype)
-    rows = x.ravel() if axis is None else np.moveaxis(x, axis, 0)
-    if rows.shape[0] == 0:
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    identity = _identity(ufunc.__name__, x)
+    if identity is None and len(axes) > 1:
         raise ValueError(
-            f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
+            f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may "
+            "be specified"
         )
-    found = rows[0] if initial is None else ufunc(initial, rows[0])
-    for k in range(1, rows.shape[0]):
-        found = ufunc(found, rows[k])
-    if not keepdims:
-        return found
-    return np.reshape(found, (1,) * x.ndim) if axis is None else np.expand_dims(found, axis)
+    start = identity if initial is None else initial
+    rows = _first(x, axes)
+    if start is None:
+        if where is not True:
+            raise ValueError(
+                f"reduction operation '{ufunc.__name__}' does not have an identity, so to use a "
+                "where mask one has to specify 'initial'"
+            )
+        if rows.shape[0] == 0:
+            raise ValueError(
+                f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
+            )
+        found = rows[0]
+        for k in range(1, rows.shape[0]):
+            found = ufunc(found, rows[k])
+    else:
+        found = np.full(rows.shape[1:], start, dtype=x.dtype)[()]
+        if where is True:
+            for row in rows:
+                found = ufunc(found, row)
+        else:
+            chosen = _first(np.broadcast_to(where, x.shape), axes)
+            for k in range(rows.shape[0]):
+                found = np.where(chosen[k], ufunc(found, rows[k]), found)[()]
+    return np.expand_dims(found, axes) if keepdims else found
+
+
+def _identity(ufunc: str, x: Array) -> Any:
+    """What does not change the other operand; None if there is nothing, or an order matters."""
+    if ufunc == "bitwise_and":
+        return ~np.zeros((), x.dtype)
+    return 0 if ufunc in ("bitwise_or", "bitwise_xor", "gcd", "logical_xor", "hypot") else None
+
+
+def _first(x: Array, axes: Any) -> Array:
+    """These axes as the first one."""
+    if len(axes) == 1:
+        return np.moveaxis(x, axes[0], 0)
+    moved = np.moveaxis(x, axes, tuple(range(len(axes))))
+    return moved.reshape(-1, *moved.shape[len(axes):])
 
 
 def accumulated(ufunc: Any, array: Array, axis: int = 0) -> Array:
@@ -246,9 +284,17 @@ def accumulated(ufunc: Any, array: Array, axis: int = 0) -> Array:
     return np.moveaxis(found, 0, axis)
 
 
-def reduced_between(ufunc: Any, array: Array, indices: Any, axis: int = 0) -> Array:
+def reduced_between(
+    ufunc: Any, array: Array, indices: Any, axis: int = 0, dtype: Any = None
+) -> Array:
     """What `ufunc.reduceat` gives: the ufunc of the elements from each index up to the next."""
     rows = np.moveaxis(np.asarray(array), axis, 0)
+    if dtype is not None:
+        rows = rows.astype(dtype)
+    elif ufunc.__name__ in ("logical_and", "logical_or", "logical_xor"):
+        rows = rows.astype(bool)
+    elif ufunc.__name__ in ("add", "multiply") and rows.dtype.kind in "biu":
+        rows = rows.astype(np.uint64 if rows.dtype.kind == "u" else np.int64)
     starts = np.asarray(indices)
     count = starts.shape[0]
     ends = np.concatenate([starts[1:], np.full(1, rows.shape[0])])

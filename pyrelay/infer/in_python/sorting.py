@@ -228,6 +228,8 @@ def searchsorted(a: Array, v: Array, side: str = "left", sorter: Array = None) -
 
 def digitize(x: Array, bins: Array, right: bool = False) -> Array:
     """Numbers of the bins, whose edges ascend or descend."""
+    if np.asarray(x).dtype.kind == "c":
+        raise TypeError("x may not be complex")
     edges = np.asarray(bins)
     ascends, descends = np.all(edges[1:] >= edges[:-1]), np.all(edges[1:] <= edges[:-1])
     if not ascends and not descends:
@@ -328,7 +330,8 @@ def vectorized(function: Any, *args: Array, **keywords: Any) -> Any:
     count = flat[0].shape[0]
     if count == 0:
         raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
-    first = function(*[a[0].item() for a in flat], **keywords)
+    # A call with elements as they are says the types; the others are given Python's numbers.
+    first = function(*[a[0] for a in flat], **keywords)
     if isinstance(first, tuple):
         found = [np.zeros(count, dtype=np.asarray(part).dtype) for part in first]
         for k in range(count):
@@ -337,8 +340,7 @@ def vectorized(function: Any, *args: Array, **keywords: Any) -> Any:
                 out[k] = part
         return tuple([out.reshape(shape)[()] for out in found])
     single = np.zeros(count, dtype=np.asarray(first).dtype)
-    single[0] = first
-    for k in range(1, count):
+    for k in range(count):
         single[k] = function(*[a[k].item() for a in flat], **keywords)
     return single.reshape(shape)[()]
 
@@ -349,6 +351,8 @@ def vectorized(function: Any, *args: Array, **keywords: Any) -> Any:
 def bincount(x: Array, weights: Array = None, minlength: int = 0) -> Array:
     """How often each number from 0 occurs, or the sum of its weights."""
     values = np.asarray(x)
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
     size = minlength
     if values.shape[0] > 0:
         if np.min(values) < 0:

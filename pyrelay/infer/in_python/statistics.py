@@ -76,6 +76,8 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
 def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Derivatives by central differences, one-sided at the ends (Fornberg, 1988)."""
     values = np.asarray(f)
+    if values.dtype.kind == "b":
+        refuse("differences of truth values are not defined; write f.astype(float)")
     if values.dtype.kind not in "fc":
         values = values.astype(np.float64)
     given = list(range(values.ndim)) if axis is None else axis
@@ -252,8 +254,7 @@ def cov(
 
 def _variables(m: Array, rowvar: bool) -> Array:
     x = np.asarray(m)
-    if x.dtype.kind not in "fc":
-        x = x.astype(np.float64)
+    x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     if x.ndim == 1:
         return x[None]
     return x if rowvar else x.T
@@ -305,6 +306,9 @@ def nanmean(
     *, where: Any = True,
 ) -> Array:
     """Mean without NaNs."""
+    if np.asarray(a).dtype.kind not in "fc":
+        return np.mean(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where)
+    _refuse_whole(dtype)
     total = nansum(a, axis, dtype, keepdims=keepdims, where=where)
     count = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims, where=where)
     return _put(total / (count.astype(total.dtype) if total.dtype.kind in "fc" else count), out)
@@ -315,8 +319,11 @@ def nanvar(
     keepdims: bool = False, *, where: Any = True, mean: Any = None, correction: Any = None,
 ) -> Array:
     """Variance without NaNs."""
-    x = np.asarray(a) if dtype is None else np.asarray(a).astype(dtype)
     lost = ddof if correction is None else correction
+    if np.asarray(a).dtype.kind not in "fc" and mean is None:
+        return np.var(a, axis=axis, dtype=dtype, out=out, ddof=lost, keepdims=keepdims, where=where)
+    _refuse_whole(dtype)
+    x = np.asarray(a) if dtype is None else np.asarray(a).astype(dtype)
     centre = nanmean(x, axis, keepdims=True, where=where) if mean is None else mean
     centred = np.where(np.isnan(x), 0, x - centre)
     squares = np.abs(centred) ** 2 if x.dtype.kind == "c" else centred * centred
@@ -335,6 +342,11 @@ def nanstd(
         a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
     )
     return _put(np.sqrt(squared), out)
+
+
+def _refuse_whole(dtype: Any) -> None:
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise TypeError("If a is inexact, then dtype must be inexact")
 
 
 def nanmax(
@@ -447,7 +459,7 @@ def median(
         return _put(_with_axes(np.mean(x, axis=-1), a, axis, keepdims), out)
     ordered = _with_places(x, np.asarray([(n - 1) // 2, n // 2]))
     middle = np.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         middle = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], middle)[()]
     return _put(_with_axes(middle, a, axis, keepdims), out)
 
@@ -457,6 +469,8 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Array:
     """The middle of the sorted elements that are not NaN."""
+    if np.size(a) == 0:
+        return nanmean(a, axis, None, out, keepdims)
     x = _lanes(_telling_nans(a), axis)
     if x.dtype.kind != "f":
         return median(a, axis, out, False, keepdims)
@@ -485,7 +499,7 @@ def _picked(ordered: Array, places: Array) -> Array:
 
 
 #: methods that give elements, and nothing between them
-_DISCRETE = ("lower", "higher", "nearest", "inverted_cdf")
+_DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
 #: plotting positions (alpha, beta) of the continuous methods
 _CONTINUOUS = {
     "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
@@ -506,8 +520,13 @@ def _position(q: Any, n: Any, method: str) -> Any:
         return 0.5 * (np.floor(q * (n - 1)) + np.ceil(q * (n - 1)))
     if method == "inverted_cdf":
         return np.maximum(np.ceil(q * n) - 1.0, 0.0)
-    if method in ("averaged_inverted_cdf", "closest_observation"):
-        refuse("this method is not compiled")
+    if method == "averaged_inverted_cdf":
+        place = q * n - 1.0
+        return np.floor(place) + np.where(place == np.floor(place), 0.5, 1.0).astype(place.dtype)
+    if method == "closest_observation":
+        place = q * n - 1.5
+        low = np.floor(place)
+        return np.where((place == low) & (low % 2 == 1), low, low + 1.0)
     if method not in _CONTINUOUS:
         raise ValueError(f"'{method}' is not a valid method.")
     alpha, beta = _CONTINUOUS[method]
@@ -525,6 +544,7 @@ def quantile(
     a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Quantiles of the sorted elements; NaN where there is a NaN."""
+    _refuse_complex(a)
     x = _not_brain(_lanes(a, axis))
     _check_range(q)
     n = x.shape[-1]
@@ -538,12 +558,21 @@ def quantile(
     ordered = np.moveaxis(_with_places(x, places), -1, 0)
     below, above = ordered[low], ordered[high]
     weight = (place - whole).reshape(np.shape(place) + (1,) * (x.ndim - 1))
-    found = below + (above - below) * weight
-    if method in _DISCRETE:
-        found = below
+    found = below if method in _DISCRETE else _between(below, above, weight)
     if x.dtype.kind == "f":
         found = np.where(np.isnan(ordered[-1]), ordered[-1], found)[()]
     return _with_axes(found, a, axis, keepdims, np.ndim(q))
+
+
+def _refuse_complex(a: Array) -> None:
+    if np.asarray(a).dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
+
+
+def _between(low: Array, high: Array, weight: Array) -> Array:
+    """A number between two, counted from the nearer one, so that it is that one at its end."""
+    step = high - low
+    return np.where(weight >= 0.5, high - step * (1 - weight), low + step * weight)[()]
 
 
 def _check_range(q: Any) -> None:
@@ -564,6 +593,9 @@ def nanquantile(
     a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Quantiles of the elements that are not NaN."""
+    if np.size(a) == 0:
+        return nanmean(a, axis, keepdims=keepdims)
+    _refuse_complex(a)
     x = _lanes(_telling_nans(a), axis)
     if x.dtype.kind != "f":
         return quantile(a, q, axis, method, keepdims=keepdims)
@@ -579,8 +611,7 @@ def nanquantile(
         high = np.minimum(low + 1, last)
         ordered = _with_places(x, np.stack([np.reshape(low, -1), np.reshape(high, -1)], axis=1))
         below, above = _picked(ordered, low), _picked(ordered, high)
-        between = below + (above - below) * (place - low)
-        between = below if method in _DISCRETE else between
+        between = below if method in _DISCRETE else _between(below, above, place - low)
         found.append(between if np.ndim(q) else between.astype(x.dtype))
     stacked = np.stack(found).reshape(np.shape(q) + x.shape[:-1])
     return _with_axes(stacked[()], a, axis, keepdims, np.ndim(q))

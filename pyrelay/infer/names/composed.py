@@ -37,6 +37,7 @@ from pyrelay.infer.names import handlers
 from pyrelay.infer.names.adapters import cast, normal_axis, operand, strong
 from pyrelay.infer.names.creation import of_no_axes
 from pyrelay.infer.names.handlers import elementwise, handles, of_ufunc
+from pyrelay.infer.operators import raised
 from pyrelay.ir import types
 from pyrelay.ops import linalg
 from pyrelay.ops.special import digamma
@@ -134,10 +135,19 @@ handles(np.polyfit)(in_python("np.polyfit", linear_algebra.polyfit))
 handles(np.roots)(in_python("np.roots", linear_algebra.roots))
 
 
-@handles(np.cov)
-def cov(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
-    """np.cov; of one variable an array of no axes, whose function of ours gives the number."""
-    return of_no_axes(it, in_python("np.cov", statistics.cov)(it, *args, **keywords))
+def _with_array(name: str, fn: Any) -> Callable[..., V.Value]:
+    """The handler of a function that gives an array where others give a number."""
+    handler = in_python(name, fn)
+
+    def array(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        return of_no_axes(it, handler(it, *args, **keywords))
+
+    return array
+
+
+handles(np.cov)(_with_array("np.cov", statistics.cov))
+handles(np.isin)(_with_array("np.isin", sorting.isin))
+handles(np.tensordot)(_with_array("np.tensordot", products.tensordot))
 
 
 def _primitive(op: str, attributes: Sequence[str]) -> Callable[..., V.Value]:
@@ -290,8 +300,17 @@ def _of_known(fn: Any) -> Callable[..., V.Value]:
     return handler
 
 
-for _fn in (np.promote_types, np.can_cast, np.issubdtype, np.isdtype, np.min_scalar_type):
+for _fn in (np.promote_types, np.can_cast, np.issubdtype, np.isdtype):
     handles(_fn)(_of_known(_fn))
+
+
+@handles(np.min_scalar_type)
+def min_scalar_type(it: Interpreter, a: V.Value) -> V.Value:
+    """np.min_scalar_type of an array, whose type it is, or of a number known while compiling."""
+    ty = V.tensor_type(a)
+    if ty is not None and ty.shape:
+        return V.Known(ty.dtype.numpy)
+    return V.Known(np.min_scalar_type(it.static(a, "the number")))
 
 
 @handles(np.poly1d)
@@ -362,13 +381,21 @@ def argwhere(it: Interpreter, a: V.Value) -> V.Value:
 
 @handles(np.copyto)
 def copyto(
-    it: Interpreter, dst: V.Value, src: V.Value, casting: V.Value = V.NONE,
+    it: Interpreter, dst: V.Value, src: V.Value, casting: V.Value = V.Known("same_kind"),
     where: V.Value = V.Known(True),
 ) -> V.Value:
     """np.copyto: writes every element, or those where the mask holds."""
     from pyrelay.infer.arrays.subscripts import set_item
     from pyrelay.infer.names.numpy import where as np_where
 
+    given, held = it.tensor(operand(it, src)), it.tensor(dst)
+    rule = it.static(casting, "casting")
+    if not np.can_cast(given.dtype.numpy, held.dtype.numpy, rule):
+        what = "array data" if given.shape else "scalar"
+        raise raised(it, TypeError(
+            f"Cannot cast {what} from {given.dtype.numpy!r} to {held.dtype.numpy!r} according to "
+            f"the rule {rule!r}"
+        ))
     chosen = src if where == V.Known(True) else np_where(it, where, src, dst)
     set_item(it, dst, V.Known(Ellipsis), chosen)
     return V.NONE

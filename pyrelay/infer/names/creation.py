@@ -10,6 +10,8 @@ from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import strides
 from pyrelay.infer.attributes import is_our_own
+from pyrelay.infer.calls import call
+from pyrelay.infer.in_python import arrangement
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import (
     cast,
@@ -22,6 +24,7 @@ from pyrelay.infer.names.adapters import (
 from pyrelay.infer.names.handlers import handles
 from pyrelay.infer.operators import binary, compare, extent_of
 from pyrelay.ir import dims, types
+from pyrelay.ir.types import TensorType
 
 FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
@@ -160,12 +163,15 @@ def fromiter(
     it: Interpreter, iter: V.Value, dtype: V.Value, count: V.Value = V.Known(-1)
 ) -> V.Value:
     """np.fromiter of an iterable of known length."""
-    return cast(it, to_array(it, iter), dtype)
+    whole = cast(it, to_array(it, iter), dtype)
+    if count == V.Known(-1):
+        return whole
+    return call(it, V.Known(arrangement.first_items), (whole, count), {})
 
 
 @handles(np.copy)
-def copy(it: Interpreter, a: V.Value) -> V.Value:
-    """np.copy."""
+def copy(it: Interpreter, a: V.Value, order: V.Value = V.Known("K")) -> V.Value:
+    """np.copy; how the copy lies in memory is not seen."""
     return to_array(it, a)
 
 
@@ -185,7 +191,7 @@ def arange(
             "np.arange of bfloat16 makes an array of objects in NumPy, which is not supported",
             hints=("say which type is meant, as with dtype=np.float32",),
         )
-    target = dtype_of(it, dtype) or natural
+    target = dtype_of(it, dtype) or types.promote([TensorType(natural), TensorType(types.i64)])[0]
     if all(isinstance(v, V.Known) for v in numbers):
         size: Any = len(np.arange(*(v.value for v in numbers)))  # type: ignore[union-attr]
     elif all(extent_of(v) is not None for v in numbers) or all(

@@ -65,6 +65,7 @@ def clip(
     from pyrelay.infer.names.reduction import stored
 
     x = strong(it, operand(it, a))
+    low, high = _within(it, x, low, "min"), _within(it, x, high, "max")
     if low == V.NONE and high == V.NONE:
         found = x
     elif low == V.NONE:
@@ -78,6 +79,16 @@ def clip(
             x = cast(it, x, types.f32)  # the one function of elements that has no loop for it
         found = it.call("clip", x, operand(it, low), operand(it, high))
     return stored(it, out, found)
+
+
+def _within(it: Interpreter, x: V.Value, bound: V.Value, end: str) -> V.Value:
+    """A bound; the end of the type for a Python int beyond that end, which no element passes."""
+    dtype = it.tensor(x).dtype
+    if not (isinstance(bound, V.Known) and type(bound.value) is int and dtype.kind in "iu"):
+        return bound
+    last = int(getattr(np.iinfo(dtype.numpy), end))
+    beyond = bound.value < last if end == "min" else bound.value > last
+    return V.Known(last) if beyond else bound
 
 
 @handles(np.take)
@@ -221,6 +232,9 @@ def np_round(
     digits = it.static(decimals, "decimals")
     x = strong(it, operand(it, a))
     dtype = it.tensor(x).dtype
+    if dtype.kind == "c":
+        parts = (np_round(it, it.call(part, x), decimals) for part in ("real", "imag"))
+        return stored(it, out, cast(it, it.call("make_complex", *parts), dtype))
     if dtype is types.bool_:
         return stored(it, out, cast(it, x, types.f16))
     if dtype.kind in "iu" and digits >= 0:

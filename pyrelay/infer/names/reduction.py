@@ -39,6 +39,14 @@ def stored(it: Interpreter, out: V.Value, result: V.Value) -> V.Value:
     return out
 
 
+def type_of_out(it: Interpreter, x: V.Value, out: V.Value) -> V.Value:
+    """The type in which NumPy adds or multiplies up for `out`; None for that of the elements."""
+    if not isinstance(out, V.ArrayRef):
+        return V.NONE
+    dtype = out.type.dtype.numpy
+    return V.Known(dtype) if np.can_cast(it.tensor(x).dtype.numpy, dtype, "same_kind") else V.NONE
+
+
 #: what stands for an element that `where` leaves out
 _NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True}
 _NO_IDENTITY = {
@@ -62,7 +70,10 @@ def reduction(op: str) -> Callable[..., V.Value]:
         out: V.Value = V.NONE, keepdims: V.Value = FALSE, initial: V.Value = V.NONE,
         where: V.Value = TRUE,
     ) -> V.Value:
-        x = cast(it, strong(it, operand(it, a)), dtype)
+        x = strong(it, operand(it, a))
+        if op in ("sum", "prod") and dtype == V.NONE:
+            dtype = type_of_out(it, x, out)
+        x = cast(it, x, dtype)
         ty = it.tensor(x)
         if op in ("sum", "prod") and dtype == V.NONE and ty.dtype.kind in "biu":
             x = cast(it, x, types.u64 if ty.dtype.kind == "u" else types.i64)
@@ -283,7 +294,9 @@ def scan(op: str) -> Callable[..., V.Value]:
         it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
         out: V.Value = V.NONE,
     ) -> V.Value:
-        x = cast(it, operand(it, a), dtype)
+        x = operand(it, a)
+        dtype = type_of_out(it, x, out) if dtype == V.NONE else dtype
+        x = cast(it, x, dtype)
         ty = it.tensor(x)
         if dtype == V.NONE and ty.dtype.kind in "biu":
             x = cast(it, x, types.u64 if ty.dtype.kind == "u" else types.i64)

@@ -65,7 +65,7 @@ def size(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
     ty = it.tensor(operand(it, a))
     if axis == V.NONE:
         return V.Scalar.of_extent(ty.size)
-    return V.Scalar.of_extent(ty.shape[it.static(axis, "the axis")])
+    return V.Scalar.of_extent(dims.product(ty.shape[k] for k in axes_of(it, axis, ty.rank)))
 
 
 @handles(np.reshape)

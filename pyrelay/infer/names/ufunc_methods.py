@@ -62,6 +62,8 @@ def _along_first(
     """A reduction; unlike NumPy's functions, methods take the first axis by default."""
     handler = handlers.lookup(fn)
     assert handler is not None
+    if fn not in (np.sum, np.prod):
+        array = cast(it, strong(it, operand(it, array)), keywords.pop("dtype", None))
     return handlers.apply(it, fn, handler, (array, axis), keywords)
 
 

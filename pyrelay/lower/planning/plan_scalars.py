@@ -110,6 +110,8 @@ def _writer(let: Let) -> Write | None:
 def _arithmetic(call: OpCall, dtype: DType, weak: bool) -> Write | None:
     name = call.op.name
     suffix = dtype.name if dtype in (f32, f64) else "i64"
+    if dtype.kind not in "biu" and suffix == "i64":  # 16-bit floats and complex64 are no integers
+        return None
     if name in _COMPARE and dtype is not u64:
         return _binary(f"{_COMPARE[name]}.{suffix}")
     if dtype in (f32, f64):
