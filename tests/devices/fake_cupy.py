@@ -89,11 +89,27 @@ class Stream:
         if self.machine.status:
             raise RuntimeError("cudaErrorIllegalAddress")
 
-    def record(self) -> Any:
-        return ("event", self.ptr)
+    def record(self) -> Event:
+        return Event(("event", self.ptr), self.machine)
 
     def wait_event(self, event: Any) -> None:
         self.machine.waited.append((self.ptr, event))
+
+
+class Event(tuple[Any, ...]):
+    """cupy.cuda.Event: done where the machine says so."""
+
+    machine: Machine
+
+    def __new__(cls, told: tuple[Any, ...], machine: Machine) -> Event:
+        made = super().__new__(cls, told)
+        made.machine = machine
+        return made
+
+    @property
+    def done(self) -> bool:
+        self.machine.asked_events += 1
+        return self.machine.idle
 
 
 class Streams:
@@ -243,6 +259,7 @@ class Machine:
         self.launches: list[tuple[str, int, int]] = []
         self.copies: list[int] = []
         self.functions: dict[int, Function] = {}  # by handle
+        self.idle, self.asked_events = True, 0
         self.units: list[str] = []
         self.waited: list[Any] = []  # a stream and the event that it waits for
         self.replays = self.synchronized = 0

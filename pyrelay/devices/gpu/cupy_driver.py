@@ -39,6 +39,7 @@ from pyrelay.devices.gpu.driver import (
     meets,
     shared_bytes,
 )
+from pyrelay.devices.gpu.lent_arrays import LentArrays
 from pyrelay.devices.gpu.row_geometry import rows_of
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.lower.planning.boundary import Parameter
@@ -85,6 +86,7 @@ class CupyDriver(Driver):
         self.workspaces: dict[int, tuple[int, Any]] = {}  # of captured products, by stream
         self.capturing = _Capturing()
         self.staging = _Staging()
+        self.lent = LentArrays(self._forget_error)
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -234,15 +236,18 @@ class CupyDriver(Driver):
                 self.stop[0] = 0
             raise
         if looked:
-            # The runtime keeps that answer as its last error, which other libraries of the
-            # process would take for that of their own next kernel.
-            with contextlib.suppress(RuntimeError):
-                self.runtime.check_status(_NOT_READY)
+            self._forget_error()
         if status:
             try:
                 stream.synchronize()  # raises what that is
             except RuntimeError as error:
                 raise cuda_diagnosis.stopped(error) from error
+
+    def _forget_error(self) -> None:
+        """The runtime keeps that something was not ready as its last error, which other libraries
+        of the process would take for that of their own next kernel."""
+        with contextlib.suppress(RuntimeError):
+            self.runtime.check_status(_NOT_READY)
 
     @property
     def stream(self) -> int:
@@ -314,6 +319,9 @@ class CupyDriver(Driver):
             return
         event = _stream_at(self.cupy, stream).record()
         self.cupy.cuda.get_current_stream().wait_event(event)
+
+    def lend(self, arrays: Sequence[Any]) -> None:
+        self.lent.keep(arrays, lambda: self.current().record())
 
     def home(self, array: DeviceArray) -> int:
         return int(self.runtime.pointerGetAttributes(array.address).device)

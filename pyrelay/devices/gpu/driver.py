@@ -233,6 +233,10 @@ class Driver(ABC):
         """Inside, this device is the current one, and work goes where the library of a class of
         arrays sends its own."""
 
+    @abstractmethod
+    def lend(self, arrays: Sequence[Any]) -> None:
+        """What a call was given, behind its work: it lives until the device has done with it."""
+
     def taking(
         self, parameters: Sequence[Parameter], kind: type
     ) -> Callable[..., Taken | None] | None:

@@ -178,7 +178,10 @@ class GpuExecutable:
         """Run the program."""
         own = next((a.value for a in arguments if isinstance(a, DeviceArray)), None)
         with self.driver.beside(type(own)):
-            return self._called(arguments, None)
+            made = self._called(arguments, None)
+            if own is not None:
+                self.driver.lend([a.value for a in arguments if isinstance(a, DeviceArray)])
+            return made
 
     def direct(self, *arguments: Any) -> Any:
         """Run the program with arrays of one class that are asked directly (`Driver.taking`)."""
@@ -190,7 +193,9 @@ class GpuExecutable:
         if kind is self.driver.own and self.driver.is_only:
             return self._called(arguments, taken)
         with self.driver.beside(kind):
-            return self._called(arguments, taken)
+            made = self._called(arguments, taken)
+            self.driver.lend(arguments)
+            return made
 
     def _taking(self, kind: type) -> Callable[..., Taken | None] | None:
         """What takes arguments with arrays of a class."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -279,6 +280,34 @@ def test_so_do_arrays_of_jax(jax: Jax) -> None:
     assert found.get().tolist() == [2.0] * 3
     assert jax.waited == [given]
     assert function.cache_info().hits == hits + 1
+
+
+@needs_compiler
+def test_arrays_of_jax_live_until_the_device_has_done_with_them(
+    machine: Machine, jax: Jax
+) -> None:
+    function = pyrelay.jit(lambda x, k: x + k)
+
+    def of_call(value: float) -> Any:
+        """The long way first, and then the short one."""
+        given = jax.array(np.full(3, value))
+        assert function(given, 1.0).get().tolist() == [value + 1.0] * 3
+        return weakref.ref(given)
+
+    machine.idle = False
+    made = [of_call(value) for value in (1.0, 2.0, 3.0)]
+    jax.waited.clear()
+    jax.asked.clear()
+    assert all(each() is not None for each in made)
+    machine.idle = True
+    made.append(of_call(4.0))
+    jax.waited.clear()
+    jax.asked.clear()
+    assert all(each() is None for each in made)
+    # CuPy's arrays are given to what comes later in the stream.
+    before = machine.asked_events
+    function(machine.array(np.ones(3)), 1.0)
+    assert machine.asked_events == before
 
 
 @needs_compiler
