@@ -117,7 +117,11 @@ square = elementwise(
 reciprocal: Op = elementwise(
     "reciprocal", np.reciprocal, (lambda y, x: -(y * y),), promotion=Promotion.NUMBER,
     element=lambda s, i, x: _inverse(s, x(i), x.dtype),
-    samples=(*unary(0.3, 3.0), *_COMPLEX_ONE, integers((4,), low=1, high=3), Sample((-2,))),
+    samples=(
+        *unary(0.3, 3.0), *_COMPLEX_ONE, integers((4,), low=1, high=3), Sample((-2,)),
+        Sample((np.array([127, -127, -128, -1, 1, 2], np.int8),)),
+        Sample((np.array([2**32 - 1, 1, 3], np.uint32),)),
+    ),
     doc="1 / x, without its fraction for integers",
 )
 
@@ -126,8 +130,11 @@ def _inverse(s: Any, value: Any, dtype: DType) -> Any:
     """1 / x; of an integer that is x itself where |x| = 1, else 0."""
     if dtype.is_float:
         return s.reciprocal(value)
-    is_unit = s.equal(s.multiply(value, value), s.const(1, dtype))
-    return s.where(is_unit, value, s.const(0, dtype))
+    # Not by x * x, which wraps to 1 for the last integer of a type too.
+    found = s.where(s.equal(value, s.const(1, dtype)), value, s.const(0, dtype))
+    if dtype.kind == "i":
+        found = s.where(s.equal(value, s.const(-1, dtype)), value, found)
+    return found
 
 
 def _slope_of_absolute(y: Handle, x: Handle) -> Any:
