@@ -34,7 +34,9 @@ CASES = {
         np.polydiv(a, b[1:3]); np.nanmean(A, axis=0, dtype=np.int64);
         np.quantile(A, [.1, .7], axis=0); np.quantile(a, .3, method='closest_observation');
         np.quantile(a, .4, method='averaged_inverted_cdf')""",
-    "f4": "np.cov(A); np.corrcoef(A)",
+    "f4": """
+        np.cov(A); np.corrcoef(A); np.sort(a, axis=1); np.argsort(a, axis=-2); np.sort(A, axis=2);
+        np.argsort(A, axis=(0, 1)); np.sort(a, axis=-1)""",
     "?": """
         np.arctan2(a, 2); np.copysign(a, 2); np.add.reduceat(A, [0, 1], axis=1); np.bincount(a);
         np.isclose(a, b); np.logaddexp(a, 1)""",

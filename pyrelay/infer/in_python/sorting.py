@@ -82,11 +82,21 @@ def _order(x: Array) -> Array:
     return order_of(x.reshape(1, -1)).reshape(-1)
 
 
+def _check_axis(axis: Any, ndim: int) -> None:
+    """Raises what NumPy does if that is not an axis of the array."""
+    if isinstance(axis, tuple):
+        raise TypeError("'tuple' object cannot be interpreted as an integer")
+    if not -ndim <= axis < ndim:
+        text = f"axis {axis} is out of bounds for array of dimension {ndim}"
+        raise np.exceptions.AxisError(text)
+
+
 def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
     """Indices that sort an axis, equal elements in their order."""
     x = np.asarray(a)
     if axis is None:
         return _order(x.ravel())
+    _check_axis(axis, x.ndim)
     if x.ndim == 1:
         return _order(x)
     last = np.moveaxis(x, axis, -1)
@@ -99,6 +109,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     x = np.asarray(a)
     if axis is None:
         return sort(x.ravel(), 0, kind, stable=stable)
+    _check_axis(axis, x.ndim)
     # The signs of zeros stay in their order, if that was asked for.
     keeps = x.dtype.kind == "f" and (kind == "stable" or kind == "mergesort" or stable)
     if x.ndim == 1:
