@@ -435,3 +435,49 @@ def inner_try(x, n):
 @use((5.0, 3), (2.5, 4), (2.5, 6), wrt=(0,), long=True)
 def rec_inner_try(x, n):
     return inner_try(x, n)
+
+
+class Short(Exception):
+    def __init__(self, need, have):
+        super().__init__(f"need {need:.2f}, have {have:.2f}")
+        self.need = need
+
+
+class Purse:
+    def __init__(self, held):
+        self.held = held
+        self.paid = []
+
+    def pay(self, x):
+        if x > self.held:
+            raise Short(x, self.held)
+        self.held -= x
+        self.paid.append(("paid", x))
+
+
+@use(([1.0, 7.0, 3.0, 50.0],), ([1.0, 7.0, 3.0, 50.0] * 6,))
+def exception_that_nobody_looks_at(amounts):
+    purse = Purse(100.0)
+    for x in amounts:
+        try:
+            purse.pay(x)
+        except Short:
+            pass
+    return purse.paid
+
+
+@use(([1.0, 7.0, -3.0, 500.0],), ([1.0, 7.0, 3.0, -50.0] * 6,))
+def exceptions_of_two_classes(amounts):
+    purse, words = Purse(100.0), []
+    for x in amounts:
+        try:
+            if x < 0:
+                raise ValueError("less than nothing")
+            purse.pay(x)
+        except Short as e:
+            words.append(str(e))
+        except ValueError as e:
+            words.append(f"E: {e}")
+        finally:
+            purse.held = round(purse.held, 2)
+    return purse.held, words, purse.paid

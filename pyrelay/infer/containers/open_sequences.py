@@ -268,6 +268,33 @@ def by_python(it: Interpreter, value: V.Value) -> V.Value:
     from pyrelay.infer.containers.lists import extent_of_atom
     from pyrelay.ir.types import TensorType
 
+    before = len(it.builder.lets)
     size = extent_of_atom(it, it.atom(host.value(it, types.PY_INT, len, (value,))))
     codes = host.value(it, TensorType(types.i32, (size,)), codes_of, (value,))
+    if _never_raises(it, value):
+        it.program.checked.update(it.builder.lets[before:])
     return V.Text(from_codes, (codes,))
+
+
+def _never_raises(it: Interpreter, value: V.Value) -> bool:
+    """Whether Python surely makes this string, or one of this number or exception."""
+    from pyrelay.infer.containers import text
+
+    match value:
+        case V.Text(text.formatted, (number, V.Known(conversion), V.Known(spec))):
+            ty = V.number_type(number)
+            if ty is None or spec.endswith("c"):  # not every number is that of a character
+                return not spec and _never_raises(it, number)
+            one = ty.dtype.numpy.type(1)
+            try:
+                text.formatted(one.item() if ty.weak else one, conversion, spec)
+            except (TypeError, ValueError):
+                return False
+            return not (isinstance(number, V.Scalar) and number.kinds)
+        case V.Text(function, args):
+            makers = (text.joined, str, repr, from_codes)
+            return function in makers and all(_never_raises(it, arg) for arg in args)
+        case V.Ref(root, cls) if issubclass(cls or object, BaseException):
+            args = it.content(root)["args"]
+            return isinstance(args, V.Tuple) and all(_never_raises(it, x) for x in args.items)
+    return isinstance(value, (V.Known, V.Scalar, V.ArrayRef))

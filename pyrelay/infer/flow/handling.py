@@ -14,6 +14,7 @@ successes", 1985, and Spivey, "A functional theory of exceptions", 1990; here wi
 from __future__ import annotations
 
 import functools
+import types as python_types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -130,8 +131,8 @@ def raise_to_handler(
 ) -> NoReturn:
     """Send an exception on its way. The first one of a block wins."""
     handling = it.handling[-1]
-    if not handling.looks_at(cls):
-        args, keywords = (), ()
+    if not handling.looks_at(cls) and not isinstance(cls.__init__, python_types.FunctionType):
+        args, keywords = (), ()  # which nobody asks for
     own = tuple(text.frozen(it, arg) for arg in args)
     named = tuple((k, text.frozen(it, v)) for k, v in keywords)
     span = it.let.span if it.let else None
