@@ -226,6 +226,13 @@ def function_value(it: Interpreter, fn: python_types.FunctionType) -> V.Closure:
     """
     from pyrelay.infer.attributes import captured, of_pyrelay
 
+    if fn.__module__ == "re":  # whose own compiler would be interpreted first, for half a minute
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"'re.{fn.__name__}' cannot be compiled: regular expressions are not",
+            hints=("use methods of strings (split, find, startswith, isdigit), or match outside of "
+                   "the compiled function and pass what is found",),
+        )  # fmt: skip
     home = it.program.parse(fn)
     function = home.module.functions[home.module.entry]
     if not of_pyrelay(fn):

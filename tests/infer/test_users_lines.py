@@ -34,7 +34,6 @@ def joined(text: str) -> Any:
 @pytest.mark.parametrize(
     ("function", "called", "line"),
     [
-        (matched, "match", 're.match("a.*", text)'),
         (read, "loads", "json.loads(text)"),
         (wrapped, "wrap", "textwrap.wrap(text, 3)"),
         (joined, "join", 'os.path.join(text, "b")'),
@@ -54,6 +53,20 @@ def test_what_is_not_compiled_of_the_standard_library_is_refused_where_it_is_cal
     assert call[0].source.filename == __file__
     (why,) = error.notes
     assert re.match(r"[\w .]+, line \d+: ", why)
+
+
+def test_regular_expressions_are_refused_at_once() -> None:
+    with pytest.raises(pyrelay.UnsupportedOperationError) as caught:
+        pyrelay.jit(matched)("abc")
+    error = caught.value
+    assert error.message == "'re.match' cannot be compiled: regular expressions are not."
+    assert error.hints == (
+        "use methods of strings (split, find, startswith, isdigit), or match outside of the "
+        "compiled function and pass what is found",
+    )
+    assert error.span is not None
+    assert error.span.text() == 're.match("a.*", text)'
+    assert [span.source.filename for span, _ in error.calls] == [__file__]
 
 
 def span_in(filename: str) -> Span:
