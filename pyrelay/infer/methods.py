@@ -513,10 +513,10 @@ def _dict_pop(
 
 
 def _dict_update(
-    it: Interpreter, x: V.Ref, other: V.Value = V.NONE, **named: V.Value
+    it: Interpreter, x: V.Ref, other: V.Value = V.Tuple(()), **named: V.Value
 ) -> V.Value:
     content = it.content(x.root)
-    if other != V.NONE:
+    if other != V.Tuple(()):
         if not (isinstance(other, V.Ref) and other.root.kind == "dict"):
             ask(it, x.root)
         content = mappings.taken(

@@ -202,3 +202,18 @@ def taken_anew_in_a_loop(store, xs):
         else:
             store["b"] = x
     return store
+
+
+@use((1,), (2,))
+def none_is_no_mapping(x):
+    store, said = {"a": x}, []
+    try:
+        store.update(None)
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        dict(None)
+    except TypeError as error:
+        said.append(str(error))
+    store.update()
+    return said, store, dict(), dict(()), dict(c=x)

@@ -221,7 +221,7 @@ def dict_fromkeys(it: Interpreter, iterable: V.Value, value: V.Value = V.NONE) -
 
 
 @handles(dict)
-def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
+def dict_(it: Interpreter, pairs: V.Value = V.Tuple(()), **named: V.Value) -> V.Value:
     """dict(mapping or pairs, **named)."""
     content: dict[Any, V.Value] = {}
     if isinstance(pairs, V.Data) and is_entries(pairs.cls):
@@ -232,10 +232,10 @@ def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value
     standing = isinstance(pairs, (V.Ref, V.Data)) and pairs.cls in containers.standing_for
     if standing or it.let in it.program.tables | it.program.nested:
         cls = nested_for[tables.Table] if it.let in it.program.nested else tables.Table
-        made = call(it, V.Known(cls), (V.Tuple(()) if pairs == V.NONE else pairs,), {})
+        made = call(it, V.Known(cls), (pairs,), {})
         call(it, V.Known(tables.Table.update), (made,), named)
         return made
-    if pairs != V.NONE:
+    if pairs != V.Tuple(()):
         if it.let is not None and not (isinstance(pairs, V.Ref) and pairs.root.kind == "dict"):
             it.program.open_keys.add(it.let)
         content = mappings.taken(

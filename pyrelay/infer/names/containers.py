@@ -53,14 +53,17 @@ def deque(
 
 
 @handles(collections.OrderedDict)
-def ordered_dict(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
+def ordered_dict(
+    it: Interpreter, pairs: V.Value = V.Tuple(()), **named: V.Value
+) -> V.Value:
     """collections.OrderedDict(mapping or pairs, **named)."""
     return call(it, class_here(it, counting.Ordered), (dict_(it, pairs, **named),), {})
 
 
 @handles(collections.defaultdict)
 def defaultdict(
-    it: Interpreter, default_factory: V.Value = V.NONE, pairs: V.Value = V.NONE, **named: V.Value
+    it: Interpreter, default_factory: V.Value = V.NONE, pairs: V.Value = V.Tuple(()),
+    **named: V.Value
 ) -> V.Value:
     """collections.defaultdict(default_factory, mapping or pairs, **named)."""
     entries = dict_(it, pairs, **named)
