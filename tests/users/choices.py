@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.users.corpus import refuse, use
+from tests.users.corpus import use
 
 X = np.array([3.0, 1.0, 2.5])
 
@@ -297,7 +297,7 @@ def attribute_that_becomes_a_number(x, n):
     return s.v * 2 if s.best is None else s.v + s.best * x
 
 
-@refuse(({"a": 1.0}, 1.0), "keys of a dict", "both branches")
+@use(({"a": 1.0}, 1.0), ({"a": 1.0}, -1.0))
 def dict_of_the_caller_grows(d, c):
     if c > 0:
         d["b"] = 2.0
