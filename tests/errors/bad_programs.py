@@ -102,7 +102,8 @@ def f(x):
     "print_to_an_argument": ("\ndef f(x, out):\n    print(x, file=out)\n    return x\n", (X, [])),
     "text_split": ("\ndef f(x):\n    return f'{x} m'.splitlines()\n", (1.5,)),
     "method_of_a_generator": (
-        "\ndef f(x):\n    return np.random.default_rng(0).multivariate_hypergeometric(x, 3)\n", (X,),
+        "\ndef f(x):\n    return np.random.default_rng(0).multivariate_hypergeometric(x, 3)\n",
+        (X,),
     ),
     "einsum_letters": ("\ndef f(x, y):\n    return np.einsum('ij,jk->ik', x, y)\n", (A43, A43)),
     "solve_of_a_rectangle": ("\ndef f(x, y):\n    return np.linalg.solve(x, y)\n", (A43, A4)),
