@@ -27,6 +27,7 @@ from pyrelay.infer.in_python import (
     polynomials,
     products,
     python_math,
+    quantiles,
     refuse,
     sorting,
     special,
@@ -121,7 +122,7 @@ def _enter(owner: Any, spelling: str, module: Any) -> None:
         handles(known)(handler)
 
 
-for _module in (arrangement, elements, placement, products, sorting, statistics):
+for _module in (arrangement, elements, placement, products, quantiles, sorting, statistics):
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
 _enter(cmath, "cmath", complex_math)
