@@ -294,7 +294,6 @@ class _Fixing:
         times = tuple((atom, n * step.more) for atom, n in rounds.times)
         return _Bound(None, max(rounds.more, 0) * step.more, times)
 
-
     def _visits(self, length: Extent) -> _Bound:
         """The bound of rounds that are all at other places of an array, from either end."""
         if isinstance(length, int):

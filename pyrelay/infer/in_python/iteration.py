@@ -294,6 +294,7 @@ def following(items: Items, default: tuple[Any, ...]) -> Any:
 ENDLESS = 2**62
 """As many items as nobody asks for."""
 
+
 def append_items(items: Any, into: list[Any]) -> None:
     """Append what a generator yields; a generator that calls itself is one call in another."""
     for item in items:

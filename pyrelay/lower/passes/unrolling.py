@@ -48,8 +48,8 @@ def unrolled(body: Body) -> Body:
         if isinstance(statement, For) and _pays(statement):
             out += _by_four(statement)
         elif isinstance(statement, While) and (times := _times(statement)) > 1:
-            body = tuple(s for _ in range(times) for s in Copy({}, set()).body(statement.body))
-            out.append(While(body, times))
+            rounds = [Copy({}, set()).body(statement.body) for _ in range(times)]
+            out.append(While(tuple(s for each in rounds for s in each), times))
         else:
             out.append(replace_bodies(statement, unrolled))
     return tuple(out)
