@@ -36,7 +36,8 @@ CASES = {
         np.quantile(a, .4, method='averaged_inverted_cdf')""",
     "f4": """
         np.cov(A); np.corrcoef(A); np.sort(a, axis=1); np.argsort(a, axis=-2); np.sort(A, axis=2);
-        np.argsort(A, axis=(0, 1)); np.sort(a, axis=-1)""",
+        np.argsort(A, axis=(0, 1)); np.sort(a, axis=-1); np.argsort(a[0]);
+        np.argsort(np.asarray(a[0]), axis=1); np.sort(a[0])""",
     "?": """
         np.arctan2(a, 2); np.copysign(a, 2); np.add.reduceat(A, [0, 1], axis=1); np.bincount(a);
         np.isclose(a, b); np.logaddexp(a, 1)""",

@@ -92,8 +92,8 @@ def _check_axis(axis: Any, ndim: int) -> None:
 
 
 def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
-    """Indices that sort an axis, equal elements in their order."""
-    x = np.asarray(a)
+    """Indices that sort an axis, equal elements in their order; of a number as of one element."""
+    x = np.atleast_1d(a)
     if axis is None:
         return _order(x.ravel())
     _check_axis(axis, x.ndim)
