@@ -96,6 +96,11 @@ def image_loss(x: Any, w: Any) -> Any:
     return (y * y).sum()
 
 
+def attention_loss(q: Any, k: Any, v: Any) -> Any:
+    q, k, v = (x.astype(np.float32) for x in (q, k, v))
+    return (gpu.attention(q, k, v).astype(np.float16).astype(np.float32) ** 2).sum()
+
+
 def running_product(x: Any) -> Any:
     return np.cumprod(x)
 
@@ -134,6 +139,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (f32(2, 64, 64),) * 3,
     ),
     "attention in float16": (gpu.attention, (f16(2, 64, 64),) * 3),
+    "gradient of attention in float16": (
+        pyrelay.grad(attention_loss, argnums=(0, 1, 2)), (f16(2, 64, 64),) * 3
+    ),
     "convolution, bias, activation, residual": (
         image_layer, (f32(2, 8, 9, 9), f32(8, 8, 3, 3), f32(8), f32(2, 8, 9, 9)),
     ),

@@ -22,7 +22,7 @@ from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Atom, Attrs, Block, KernelCall, Let, Module, OpCall, Var
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import DType, TensorType, bf16, f32
+from pyrelay.ir.types import DType, TensorType, f32
 from pyrelay.opt.attention import Attention, Finder
 from pyrelay.opt.attention_gradient import Gradient, gradient_of
 from pyrelay.opt.dce import dce
@@ -68,7 +68,8 @@ def half_attention(module: Module) -> Module:
 
 
 def half_attention_gradient(module: Module) -> Module:
-    """The module with casts in each derivative of attention that is one of casts of bfloat16."""
+    """The module with casts in each derivative of attention that is one of casts of one type of 16
+    bits."""
     found = rewrite_module(module, _casting)
     return module if found is module else dce(found)
 
@@ -98,7 +99,9 @@ def _casting(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if not all(atom in given for atom in operands):
         return None
     sources = {atom: _source(given[atom], scope.definitions) for atom in operands}
-    if {None if x is None else _dtype(x) for x in sources.values()} != {bf16}:
+    if len({None if x is None else _dtype(x) for x in sources.values()}) != 1 or None in (
+        sources.values()
+    ):
         return None
     names, casts = walk.Renaming(), Builder()
     names.atoms.update(zip(function.params, let.rhs.args, strict=True))

@@ -1,4 +1,4 @@
-"""The derivative of attention over bfloat16 by tensor cores: layouts, sizes, precisions."""
+"""The derivative of attention over 16-bit floats by tensor cores: layouts, sizes, precisions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 import pyrelay
 from pyrelay import config, nn
 from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.driver import shared_bytes
 from pyrelay.devices.gpu.plan_python import plan_code
-from pyrelay.ir.types import f16
+from pyrelay.ir.types import bf16, f16
 from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler
@@ -39,6 +40,12 @@ def all_turned(q: Any, k: Any, v: Any) -> Any:
     return (softmax(s) @ v.swapaxes(-1, -2)).astype(np.dtype("bfloat16"))
 
 
+def wide(q: Any, k: Any, v: Any) -> Any:
+    x, y, z = (x.astype(f32) for x in (q, k, v))
+    s = np.where(np.arange(k.shape[-2]) % 7 > 0, x @ y.swapaxes(-1, -2), f32(-9))
+    return (softmax(s) @ z).astype(q.dtype)
+
+
 def loss_of(function: Any) -> Any:
     def loss(q: Any, k: Any, v: Any) -> Any:
         y = function(q, k, v).astype(f32)
@@ -47,10 +54,11 @@ def loss_of(function: Any) -> Any:
     return loss
 
 
-def numbers(shapes: Any) -> list[Any]:
-    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+def numbers(shapes: Any, dtype: Any = None) -> list[Any]:
+    if dtype is None:
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
     rng = np.random.default_rng(3)
-    return [(rng.normal(size=shape) * 0.5).astype(bfloat16) for shape in shapes]
+    return [(rng.normal(size=shape) * 0.5).astype(dtype) for shape in shapes]
 
 
 def errors(function: Any, args: list[Any]) -> list[float]:
@@ -83,6 +91,32 @@ def test_cotangents_differ_by_roundings_of_the_results(function: Any, precision:
 
 @needs_compiler
 @pytest.mark.slow
+@pytest.mark.parametrize("precision", ["highest", "bf16"])
+def test_cotangents_of_float16_have_its_digits(precision: str) -> None:
+    with config.override(matmul_precision=precision):
+        for shapes in SIZES if precision == "highest" else SIZES[:1]:
+            assert max(errors(wide, numbers(shapes, np.float16))) < 2.0**-10
+
+
+@needs_compiler
+def test_cotangents_of_float16_may_be_smaller_than_its_exponents() -> None:
+    """Weights below 3e-8, which would be 0, times keys near 60."""
+    q, k, v = numbers(SIZES[0], np.float16)
+    q, k = q * np.float16(2e-4), k * np.float16(120)
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return (wide(q, k, v).astype(f32) * f32(1.2e-7)).sum()
+
+    (found,) = pyrelay.grad(loss, argnums=(0,), device=ON)(q, k, v)
+    with config.override(interpret=True):
+        (exact,) = pyrelay.grad(loss, argnums=(0,))(q, k, v)
+    largest = float(np.abs(exact).max())
+    assert largest > 1e-6
+    assert np.abs(found.astype(float) - exact.astype(float)).max() < largest * 0.05
+
+
+@needs_compiler
+@pytest.mark.slow
 def test_transposed_operands_have_transposed_cotangents() -> None:
     shapes = [(*lead, m, n) for *lead, n, m in SIZES[0]]
     assert max(errors(all_turned, numbers(shapes))) < 2.0**-8
@@ -102,11 +136,9 @@ def test_operands_are_read_as_they_lie_forward_and_backward() -> None:
     assert not any("Buffer<const f32> q" in text for text in found)
 
 
-def test_float16_has_no_exponents_for_cotangents() -> None:
-    assert TARGET.half_attention_gradient(f16) is None
-
-    def wide(q: Any, k: Any, v: Any) -> Any:
-        return softmax(q.astype(f32) @ k.astype(f32).swapaxes(-1, -2)) @ v.astype(f32)
-
-    found = texts(wide, np.float16)
-    assert sum("sum_up<ByThreads, false>" in text for text in found) == 1
+def test_tiles_of_all_sums_fit_where_a_block_may_have_99_kib() -> None:
+    assert sum("sum_up<f16, 128, 2>" in text for text in texts(wide, np.float16)) == 1
+    for of in (bf16, f16):
+        kernel = TARGET.half_attention_gradient(of)
+        assert kernel is not None
+        assert 48 << 10 < shared_bytes(kernel.source) <= 99 << 10
