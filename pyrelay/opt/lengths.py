@@ -7,16 +7,16 @@ stay within that array. What becomes an extent that is known already is that one
 
 from __future__ import annotations
 
-from dataclasses import replace
+from bisect import bisect_right
+from dataclasses import field
 
 from pyrelay.ir import dims, walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Block, Const, Function, Let, Module, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, Const, Function, Let, Module, Var
 from pyrelay.ir.types import TensorType, i64
-from pyrelay.opt.rewrite import renamed
-
-_Makers = dict[Atom, Let]
+from pyrelay.opt.rewrite import Replaced, Replacement, Rule, Scope, rewrite
+from pyrelay.records import dataclass
 
 
 def lengths(module: Module) -> Module:
@@ -25,69 +25,87 @@ def lengths(module: Module) -> Module:
 
 
 def _in_function(function: Function) -> Function:
-    makers: _Makers = {
-        out: let for let in walk.nested_lets(function.body) for out in let.outs
-    }
-    body = _in_block(function.body, makers)
-    return function if body is function.body else replace(function, body=body)
+    if not any(walk.is_call(let, "as_extent") for let in walk.nested_lets(function.body)):
+        return function
+    reads = _Reads()
+    reads.note(function.body)
+    return rewrite(function, _rule(reads))
 
 
-def _in_block(block: Block, makers: _Makers) -> Block:
-    block = walk.with_blocks(block, lambda inner: _in_block(inner, makers))
-    k = 0
-    while k < len(block.lets):
-        let = block.lets[k]
-        if walk.is_call(let, "as_extent"):
-            block = _known_from(block, k, makers)
-        if k < len(block.lets) and block.lets[k] is let:  # else another one stands there now
-            k += 1
-    return block
+@dataclass
+class _Reads:
+    """Where variables are read: places in the order in which a function is written.
+
+    after: from where, and to where, a symbol that is bound is in sight. stand_for: which variables
+    of the function others are read for.
+    """
+
+    places: dict[Var, list[int]] = field(default_factory=dict)
+    after: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
+    stand_for: dict[Var, tuple[Var, ...]] = field(default_factory=dict)
+    count: int = 0
+
+    def note(self, block: Block) -> None:
+        """Note what a block and those inside it read."""
+        bound: dict[Symbol, int] = {}
+        for let in block.lets:
+            self._read(walk.operands(let.rhs))
+            for inner in walk.blocks(let.rhs):
+                self.note(inner)
+            bound.update(dict.fromkeys(let.dims, self.count))
+        self._read(block.results)
+        self.after.update((symbol, (place, self.count)) for symbol, place in bound.items())
+
+    def _read(self, atoms: tuple[Atom, ...]) -> None:
+        self.count += 1
+        for atom in atoms:
+            if isinstance(atom, Var):
+                self.places.setdefault(atom, []).append(self.count)
+
+    def read_for(self, var: Var, symbol: Symbol) -> list[Var]:
+        """The variables that this one is read for where a symbol is in sight."""
+        first, last = self.after[symbol]
+        found = []
+        for each in self.stand_for.get(var, (var,)):
+            places = self.places.get(each, [])
+            k = bisect_right(places, first)
+            if k < len(places) and places[k] <= last:
+                found.append(each)
+        return found
 
 
-def _known_from(block: Block, place: int, makers: _Makers) -> Block:
-    """The block that reads what the Let there takes as an extent, after it."""
-    let = block.lets[place]
-    (symbol,) = let.dims
-    rest = Block(block.lets[place + 1 :], block.results, block.dims)
-    number = walk.call_of(let).args[0]
-    known = makers.get(number)
-    if known is not None and walk.is_call(known, "extent") and (
-        dims.non_negative(size := walk.call_of(known).attrs["size"])
-    ):
-        rest = _renamed(rest, {}, {symbol: size}, makers)
-        return Block((*block.lets[:place], *rest.lets), rest.results, rest.dims)
-    read = set(walk.free_vars(rest))
-    builder, names = Builder(), dict[Var, Atom]()
-    with builder.at(let.span):
-        for var, extent in _same_numbers(number, dims.of(symbol), makers):
-            if var in read:
+def _rule(reads: _Reads) -> Rule:
+    def rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
+        if not walk.is_call(let, "as_extent"):
+            return None
+        (symbol,) = let.dims
+        number = walk.call_of(let).args[0]
+        known = scope.op(number, "extent")
+        if known is not None and dims.non_negative(size := known.attrs["size"]):
+            return Replaced((), (size,))
+        builder.lets.append(let)
+        names: dict[Var, Atom] = {}
+        for var, extent in _same_numbers(number, dims.of(symbol), scope):
+            readers = reads.read_for(var, symbol)
+            if readers:
                 assert isinstance(var.type, TensorType)
                 found = builder.cast(builder.extent(extent), i64, weak=var.type.weak)
-                names[var] = builder.atom(found)
-    if not names:
-        return block
-    makers.update((out, made) for made in builder.lets for out in made.outs)
-    rest = _renamed(rest, names, {}, makers)
-    return Block((*block.lets[: place + 1], *builder.lets, *rest.lets), rest.results, rest.dims)
+                atom = builder.atom(found)
+                if isinstance(atom, Var):
+                    reads.stand_for[atom] = tuple(readers)
+                names.update(dict.fromkeys(readers, atom))
+        return Replaced((), (dims.of(symbol),), names) if names else None
+
+    return rule
 
 
-def _renamed(
-    block: Block, names: dict[Var, Atom], extents: dict[Symbol, Extent], makers: _Makers
-) -> Block:
-    """The block that reads others; its variables are made by other Lets from there on."""
-    new = renamed(block, names, extents)
-    if new is not block:
-        makers.update((out, let) for let in walk.nested_lets(new) for out in let.outs)
-    return new
-
-
-def _same_numbers(number: Atom, extent: Extent, makers: _Makers) -> list[tuple[Var, Extent]]:
+def _same_numbers(number: Atom, extent: Extent, scope: Scope) -> list[tuple[Var, Extent]]:
     """The number itself, and those that it is a sum with, with a constant, or a difference from."""
     found = []
     while isinstance(number, Var) and _is_number(number):
         found.append((number, extent))
-        call = getattr(makers.get(number), "rhs", None)
-        if not isinstance(call, OpCall) or call.op.name not in ("add", "subtract"):
+        call = scope.op(number, "add") or scope.op(number, "subtract")
+        if call is None:
             break
         left, right = call.args
         if call.op.name == "add" and isinstance(left, Const):
@@ -101,4 +119,3 @@ def _same_numbers(number: Atom, extent: Extent, makers: _Makers) -> list[tuple[V
 
 def _is_number(var: Var) -> bool:
     return isinstance(var.type, TensorType) and var.type.dtype is i64 and not var.type.shape
-

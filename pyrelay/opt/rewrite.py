@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from operator import is_
 
-from pyrelay.ir import types
+from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
-from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import (
     Atom,
     Block,
@@ -33,15 +33,17 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.walk import Renaming
 from pyrelay.records import dataclass
 
-NO_EXTENTS: Mapping[Symbol, Extent] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """Atoms for the outputs of a Let, and extents for the symbols it binds."""
+    """Atoms for the outputs of a Let, and extents for the symbols it binds.
+
+    after: what the rest of the block reads instead of other variables, which are bound before.
+    """
 
     atoms: Sequence[Atom]
     extents: Sequence[Extent] = ()
+    after: Mapping[Var, Atom] = field(default_factory=dict)
 
 
 Replacement = Sequence[Atom] | Replaced | None
@@ -90,13 +92,6 @@ def rewrite_block(block: Block, rule: Rule) -> Block:
     return _Rewriter(rule).block(block, Scope())
 
 
-def renamed(
-    block: Block, names: Mapping[Var, Atom], extents: Mapping[Symbol, Extent] = NO_EXTENTS
-) -> Block:
-    """A block that reads other atoms and extents for some of what it does not bind itself."""
-    return _Rewriter(lambda *_: None, Renaming(dict(names), dict(extents))).block(block, Scope())
-
-
 def _same(left: Sequence[object], right: Sequence[object]) -> bool:
     return len(left) == len(right) and all(map(is_, left, right))
 
@@ -109,10 +104,13 @@ class _Rewriter:
     def block(self, block: Block, scope: Scope) -> Block:
         builder = Builder()
         seen: list[Var] = []
+        outside: dict[Var, Atom] = {}
         for let in block.lets:
             with builder.at(let.span):
                 before = len(builder.lets)
-                self._let(let, builder, scope)
+                for var, atom in self._let(let, builder, scope).items():
+                    outside.setdefault(var, self.names.atom(var))
+                    self.names.atoms[var] = atom
                 for made in builder.lets[before:]:
                     for out in made.outs:
                         scope.definitions[out] = made
@@ -121,6 +119,8 @@ class _Rewriter:
         extents = tuple(map(self.names.extent, block.dims))
         for out in seen:  # not in sight after the block
             del scope.definitions[out]
+        for var, atom in outside.items():
+            self.names.atoms[var] = atom
         if (
             _same(builder.lets, block.lets) and _same(results, block.results)
             and extents == block.dims
@@ -128,7 +128,8 @@ class _Rewriter:
             return block
         return Block(tuple(builder.lets), results, extents)
 
-    def _let(self, let: Let, builder: Builder, scope: Scope) -> None:
+    def _let(self, let: Let, builder: Builder, scope: Scope) -> Mapping[Var, Atom]:
+        """Emit a Let; what is read instead of other variables after it."""
         rhs = self._rhs(let.rhs, scope)
         outs = let.outs
         if self.names.dims:
@@ -141,15 +142,18 @@ class _Rewriter:
         if replacement is None:
             del builder.lets[emitted:]
             builder.lets.append(new)
-            return
+            return {}
         if not isinstance(replacement, Replaced):
             replacement = Replaced(replacement)
-        self.names.dims.update(zip(let.dims, replacement.extents, strict=True))
+        for symbol, extent in zip(let.dims, replacement.extents, strict=True):
+            if extent != dims.of(symbol):
+                self.names.dims[symbol] = extent
         for out, atom in zip(let.outs, replacement.atoms, strict=True):
             self.names.atoms[out] = atom
         for out, atom in zip(outs, replacement.atoms, strict=True):
             if out is not atom:
                 self.names.atoms[out] = atom
+        return replacement.after
 
     def _retyped(self, var: Var) -> Var:
         assert var.type is not None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from passes import after, assert_same_runs, core, ops
 
+from pyrelay.opt import rewrite
 from pyrelay.opt.dce import dce
 from pyrelay.opt.lengths import lengths
 from pyrelay.opt.ranges import ranges
@@ -93,3 +94,41 @@ def test_arrays_of_one_number_have_one_length() -> None:
     assert not ops(module)["check_equal"]
     assert ops(module)["as_extent"] == 1
     assert_same_runs(before, module, (6, np.array([2.0])))
+
+
+def test_a_block_is_walked_once_however_many_lengths_are_made(monkeypatch) -> None:
+    def program(n, x):
+        a, b, c = np.zeros(n), np.zeros(n + 1), np.zeros(2 * n)
+        for i in range(n):
+            d = np.zeros(i + 1)
+            a[i] = d.sum() + b[i] + c[i] + x[0]
+        return a
+
+    before = core(program, 4, np.array([2.0]))
+    seen = []
+    walk = rewrite._Rewriter._let
+
+    def counted(rewriter, let, builder, scope):
+        seen.append(let)
+        return walk(rewriter, let, builder, scope)
+
+    monkeypatch.setattr(rewrite._Rewriter, "_let", counted)
+    module = lengths(before)
+    assert ops(before)["as_extent"] >= 4
+    assert len(seen) == len(set(map(id, seen)))
+    assert_same_runs(before, module, (3, np.array([2.0])))
+
+
+def test_what_is_read_instead_in_a_block_is_not_read_after_it() -> None:
+    def program(n, x):
+        k = n + 1
+        t = 1.0 * k
+        if x[0] > 0.0:
+            zeros = np.zeros(k)
+            t = zeros.sum() + k
+        return t + k
+
+    before = core(program, 4, np.array([2.0]))
+    module = after(before, lengths)
+    for value in (2.0, -2.0):
+        assert_same_runs(before, module, (4, np.array([value])))
