@@ -16,6 +16,7 @@ from pyrelay.ir import types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.op import Effect, Fusion, Op, Sample, define, not_differentiable
 from pyrelay.ir.types import Type
+from pyrelay.ops.elementwise import elementwise
 
 _FROM_OUTSIDE = not_differentiable("what it returns comes from outside of the program")
 
@@ -64,4 +65,9 @@ host_draw = _call(
     "host_draw", Effect.RAISES,
     "as `host_value`, of numbers that depend on the operands in a way without a derivative rule",
     _no_derivative,
+)
+drawn_by = elementwise(
+    "drawn_by", lambda x: x, vjp=_no_derivative, python=lambda x: x,
+    element=lambda s, i, x: x(i), samples=(Sample((2.5,), {}, False),),
+    doc="x, a parameter of random numbers drawn by the program: as `host_draw`, no derivative rule",
 )

@@ -9,7 +9,9 @@ rotation among them (0 in place of 1 / 0), which is right for functions that do 
 Rules: Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation" (2008); Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend,
 "Differentiating the singular value decomposition" (2016); Walter and Lehmann, "Algorithmic
-differentiation of linear algebra functions" (2013), for qr; Golub and Pereyra (1973) for pinv.
+differentiation of linear algebra functions" (2013), for qr; Boeddeker et al., "On the computation
+of complex-valued gradients with application to statistically optimum beamforming" (2017), for eig;
+Golub and Pereyra (1973) for pinv.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ from pyrelay.ir.op import (
     not_differentiable,
 )
 from pyrelay.ir.types import TensorType, Type
+from pyrelay.ops.arithmetic import conj, imag, make_complex, real
 from pyrelay.ops.contract import matmul
 from pyrelay.ops.index import iota
 from pyrelay.ops.logic import equal, less_equal, masked, where
-from pyrelay.ops.reduce import sum_
+from pyrelay.ops.reduce import argmax, sum_
 from pyrelay.ops.relations import broadcast, common_dtype, require_kind, same_extent, tensors
 from pyrelay.ops.samples import spread
 from pyrelay.ops.shape import concatenate, expand_dims, slice_, transpose
@@ -474,10 +477,30 @@ def _eig(a: Any) -> Any:
     return bool(w.dtype.kind != "c"), w.astype(complex_type), v.astype(complex_type)
 
 
+def _cotangent_of_eig(y: Any, g: Any, a: Handle) -> tuple[Any, ...]:
+    """With vectors of length 1 whose greatest component is real, as LAPACK gives them."""
+    (_, w, v), (_, of_w, of_v) = y, g
+    along = sum_(of_v * v, axes=(v.rank - 2,), keepdims=False)
+    free = of_v - conj(v) * _row(real(along)) + _of_phases(v, imag(along))
+    inner = _inverse_differences(w, w) * _product(v, free, left=True)
+    found = solve(_turned(v), _product(inner, v, right=True) + _turned(v * _row(of_w)), small=False)
+    return (found if a.dtype.kind == "c" else real(found),)
+
+
+def _of_phases(v: Handle, turn: Handle) -> Handle:
+    """What the greatest component of each column receives, as it is turned to be real."""
+    b, axis = v.builder, v.rank - 2
+    sizes = real(v * conj(v))
+    place = argmax(sizes, axes=(axis,), keepdims=True)
+    rows = expand_dims(b.call(iota, size=v.shape[axis], dtype=types.i64), axes=(1,))
+    greatest = equal(rows, place)
+    result: Handle = where(greatest, make_complex(0, -_row(turn) / where(greatest, real(v), 1)), 0)
+    return result
+
+
 eig: Op = _host(
-    "eig", _eig_type, _eig,
-    not_differentiable("derivatives of eigenvalues of general matrices are not compiled"),
-    (*_SQUARES[:3], Sample((np.array([[0.0, 1.0], [-1.0, 0.0]]),)), _COMPLEX),
+    "eig", _eig_type, _eig, _cotangent_of_eig,
+    (*_SQUARES[:3], Sample((np.array([[0.0, 1.0], [-1.0, 0.0]]),), {}, False), _COMPLEX),
     "whether all eigenvalues are real, the eigenvalues and the eigenvectors as complex numbers",
 )
 

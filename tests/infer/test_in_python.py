@@ -806,6 +806,8 @@ np.linalg.eigh(BS)[0]
 np.linalg.eigh(S, UPLO='U')
 np.linalg.eigvalsh(S)
 np.linalg.eigvalsh(np.eye(3) * s)
+np.abs(np.linalg.eigvals(Q))
+np.abs(np.linalg.eig(Q)[1])
 w, V2 = np.linalg.eigh(S); V2 @ np.diag(w) @ V2.T
 np.linalg.svd(A, full_matrices=False)
 np.linalg.svd(Q)
@@ -1070,6 +1072,8 @@ np.linalg.slogdet(BS).logabsdet
 np.linalg.cholesky(BS)
 np.linalg.eigh(S, UPLO='U')
 np.linalg.eigvalsh(np.eye(3) * s)
+np.abs(np.linalg.eigvals(Q))
+np.abs(np.linalg.eig(Q)[1])
 w, V2 = np.linalg.eigh(S); V2 @ np.diag(w) @ V2.T
 np.linalg.svd(T, full_matrices=False).S
 np.linalg.qr(A)

@@ -145,3 +145,8 @@ def permutation(words: Array, kept: Array, size: int) -> Array:
         other = np.int64(at_most(words, np.uint64(k)))
         order[k], order[other] = order[other], order[k]
     return order
+
+
+def sample(words: Array, kept: Array, count: int, size: int) -> Array:
+    """Different numbers below `count`, i64[size], in a random order."""
+    return permutation(words, kept, count)[:size]

@@ -202,3 +202,56 @@ def permutation(words: Array, size: int) -> Array:
         other = np.int64(in_interval(words, np.uint64(k)))
         order[k], order[other] = order[other], order[k]
     return order
+
+
+_FREE = -1  # of places in a table
+
+
+def sample(words: Array, count: int, size: int, shuffle: bool) -> Array:
+    """Different numbers below `count`, i64[size], in a random order if `shuffle`.
+
+    Sources: Floyd, as Bentley has it (Programming Pearls, CACM 30, 1987); of large parts of many
+    numbers the end of a permutation.
+    """
+    cutoff = 50 if shuffle else 20
+    if count > 10000 and size > count // cutoff:
+        order = np.arange(count)
+        _shuffle(words, order, max(count - size, 1))
+        return order[count - size:]
+    room = 2
+    while room < 2 * size:
+        room *= 2
+    table = np.full(room, _FREE)
+    found = np.empty(size, np.int64)
+    for k in range(size):
+        last = count - size + k
+        value = np.int64(at_most(words, np.uint64(last)))
+        place = _place_of(table, value)
+        if table[place] != _FREE:
+            value = np.int64(last)
+            place = _place_of(table, value)
+        table[place] = value
+        found[k] = value
+    if shuffle:
+        _shuffle(words, found, 1)
+    return found
+
+
+def _place_of(table: Array, value: Any) -> Any:
+    """Where a number stands in a table with open addresses, or could."""
+    place = value & (table.shape[0] - 1)
+    while table[place] != _FREE and table[place] != value:
+        place = (place + 1) & (table.shape[0] - 1)
+    return place
+
+
+def _shuffle(words: Array, order: Array, first: int) -> None:
+    """Exchange each number from the last down to `first` for one at most as far along."""
+    for k in range(order.shape[0] - 1, first - 1, -1):
+        other = np.int64(at_most(words, np.uint64(k)))
+        order[k], order[other] = order[other], order[k]
+
+
+def random_single(words: Array) -> Any:
+    """A float of 24 bits of at least 0, less than 1."""
+    return np.float32(np.int64(half_word(words) >> np.uint64(8)) * (1.0 / 16777216.0))
