@@ -7,6 +7,7 @@ content of the array that the view is of after it was written.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 from pyrelay import errors
@@ -35,6 +36,8 @@ def fitted(
         from pyrelay.infer.names.adapters import to_array
 
         value = to_array(it, value)
+    if value == V.NONE and target.dtype.kind == "f":
+        value = V.Known(math.nan)  # as NumPy does
     ty = V.tensor_type(value)
     if ty is None:
         raise it.failure(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.slicing import index_atom, is_index, slice_of_axis
@@ -346,7 +348,8 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
                 _write_array(it, obj, key, case)
                 return ()
 
-            distribute_all(it, value, stored)
+            element = np.zeros(1, obj.type.dtype.numpy)
+            distribute_all(it, value, stored, lambda like: element.__setitem__(..., like))
             return
         case V.ArrayRef() if _is_flag(key):
             set_item(it, _if_true(it, obj, key), V.Known(Ellipsis), value)

@@ -6,6 +6,7 @@ In: the content of a list, or an array. Out: the array that `np.array`, `np.stac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,9 +36,13 @@ def from_array(it: Interpreter, array: V.ArrayRef, python: bool = False) -> V.Va
 
 
 def to_array(
-    it: Interpreter, content: V.Growing, check: Any = in_python.even_size, *more: V.Value
+    it: Interpreter, content: V.Growing, check: Any = in_python.even_size, *more: V.Value,
+    missing: bool = False,
 ) -> V.Value:
-    """`np.array(lst)`; what `check` raises (see `_equal`) if the items differ in shape."""
+    """`np.array(lst)`; what `check` raises (see `_equal`) if the items differ in shape.
+
+    missing: see `adapters.to_array`.
+    """
     from pyrelay.infer.names.adapters import stack
 
     content = growing.plain(it.builder, content)
@@ -63,11 +68,28 @@ def to_array(
                 size = _equal(it, next(remaining), check, *more)
                 rows = built(inner)
                 return _first_part(it, rows, (size, *it.tensor(rows).shape[2:]))
+            case L.LUnion((L.LKnown(None), item) | (item, L.LKnown(None))):
+                is_none = it.emit("equal", next(remaining), template.cases.index(L.LKnown(None)))
+                return _without_none(it, is_none, built(item), missing)
         raise it.failure(
             errors.TypeMismatchError, "the items of this list cannot be made one array"
         )
 
     return built(content.template)
+
+
+def _without_none(
+    it: Interpreter, is_none: Handle, items: V.Value, missing: bool
+) -> V.Value:
+    """The numbers, or arrays, among items of which some may be None."""
+    from pyrelay.infer.flow.effects import raise_where
+    from pyrelay.infer.names.adapters import OBJECTS
+
+    if missing and it.tensor(items).rank == 1:
+        return it.call("where", it.new_array(is_none.atom), V.Known(math.nan), items)
+    some = it.emit("any", is_none, axes=(0,), keepdims=False)
+    raise_where(it, some.atom, TypeError, V.Known(OBJECTS))
+    return items
 
 
 def _equal(it: Interpreter, numbers: Handle, check: Any, *more: V.Value) -> Extent:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing, ragged, widening
 from pyrelay.infer.containers.admission import admit, placed, with_template
@@ -246,11 +247,19 @@ def get_item(
 
         return get_slice(it, content, key)
     place = position(it, content, key, "list index out of range", checked=checked)
+    _reach(content)
     span = it.let.span if it.let else None
     item = growing.read_row(it.builder, it.heap, content, place, span, ref.root)
     if isinstance(item, (V.ArrayRef, V.Ref)) and content is it.heap.contents[ref.root]:
         item.root.item = V.Item(ref.root, it.atom(key), place, content)
     return item
+
+
+def _reach(content: V.Growing) -> None:
+    """Raises Diverges for a list that has had no item yet: what follows a read of one is not
+    reached. (In the first look at a loop, whose later rounds fill it.)"""
+    if L.is_unread(content.template):
+        raise needs.Diverges
 
 
 def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
@@ -321,6 +330,7 @@ def pop(
     if key == V.Known(-1):
         text = "pop from empty list" if outside.startswith("pop") else outside
         place = it.builder.call(OPS["check_item"], -1, count, text=text).atom
+        _reach(content)
         item = growing.read_row(it.builder, it.heap, content, place, span)
         moves = bool(growing.inner_lists(content.template))
         write_content(it, ref.root, counting(it, content, it.builder.handle(place)), moves=moves)

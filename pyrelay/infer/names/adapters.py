@@ -5,6 +5,7 @@ In: values as a user passes them to NumPy functions. Out: operands, axes, dtypes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.handling import certain
+from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import extent_of
 from pyrelay.ir import dims, types
@@ -51,8 +53,18 @@ def strong(it: Interpreter, value: V.Value) -> V.Value:
     return it.result(it.builder.handle(it.builder.cast(it.atom(value), ty.dtype)))
 
 
-def to_array(it: Interpreter, value: V.Value) -> V.Value:
-    """np.array(value) of nested lists, tuples, numbers and arrays; a fresh array."""
+def to_array(it: Interpreter, value: V.Value, *, missing: bool = False) -> V.Value:
+    """np.array(value) of nested lists, tuples, numbers and arrays; a fresh array.
+
+    missing: None is NaN, as in arrays that are made as ones of floats. Else the program raises
+    TypeError for a None among numbers, of which NumPy makes an array of objects.
+    """
+    if isinstance(value, V.Union):
+        return distribute(
+            it, value, lambda case: to_array(it, case, missing=missing), refuse_objects
+        )
+    if missing and value == V.NONE:
+        return strong(it, V.Known(math.nan))
     if V.tensor_type(value) is not None:
         if isinstance(value, V.ArrayRef):
             return it.new_array(it.atom(value))
@@ -69,17 +81,29 @@ def to_array(it: Interpreter, value: V.Value) -> V.Value:
     value = lists.of_field(it, value)
     content = lists.growing_content(it, value)
     if content is not None:
-        return list_arrays.to_array(it, content)
+        return list_arrays.to_array(it, content, missing=missing)
     if isinstance(value, V.Known) and isinstance(value.value, (str, bytes)):
         raise it.failure(
             errors.TypeMismatchError, f"{V.describe(value)} cannot be an element of an array",
             hints=("keep texts in a list",),
         )
     items = nested_items(it, value)
-    parts = [to_array(it, i) for i in items]
+    parts = [to_array(it, i, missing=missing) for i in items]
     if not parts:
         return it.result(it.builder.full(0.0, (0,), types.f64))
     return stack(it, parts, 0)
+
+
+OBJECTS = (
+    "an item is None, and NumPy would make an array of objects, which is not compiled: leave such "
+    "items out, or give dtype=float, which makes them nan"
+)
+
+
+def refuse_objects(item: object) -> None:
+    """Raise what the running program raises for None among the numbers of an array."""
+    if item is None:
+        raise TypeError(OBJECTS)
 
 
 def _is_empty(numbers: V.Range) -> bool:

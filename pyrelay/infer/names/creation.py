@@ -126,7 +126,7 @@ def array(
     if isinstance(object, V.ArrayRef) and copy in (FALSE, V.NONE):
         made = cast(it, object, dtype)
     else:
-        made = cast(it, to_array(it, object), dtype)
+        made = cast(it, to_array(it, object, missing=_of_floats(it, dtype)), dtype)
     missing = it.static(ndmin, "ndmin") - it.tensor(made).rank
     if missing <= 0:
         return of_no_axes(it, made)
@@ -144,8 +144,15 @@ def ascontiguousarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V
 @handles(np.asarray, np.asanyarray)
 def asarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V.Value:
     """np.asarray: the same array if it is one of that dtype."""
-    value = a if isinstance(a, V.ArrayRef) else to_array(it, a)
+    missing = _of_floats(it, dtype)
+    value = a if isinstance(a, V.ArrayRef) else to_array(it, a, missing=missing)
     return of_no_axes(it, cast(it, value, dtype))
+
+
+def _of_floats(it: Interpreter, dtype: V.Value) -> bool:
+    """Whether an array is made as one of floats, in which None is NaN."""
+    given = dtype_of(it, dtype)
+    return given is not None and given.kind == "f"
 
 
 @handles(np.astype)
