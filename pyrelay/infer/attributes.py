@@ -120,6 +120,8 @@ def _by_value(value: Any) -> bool:
 
 def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
     """`obj.name`. Raises AttributeMissingError, with the nearest names, if there is none."""
+    from pyrelay.infer.flow import unset
+
     match obj:
         case V.Union():
             from pyrelay.infer.flow.unions import distribute
@@ -140,7 +142,10 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
         case V.Ref(root, cls) if cls is not None:
             content = it.content(root)
             if name in content:
-                return content[name]  # type: ignore[no-any-return]
+                value: V.Value = content[name]
+                if root.kind == "object" and unset.may_be_unset(value):
+                    return unset.resolved(it, obj, cls, name, value)
+                return value
             if name == "__class__":
                 return V.Known(cls)
             return class_attribute(it, obj, cls, name)

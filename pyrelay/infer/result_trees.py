@@ -20,6 +20,7 @@ from pyrelay.infer.nodes.pools import Unpacker
 from pyrelay.infer.objects import CAUSE, generator_classes, is_generator
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import types
+from pyrelay.ir.nodes import UNSET
 from pyrelay.records import dataclass
 
 
@@ -402,7 +403,8 @@ def built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
         return random_state.made(parts)
     made = cls.__new__(cls)
     for name, part in zip(names, parts, strict=True):
-        object.__setattr__(made, name, part)
+        if part is not UNSET:
+            object.__setattr__(made, name, part)
     return made
 
 
@@ -436,7 +438,8 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         random_state.store(container, parts)
     else:
         for name, part in zip(names, parts, strict=True):
-            object.__setattr__(container, name, part)
+            if part is not UNSET:
+                object.__setattr__(container, name, part)
 
 
 def _restore_varied(container: Any, content: Any) -> None:

@@ -95,9 +95,12 @@ TEMPORARY = "v"
 
 
 class _Unset:
-    """The value of a local variable on a path that has not assigned it."""
+    """The value of a variable, or of an attribute, on a path that has not assigned it."""
 
     __slots__ = ()
+
+    def __reduce__(self) -> str:
+        return "UNSET"
 
     def __repr__(self) -> str:
         return "unset"

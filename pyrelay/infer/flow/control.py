@@ -20,7 +20,7 @@ from pyrelay.infer.containers.open_keys import ask
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
-from pyrelay.infer.flow import handling, narrowing
+from pyrelay.infer.flow import handling, narrowing, unset
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.flow.loops import run_loop
 from pyrelay.infer.flow.truth import truth
@@ -187,6 +187,7 @@ class _Merge:
             for root in path.heap.changed_since(base):
                 changed[root] = None
         self.changed = list(changed)
+        unset.with_names([p.heap for p in self.alive], changed)
         self.place_roots: frozenset[V.Root] = frozenset()
 
     def tear(self) -> None:

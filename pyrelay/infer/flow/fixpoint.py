@@ -21,7 +21,7 @@ from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import joining as J
-from pyrelay.infer.flow import narrowing
+from pyrelay.infer.flow import narrowing, unset
 from pyrelay.infer.flow.revisits import Place, Visits, objects, places
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
@@ -323,6 +323,11 @@ class Fixpoint:
         Raises NeedsNodes where tuples nest deeper with every pass.
         """
         assert result.following is not None
+        gained = unset.gained(self.base, result.heap)
+        if gained and not self.mixed:
+            raise TypeChanges(gained[0], "unset", "set", "the first round makes the attribute")
+        if unset.with_names((self.base, result.heap), result.heap.changed_since(self.base)):
+            raise J.NeedsPlace(())  # these objects are described anew
         describer = self._describer(result.heap)
         before = self._guess()
         deep = [*self.layouts, *self.changed.values()]

@@ -6,10 +6,14 @@ own `__getattr__` is asked as plain Python asks it.
 
 from __future__ import annotations
 
+import inspect
+
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import get_attribute, of_class
 from pyrelay.infer.calls import call
+from pyrelay.infer.flow import unset
+from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.in_python import getters
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.builtins import is_of_builtin_class
@@ -25,6 +29,11 @@ def getattr_(
     known = it.static(name, "the name of an attribute")
     if default is not None and _asks_its_class(it, obj):
         return call(it, V.Known(getters.attribute_or), (obj, V.Known(known), default), {})
+    perhaps = unset.attribute_of(it, obj, known)
+    if perhaps is not None and default is not None and not _has_of_class(obj, known):
+        return distribute(
+            it, perhaps, lambda case: default if unset.may_be_unset(case) else case
+        ) if isinstance(perhaps, V.Union) else default
     try:
         return get_attribute(it, obj, known)
     except errors.AttributeMissingError:
@@ -41,11 +50,20 @@ def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
         return call(it, V.Known(getters.has_attribute), (obj, V.Known(known)), {})
     if is_of_builtin_class(obj, known):
         return V.Known(True)
+    perhaps = unset.attribute_of(it, obj, known)
+    if perhaps is not None and not _has_of_class(obj, known):
+        return unset.is_set(it, perhaps)
     try:
         get_attribute(it, obj, known)
     except errors.AttributeMissingError:
         return V.Known(False)
     return V.Known(True)
+
+
+def _has_of_class(obj: V.Value, name: str) -> bool:
+    """Whether the class of an object has an attribute, which stands in for the object's own."""
+    found = inspect.getattr_static(obj.cls, name, None)  # type: ignore[union-attr]
+    return found is not None and not inspect.ismemberdescriptor(found)
 
 
 def _asks_its_class(it: Interpreter, obj: V.Value) -> bool:

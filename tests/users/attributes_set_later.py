@@ -1,0 +1,126 @@
+"""Attributes that only some paths assign, or that a loop assigns for the first time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.array([1.25, 3.0, 2.5])
+
+
+class Tracker:
+    kept = -1.0
+
+    def __init__(self):
+        self.count = 0
+
+    def step(self, x):
+        if x > 2:
+            self.last = x
+        if x > 1:
+            self.kept = 2 * x
+        self.count += 1
+
+    def learn(self, x):
+        for _ in range(3):
+            self.weights = x * self.count
+            self.count += 1
+        return self.weights.sum()
+
+
+@use((X,), (X[:1],), (X[:0],), wrt=(0,), corners=(1, 2))
+def read_after_a_loop(x):
+    tracker = Tracker()
+    for v in x:
+        tracker.step(v)
+    return tracker.last * 2, tracker.count
+
+
+@use((X,), (X[:1],), wrt=(0,), corners=(1,))
+def asked_for(x):
+    tracker = Tracker()
+    for v in x:
+        tracker.step(v)
+    first = tracker.last if hasattr(tracker, "last") else -1.0
+    return first, getattr(tracker, "last", -2.0), getattr(tracker, "other", 3.0)
+
+
+@use((X,), (X[:1],), wrt=(0,))
+def that_the_class_has(x):
+    tracker = Tracker()
+    for v in x:
+        tracker.step(v)
+    return tracker.kept
+
+
+@use((3.0,), (1.5,))
+def in_a_handler(x):
+    tracker = Tracker()
+    tracker.step(x)
+    try:
+        return tracker.last
+    except AttributeError as error:
+        return str(error)
+
+
+@use((X,), (X[:1],))
+def objects_given_back(x):
+    tracker = Tracker()
+    for v in x:
+        tracker.step(v)
+    return tracker
+
+
+@use((X, 2), (X, 0))
+def made_by_every_round(x, n):
+    tracker = Tracker()
+    for _ in range(n):
+        tracker.weights = x * tracker.count
+        tracker.count += 1
+    return tracker.weights
+
+
+@use((X,), wrt=(0,))
+def made_in_a_method(x):
+    return Tracker().learn(x)
+
+
+@use((Tracker(), X), (Tracker(), X[:1]))
+def of_the_callers(tracker, x):
+    for v in x:
+        tracker.step(v)
+    return tracker.count
+
+
+class Agent:
+    def __init__(self, states, actions):
+        self.rng = np.random.default_rng(0)
+        self.values = np.zeros((states, actions))
+        self.steps = 0
+
+    def act(self, state, wild):
+        if self.rng.random() < wild:
+            return int(self.rng.integers(self.values.shape[1]))
+        return int(np.argmax(self.values[state]))
+
+    def learn(self, state, action, reward, after):
+        error = reward + 0.9 * self.values[after].max() - self.values[state, action]
+        if abs(error) > 0.01:
+            self.last_error = error
+        self.values[state, action] += 0.5 * error
+        self.steps += 1
+        if self.steps % 10 == 0:
+            self.target = self.values.copy()
+
+
+@use((4, 2, 60))
+def agent_that_learns(states, actions, rounds):
+    agent = Agent(states, actions)
+    state = 0
+    for t in range(rounds):
+        action = agent.act(state, max(0.05, 1 - t / 30))
+        after = (state + (1 if action else -1)) % states
+        agent.learn(state, action, float(after == states - 1), after)
+        state = after
+    return agent.values, agent.last_error, agent.target
