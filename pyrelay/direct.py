@@ -436,4 +436,9 @@ def _identity_test(text: Text, guard: NameGuard) -> str:
             tests = [f"len({place}.__kwdefaults__) == {len(pairs)}"]
             tests += [f"{place}.__kwdefaults__[{k!r}] is {text.name(v)}" for k, v in pairs]
             return " and ".join(tests)
+        case "registry":
+            pairs = list(zip(guard.value[::2], guard.value[1::2], strict=True))
+            tests = [f"len({place}.registry) == {len(pairs)}"]
+            tests += [f"{place}.registry.get({text.name(k)}) is {text.name(v)}" for k, v in pairs]
+            return " and ".join(tests)
     raise AssertionError(guard.kind)

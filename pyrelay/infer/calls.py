@@ -21,7 +21,7 @@ from pyrelay.infer import memoising, numba_functions, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import text
 from pyrelay.infer.frames import Frame
-from pyrelay.infer.guards import NameGuard, keyword_defaults
+from pyrelay.infer.guards import NameGuard, keyword_defaults, registered
 from pyrelay.infer.in_python import ONCE
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir.nodes import Block, Function, Var
@@ -98,6 +98,8 @@ def call_known(
 
         receiver = captured(it, fn.__self__)
         return call(it, V.Known(fn.__func__), (receiver, *args), keywords)
+    if is_generic(fn):
+        return call_generic(it, fn, args, keywords)
     if isinstance(fn, python_types.FunctionType):
         return call_closure(it, function_value(it, fn), args, keywords)
     if isinstance(fn, type) and fn not in _REFUSED:
@@ -142,6 +144,46 @@ def call_known(
             return it.new_ref("list", tuple(map(V.Known, made)))
         return V.Known(made)
     raise unsupported(it, fn)
+
+
+def is_generic(fn: Any) -> bool:
+    """Whether a function is one of `functools.singledispatch`."""
+    return isinstance(fn, python_types.FunctionType) and hasattr(fn, "registry") and (
+        fn.__code__ is _GENERIC.__code__
+    )
+
+
+@functools.singledispatch
+def _GENERIC(value: Any) -> None:  # noqa: N802 (an example, of whose kind others are)
+    """A generic function."""
+
+
+def call_generic(
+    it: Interpreter, fn: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    """Call what `functools.singledispatch` chose for the class of the first argument."""
+    from pyrelay.infer.flow.unions import distribute
+    from pyrelay.infer.names.builtins import type_
+
+    if not args:
+        said = f"{fn.__name__} requires at least 1 positional argument"
+        raise it.failure(errors.SignatureError, said)
+    first, *rest = args
+    if isinstance(first, V.Union):
+        return distribute(it, first, lambda case: call_generic(it, fn, (case, *rest), keywords))
+    cls = type_(it, first)
+    if isinstance(cls, V.Union):
+        return distribute(it, cls, lambda case: _dispatched(it, fn, case, args, keywords))
+    return _dispatched(it, fn, cls, args, keywords)
+
+
+def _dispatched(
+    it: Interpreter, fn: Any, cls: V.Value, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> V.Value:
+    assert isinstance(cls, V.Known)
+    it.program.guards.record(NameGuard("registry", fn, "registry", registered(fn), False))
+    return call(it, V.Known(fn.dispatch(cls.value)), args, keywords)
 
 
 _BUILTIN = (python_types.BuiltinFunctionType, type)

@@ -53,7 +53,8 @@ class NameGuard:
 
     `by_value` compares numbers, strings and tuples of them; otherwise identity counts. `kind` is
     "item" (dict of globals or builtins), "attribute" (`value` is ABSENT if there was none), "cell",
-    "function" (what a class method calls: looking one up makes a new object each time), "defaults"
+    "function" (what a class method calls: looking one up makes a new object each time), "registry"
+    (the classes and functions of a generic function), "defaults"
     (a function's keyword defaults, a dict that can be written into; `value` is its items), or
     "absent" (a dict of globals that has no such name, so that the builtin is meant; `value` is
     ABSENT).
@@ -75,6 +76,8 @@ class NameGuard:
             return self.container.get(self.name, ABSENT)
         if self.kind == "defaults":
             return keyword_defaults(self.container)
+        if self.kind == "registry":
+            return registered(self.container)
         if self.kind == "function":
             return getattr(self.container, self.name).__func__
         if self.value is ABSENT:
@@ -91,7 +94,7 @@ class NameGuard:
             return True
         if isinstance(now, BuiltinMethodType):
             return bool(now == self.value)  # of an object, as np.add.at: each look makes a new one
-        if self.kind == "defaults":
+        if self.kind in ("defaults", "registry"):
             return len(now) == len(self.value) and all(
                 a is b for a, b in zip(now, self.value, strict=True)
             )
@@ -101,6 +104,11 @@ class NameGuard:
 def keyword_defaults(function: Any) -> tuple[Any, ...]:
     """Names and values of a function's keyword defaults, in one flat tuple."""
     return tuple(part for item in (function.__kwdefaults__ or {}).items() for part in item)
+
+
+def registered(function: Any) -> tuple[Any, ...]:
+    """Classes and what is called for them, of a function of `singledispatch`, in one flat tuple."""
+    return tuple(part for item in function.registry.items() for part in item)
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -324,11 +324,20 @@ def _conjugate(it: Interpreter, x: V.Value) -> V.Value:
     return it.call("conj", x)
 
 
+def _resize(it: Interpreter, x: V.Value, *shape: V.Value, **keywords: V.Value) -> V.Value:
+    """Refused: every name of the array would have another shape from here on."""
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        "x.resize(...) changes the shape of an array for all its names, which is not compiled",
+        hints=("make a new one: y = np.zeros(shape); y[:len(x)] = x",),
+    )
+
+
 _ARRAY_METHODS: dict[str, Callable[..., V.Value]] = {
     "astype": _astype, "copy": _copy, "flatten": _flatten, "item": _item, "fill": _fill,
     "tolist": _tolist, "view": _view, "sort": _in_place(np.sort),
     "partition": _in_place(np.partition), "compress": _compress, "conj": _conjugate,
-    "conjugate": _conjugate,
+    "conjugate": _conjugate, "resize": _resize,
 }
 
 
@@ -513,7 +522,7 @@ def _dict_pop(
 
 
 def _dict_update(
-    it: Interpreter, x: V.Ref, other: V.Value = V.Tuple(()), **named: V.Value
+    it: Interpreter, x: V.Ref, other: V.Value = V.Tuple(()), /, **named: V.Value
 ) -> V.Value:
     content = it.content(x.root)
     if other != V.Tuple(()):

@@ -23,6 +23,7 @@ def taken(
     key_of: the Python object of a key, which is known. Raises what it raises.
     """
     from pyrelay.infer.arrays.subscripts import get_item
+    from pyrelay.infer.operators import raised
 
     made = dict(content)
     if isinstance(other, V.Ref) and other.root.kind == "dict":
@@ -32,7 +33,12 @@ def taken(
         for key in sequence_of(it, call(it, V.Known(cls.keys), (other,), {})):
             made[key_of(key)] = get_item(it, other, key)
         return made
-    for pair in sequence_of(it, other):
-        key, value = sequence_of(it, pair)
+    for at, pair in enumerate(sequence_of(it, other)):
+        parts = sequence_of(it, pair)
+        if len(parts) != 2:
+            raise raised(it, ValueError(
+                f"dictionary update sequence element #{at} has length {len(parts)}; 2 is required"
+            ))
+        key, value = parts
         made[key_of(key)] = value
     return made

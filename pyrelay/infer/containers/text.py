@@ -110,6 +110,11 @@ def called(
     return getattr(receiver, name)(*args, **dict(keywords))
 
 
+def sliced(string: str, start: int | None, stop: int | None, step: int | None) -> str:
+    """string[start:stop:step]."""
+    return string[start:stop:step]
+
+
 def from_parts(it: Interpreter, args: Sequence[V.Value], attrs: Any) -> V.Value:
     """An f-string."""
     pieces: list[V.Value] = []
@@ -162,6 +167,8 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
 def item(it: Interpreter, string: V.Value, key: V.Value) -> V.Value:
     """`string[key]` of a string of the running program."""
+    if isinstance(key, V.Slice):
+        return text(it, sliced, string, key.start, key.stop, key.step)
     return text(it, operator.getitem, string, key)
 
 

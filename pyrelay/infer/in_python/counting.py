@@ -54,7 +54,7 @@ class Entries:
     def popitem(self) -> Any:
         return self.entries.popitem()
 
-    def update(self, pairs: Any = (), **named: Any) -> None:
+    def update(self, pairs: Any = (), /, **named: Any) -> None:
         self.entries.update(pairs, **named)
 
     def clear(self) -> None:
@@ -142,7 +142,7 @@ class Counts(Entries):
         if key in self.entries:
             del self.entries[key]
 
-    def update(self, pairs: Any = (), **named: Any) -> None:
+    def update(self, pairs: Any = (), /, **named: Any) -> None:
         if isinstance(pairs, dict):
             for key in pairs:
                 self[key] = self[key] + pairs[key]
@@ -152,7 +152,7 @@ class Counts(Entries):
         for name in named:
             self[name] = self[name] + named[name]
 
-    def subtract(self, iterable: Any = (), **named: Any) -> None:
+    def subtract(self, iterable: Any = (), /, **named: Any) -> None:
         if isinstance(iterable, dict):
             for key in iterable:
                 self[key] = self[key] - iterable[key]

@@ -93,7 +93,7 @@ class Entries:
     def clear(self) -> None:
         outgrown(self)
 
-    def update(self, pairs: Any = (), **named: Any) -> None:
+    def update(self, pairs: Any = (), /, **named: Any) -> None:
         if isinstance(pairs, dict):
             for key in pairs:
                 self[key] = pairs[key]

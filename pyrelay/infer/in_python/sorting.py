@@ -16,10 +16,9 @@ from pyrelay.infer.in_python import refuse
 Array = Any
 
 __all__ = [
-    "apply_along_axis", "apply_over_axes", "argpartition", "argsort", "bincount", "compress",
-    "digitize", "extract", "histogram", "histogram2d", "histogram_bin_edges", "interp",
-    "intersect1d", "isin", "lexsort", "partition", "place", "putmask", "searchsorted", "setdiff1d",
-    "setxor1d", "sort", "union1d", "unique",
+    "argpartition", "argsort", "bincount", "compress", "digitize", "extract", "histogram",
+    "histogram2d", "histogram_bin_edges", "interp", "intersect1d", "isin", "lexsort", "partition",
+    "place", "putmask", "searchsorted", "setdiff1d", "setxor1d", "sort", "union1d", "unique",
 ]
 
 
@@ -305,55 +304,6 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
     given = np.ravel(np.asarray(values)).astype(a.dtype)
     spread = given[np.arange(np.size(a)) % given.shape[0]].reshape(a.shape)
     a[...] = np.where(mask, spread, a)
-
-
-def apply_along_axis(func1d: Any, axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
-    """A function of vectors applied to each vector along an axis."""
-    x = np.asarray(arr)
-    at = axis % x.ndim
-    moved = np.moveaxis(x, at, -1)
-    lanes = moved.reshape(-1, moved.shape[-1])
-    first = np.asarray(func1d(lanes[0], *args, **kwargs))
-    found = np.zeros((lanes.shape[0], *first.shape), dtype=first.dtype)
-    found[0] = first
-    for k in range(1, lanes.shape[0]):
-        found[k] = func1d(lanes[k], *args, **kwargs)
-    whole = found.reshape(moved.shape[:-1] + first.shape)
-    for k in range(first.ndim):
-        whole = np.moveaxis(whole, x.ndim - 1 + k, at + k)
-    return whole
-
-
-def apply_over_axes(func: Any, a: Array, axes: Any) -> Array:
-    """A reduction applied over several axes, which stay with extent 1."""
-    x = np.asarray(a)
-    for axis in [axes] if isinstance(axes, int) else list(axes):
-        found = func(x, axis)
-        x = found if np.ndim(found) == x.ndim else np.expand_dims(found, axis)
-    return x
-
-
-def vectorized(function: Any, *args: Array, **keywords: Any) -> Any:
-    """What np.vectorize(function) does: a call for each element of the broadcast arguments."""
-    arrays = np.broadcast_arrays(*args)
-    shape = arrays[0].shape
-    flat = [a.reshape(-1) for a in arrays]
-    count = flat[0].shape[0]
-    if count == 0:
-        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
-    # A call with elements as they are says the types; the others are given Python's numbers.
-    first = function(*[a[0] for a in flat], **keywords)
-    if isinstance(first, tuple):
-        found = [np.zeros(count, dtype=np.asarray(part).dtype) for part in first]
-        for k in range(count):
-            parts = function(*[a[k].item() for a in flat], **keywords)
-            for out, part in zip(found, parts, strict=True):
-                out[k] = part
-        return tuple([out.reshape(shape)[()] for out in found])
-    single = np.zeros(count, dtype=np.asarray(first).dtype)
-    for k in range(count):
-        single[k] = function(*[a[k].item() for a in flat], **keywords)
-    return single.reshape(shape)[()]
 
 
 # -- counting --------------------------------------------------------------------------------------

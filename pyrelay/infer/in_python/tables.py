@@ -204,7 +204,7 @@ class Table:
         self.size -= 1
         return self.held[place]
 
-    def update(self, pairs: Any = (), **named: Any) -> None:
+    def update(self, pairs: Any = (), /, **named: Any) -> None:
         if isinstance(pairs, dict):
             for key in pairs:
                 self[key] = pairs[key]

@@ -221,7 +221,7 @@ def dict_fromkeys(it: Interpreter, iterable: V.Value, value: V.Value = V.NONE) -
 
 
 @handles(dict)
-def dict_(it: Interpreter, pairs: V.Value = V.Tuple(()), **named: V.Value) -> V.Value:
+def dict_(it: Interpreter, pairs: V.Value = V.Tuple(()), /, **named: V.Value) -> V.Value:
     """dict(mapping or pairs, **named)."""
     content: dict[Any, V.Value] = {}
     if isinstance(pairs, V.Data) and is_entries(pairs.cls):

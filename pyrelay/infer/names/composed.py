@@ -18,6 +18,7 @@ from pyrelay import errors
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
 from pyrelay.infer.in_python import (
+    applying,
     arrangement,
     complex_math,
     elements,
@@ -35,7 +36,7 @@ from pyrelay.infer.in_python import (
 )
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
-from pyrelay.infer.names.adapters import cast, normal_axis, operand, strong
+from pyrelay.infer.names.adapters import cast, dtype_of, normal_axis, operand, strong
 from pyrelay.infer.names.creation import of_no_axes
 from pyrelay.infer.names.handlers import elementwise, handles, of_ufunc
 from pyrelay.infer.operators import raised
@@ -122,7 +123,9 @@ def _enter(owner: Any, spelling: str, module: Any) -> None:
         handles(known)(handler)
 
 
-for _module in (arrangement, elements, placement, products, quantiles, sorting, statistics):
+for _module in (
+    applying, arrangement, elements, placement, products, quantiles, sorting, statistics
+):
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
 _enter(cmath, "cmath", complex_math)
@@ -420,10 +423,33 @@ def vectorize(
     it: Interpreter, pyfunc: V.Value, otypes: V.Value = V.NONE, doc: V.Value = V.NONE,
     excluded: V.Value = V.NONE, cache: V.Value = V.Known(False), signature: V.Value = V.NONE,
 ) -> V.Value:
-    """np.vectorize(function), without otypes, excluded arguments and signature."""
-    if not otypes == excluded == signature == V.NONE:
+    """np.vectorize(function, otypes), without excluded arguments and signature."""
+    if not excluded == signature == V.NONE:
         raise it.failure(
             errors.UnsupportedOperationError,
-            "np.vectorize is compiled without otypes, excluded and signature",
+            "np.vectorize is compiled without excluded and signature",
+            hints=("loop over the elements, or over the rows",),
         )
-    return V.Partial(V.Known(sorting.vectorized), (pyfunc,), ())
+    if otypes == V.NONE:
+        return V.Partial(V.Known(applying.vectorized), (pyfunc,), ())
+    dtypes = tuple(map(V.Known, _output_types(it, otypes)))
+    return V.Partial(V.Known(applying.vectorized_as), (V.Tuple(dtypes), pyfunc), ())
+
+
+def _output_types(it: Interpreter, otypes: V.Value) -> list[Any]:
+    """The dtypes that a string of type codes, or a list of types, says."""
+    from pyrelay.infer.flow.iteration import sequence_of
+
+    known = isinstance(otypes, V.Known) and isinstance(otypes.value, str)
+    parts = [V.Known(c) for c in otypes.value] if known else sequence_of(it, otypes)  # type: ignore[union-attr]
+    return [dtype_of(it, part).numpy for part in parts]
+
+
+@handles(np.frompyfunc)
+def frompyfunc(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+    """Refused: its results are arrays of objects."""
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        "np.frompyfunc makes arrays of objects, which are not compiled",
+        hints=("np.vectorize(function, otypes=[float]) makes arrays of numbers",),
+    )

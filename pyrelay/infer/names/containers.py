@@ -54,7 +54,7 @@ def deque(
 
 @handles(collections.OrderedDict)
 def ordered_dict(
-    it: Interpreter, pairs: V.Value = V.Tuple(()), **named: V.Value
+    it: Interpreter, pairs: V.Value = V.Tuple(()), /, **named: V.Value
 ) -> V.Value:
     """collections.OrderedDict(mapping or pairs, **named)."""
     return call(it, class_here(it, counting.Ordered), (dict_(it, pairs, **named),), {})
@@ -62,7 +62,7 @@ def ordered_dict(
 
 @handles(collections.defaultdict)
 def defaultdict(
-    it: Interpreter, default_factory: V.Value = V.NONE, pairs: V.Value = V.Tuple(()),
+    it: Interpreter, default_factory: V.Value = V.NONE, pairs: V.Value = V.Tuple(()), /,
     **named: V.Value
 ) -> V.Value:
     """collections.defaultdict(default_factory, mapping or pairs, **named)."""
@@ -71,7 +71,7 @@ def defaultdict(
 
 
 @handles(collections.Counter)
-def counter(it: Interpreter, iterable: V.Value = V.Tuple(()), **named: V.Value) -> V.Value:
+def counter(it: Interpreter, iterable: V.Value = V.Tuple(()), /, **named: V.Value) -> V.Value:
     """collections.Counter(iterable or mapping, **named)."""
     counted = call(it, class_here(it, counting.Counts), (iterable, dict_(it)), {})
     if named:

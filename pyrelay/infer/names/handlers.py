@@ -188,11 +188,14 @@ def apply(
         others = {k: v for k, v in keywords.items() if k != "out"}
         result = apply(it, fn, handler, args, others)
         return result if keywords["out"] == V.NONE else stored(it, fn, keywords["out"], result)
+    named = {k: keywords[k] for k in _only_named(handler) & keywords.keys()}
+    others = {k: v for k, v in keywords.items() if k not in named}
     try:
-        bound = _signature(handler).bind(it, *args, **keywords)
+        bound = _signature(handler).bind(it, *args, **others)
     except TypeError as error:
         raise it.failure(errors.SignatureError, f"{_spell(fn)}(): {error}") from None
-    answer: V.Value = handler(*bound.args, **bound.kwargs)
+    given = {k: v for k, v in keywords.items() if k in named or k in bound.kwargs}
+    answer: V.Value = handler(*bound.args, **given)
     return answer
 
 
@@ -203,6 +206,16 @@ _WITHOUT_OUT = (np.dot, np.matmul, np.einsum, np.concatenate, np.stack)
 @functools.cache
 def _signature(handler: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(handler)
+
+
+@functools.cache
+def _only_named(handler: Callable[..., Any]) -> frozenset[str]:
+    """Names of parameters by position that mean others as keywords: Python 3.11 refuses to bind
+    them to `**named` (3.12 does)."""
+    parameters = _signature(handler).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return frozenset()
+    return frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
 
 
 def elementwise(op: str) -> Callable[..., V.Value]:

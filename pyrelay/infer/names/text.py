@@ -5,12 +5,17 @@ In: any value. Out: a string, known or made while the program runs (text.py).
 
 from __future__ import annotations
 
+import os
+
+from pyrelay.infer import calls
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import characters
-from pyrelay.infer.containers.text import ask, text
+from pyrelay.infer.attributes import get_attribute
+from pyrelay.infer.containers import characters, mappings
+from pyrelay.infer.containers.text import ask, is_text, text
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
-from pyrelay.infer.operators import compare, either
+from pyrelay.infer.nodes.dicts import new_dict
+from pyrelay.infer.operators import compare, either, raised
 from pyrelay.ir import types
 
 
@@ -19,6 +24,35 @@ from pyrelay.ir import types
 def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
     """str(x)."""
     return object if isinstance(object, V.Text) else text(it, str, object)
+
+
+@handles(os.fspath)
+def fspath(it: Interpreter, path: V.Value) -> V.Value:
+    """os.fspath(path) of a string; of another object, what its class says."""
+    if is_text(path):
+        return path
+    return calls.call(it, get_attribute(it, path, "__fspath__"), (), {})
+
+
+@handles(str.maketrans)
+def maketrans(
+    it: Interpreter, x: V.Value, y: V.Value | None = None, z: V.Value | None = None
+) -> V.Value:
+    """str.maketrans(mapping), or of two strings of one length and of what is left out."""
+    if y is None:
+        content = {
+            ord(k) if isinstance(k, str) and len(k) == 1 else k: v
+            for k, v in mappings.taken(
+                it, {}, x, lambda key: it.static(key, "a key of str.maketrans")
+            ).items()
+        }
+        return new_dict(it, content)
+    texts = [it.static(v, "a text for str.maketrans") for v in (x, y, z) if v is not None]
+    try:
+        made = str.maketrans(*texts)
+    except (TypeError, ValueError) as error:
+        raise raised(it, error) from None
+    return new_dict(it, {k: V.Known(v) for k, v in made.items()})
 
 
 @keeps_unions
