@@ -195,11 +195,13 @@ class For:
 class While:
     """Runs `body` until a `Break` in it (not in a loop inside it) ends it.
 
-    `rounds`: of the user's loop that one of `body` is.
+    `rounds`: of the user's loop that one of `body` is. `most`: rounds that it certainly makes no
+    more than, where that is known and they are few: it need not look for Ctrl-C.
     """
 
     body: Body
     rounds: int = 1
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,10 +7,11 @@ In: a body of kernel IR. Out: the same with
                                                         v = where(c, x + n, x >> 1)
 
 LLVM chooses between such arms by itself, but not where an overflow check may leave in the middle of
-one. Data decide the branch as a rule, so processors guess it wrong (if-conversion: Allen, Kennedy,
-Porterfield and Warren, "Conversion of control dependence to data dependence", POPL 1983). Which
-check fails, if that of the arm taken does, the branch says, which runs only then: to ask for that
-arm's checks alone, LLVM would make a branch again.
+one, nor where both read an element, the same one. Data decide the branch as a rule, so processors
+guess it wrong (if-conversion: Allen, Kennedy, Porterfield and Warren, "Conversion of control
+dependence to data dependence", POPL 1983). Which check fails, if that of the arm taken does, the
+branch says, which runs only then: to ask for that arm's checks alone, LLVM would make a branch
+again.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def _chosen(branch: If) -> list[Statement] | None:
     """The statements that choose; None if the arms do anything that must not be done in vain."""
     arms = branch.then, branch.orelse
     checks = [s.cond for arm in arms for s in arm if isinstance(s, Fail)]
-    if branch.unlikely or not checks or not all(map(_is_cheap, arms)):
+    loads = any(isinstance(s, Load) for arm in arms for s in arm)
+    if branch.unlikely or not (checks or loads) or not all(map(_is_cheap, arms)):
         return None
     values = [{s.variable: s.value for s in arm if isinstance(s, Assign)} for arm in arms]
     variables = dict.fromkeys((*values[0], *values[1]))
@@ -79,7 +81,8 @@ def _chosen(branch: If) -> list[Statement] | None:
         renamed(s, names) for arm in arms for s in arm
         if isinstance(s, (Compute, Load)) and s.out not in names
     ]
-    out.append(If(_any(checks, out), (_failing(branch),), unlikely=True))
+    if checks:
+        out.append(If(_any(checks, out), (_failing(branch),), unlikely=True))
     assigned: list[Statement] = []
     for variable in variables:
         ways = [each.get(variable, variable) for each in values]

@@ -140,7 +140,7 @@ def _without(body: Body, dropped: set[Statement]) -> Body:
                 if then or orelse:
                     kept.append(replace(statement, then=then, orelse=orelse))
             case While():
-                kept.append(While(_without(statement.body, dropped)))
+                kept.append(replace(statement, body=_without(statement.body, dropped)))
             case _:
                 kept.append(statement)
     return tuple(kept)

@@ -85,7 +85,7 @@ class Copy:
                 yield replace(s, index=index, start=bounds[0], stop=bounds[1],
                               body=self.body(s.body))
             case While():
-                yield While(self.body(s.body))
+                yield replace(s, body=self.body(s.body))
             case Call(outs=outs, args=args):
                 values = tuple(map(at, args))
                 yield replace(s, outs=tuple(map(self._bind, outs)), args=values)

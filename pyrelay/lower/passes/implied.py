@@ -5,16 +5,19 @@ are certain are constants, and what these decide is decided: checks that cannot 
 index counts from the end, branches that are never taken.
 
 One walk in the order of execution. What holds after a check, in a branch and where a loop goes on
-is noted (`intervals`) and forgotten at its end. A variable that a loop changes is unknown in it,
-but for one that only steps down, which stays no greater than at its start, and one that only steps
-up. A condition of several parts is a variable that a branch sets, `v = b if a else False`: where it
-is true both parts are.
+is noted (`intervals`) and forgotten at its end. Of a variable that a loop changes there holds in it
+what held in front of it and what a round does not undo, which is tried (Flanagan and Leino,
+"Houdini, an annotation assistant for ESC/Java", FME 2001); in a loop of few rounds, what is found
+by going through them all; and what follows from small steps in one direction. So it is known, too,
+which loops end soon (`few_rounds`). A condition of several parts is a variable that a branch sets,
+`v = b if a else False`: where it is true both parts are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TypeAlias
 
 from pyrelay.ir.types import bool_, i64
@@ -33,17 +36,27 @@ from pyrelay.lower.kernels.kernel import (
     Read,
     Statement,
     While,
+    bodies,
     renamed,
     statements,
 )
+from pyrelay.lower.kernels.values import operand_key
+from pyrelay.lower.passes.few_rounds import most_rounds
 from pyrelay.lower.passes.intervals import ANY, GREATEST, LEAST, LONGEST, Interval, Intervals
 
 _COMPARED = frozenset(["less", "less_equal", "greater", "greater_equal"])
+_EQUAL = frozenset(["equal", "not_equal"])
 _BOTH = frozenset(["logical_and", "bitwise_and"])
 _EITHER = frozenset(["logical_or", "bitwise_or"])
-_OVERFLOWS = frozenset(["add_overflows", "subtract_overflows"])
+_OVERFLOWS = frozenset(["add_overflows", "subtract_overflows", "multiply_overflows"])
+_EXACT = frozenset(name.removesuffix("_overflows") for name in _OVERFLOWS)
+_TRIALS, _FEW_TRIALS = 4, 2000  # statements gone through in trials, by statements
 _LARGEST_STEP = 16
 _DEEPEST = 16
+_MOST_TRIALS = 4  # of what a round leaves as it was
+_MOST_ROUNDS = 32  # of a loop that is gone through
+_FAR = 1 << 60  # steps of at most 16 take years to get so far
+_LARGEST_TRIAL = 400  # statements
 _MOST_COPIES = 6  # from one variable to the next, of what a round adds
 _TRUE, _FALSE = Literal(True, bool_), Literal(False, bool_)
 _Choice: TypeAlias = tuple[Operand, Operand, Operand]  # a condition, and what follows from it
@@ -51,7 +64,7 @@ _Choice: TypeAlias = tuple[Operand, Operand, Operand]  # a condition, and what f
 
 def without_implied_checks(body: Body) -> Body:
     """The body without what conditions around it have settled."""
-    if not any(isinstance(s, Fail) for s in statements(body)):
+    if not any(isinstance(s, (Fail, While)) for s in statements(body)):
         return body
     return _Walk(body).body(body)
 
@@ -69,6 +82,23 @@ class _Walk:
         for s in statements(body):
             if isinstance(s, Assign):
                 self.assigns.setdefault(s.variable, []).append(s)
+        self.checked: dict[tuple[object, ...], Local] = {}  # sums and the like, by what they are of
+        #: Statements to go through in trials.
+        self.left = _FEW_TRIALS + _TRIALS * sum(1 for _ in statements(body))
+        self.ends: list[tuple[Sequence[Local], list[dict[Local, Interval]]]] = []  # of loops around
+        self.changes: dict[Statement, Sequence[Local]] = {}
+        #: The Assigns in a loop, what makes its scalars, and how many statements it has.
+        self.insides: dict[Statement, tuple[set[int], dict[Local, Compute], int]] = {}
+
+    def _apart(self) -> _Walk:
+        """Another walk from here on, of which nothing is kept."""
+        new = object.__new__(_Walk)
+        new.known, new.names, new.makers = self.known.copy(), dict(self.names), dict(self.makers)
+        new.choices, new.checked = dict(self.choices), dict(self.checked)
+        new.readers = {variable: list(readers) for variable, readers in self.readers.items()}
+        new.assigns, new.left, new.ends = self.assigns, self.left, []
+        new.changes, new.insides = self.changes, self.insides
+        return new
 
     def body(self, body: Body) -> Body:
         """The statements of a body, in order."""
@@ -91,6 +121,9 @@ class _Walk:
             case Fail(cond=cond) | Break(cond=cond):
                 if self._truth(cond) is False:
                     return ()
+                if isinstance(s, Break) and self.ends:
+                    changed, ends = self.ends[-1]
+                    ends.append({v: self.known.of(v) for v in changed})
                 self._assume(cond, False)
             case If(cond=cond):
                 truth = self._truth(cond)
@@ -113,6 +146,8 @@ class _Walk:
             if isinstance(arg, Local) and arg.variable:
                 self.readers.setdefault(arg, []).append(s.out)
         self.known.make(s)
+        if s.primitive in _EXACT:
+            self.checked[s.primitive, *map(operand_key, s.args)] = s.out
         return (s,)
 
     def _decided(self, s: Compute) -> Operand | None:
@@ -122,11 +157,12 @@ class _Walk:
             truth = self._compared(name, *args)
             return None if truth is None else _TRUE if truth else _FALSE
         if name in _OVERFLOWS and all(a.dtype == i64 for a in args):
+            low, high = self._exact_ends(name, args)
+            return _FALSE if low >= LEAST and high <= GREATEST else None
+        if name in _EQUAL and all(a.dtype == i64 for a in args):
             a, b = map(self.known.of, args)
-            ends = (a.low + b.low, a.high + b.high)
-            if name == "subtract_overflows":
-                ends = (a.low - b.high, a.high - b.low)
-            return _FALSE if ends[0] >= LEAST and ends[1] <= GREATEST else None
+            apart = a.high < b.low or b.high < a.low
+            return None if not apart else _TRUE if name == "not_equal" else _FALSE
         known = [self._truth(a) for a in args]
         if s.out.dtype != bool_ and name != "where":
             return None
@@ -143,6 +179,16 @@ class _Walk:
                 if value is neutral and not (isinstance(other, Local) and other.variable):
                     return other
         return None
+
+    def _exact_ends(self, name: str, args: Sequence[Operand]) -> tuple[int, int]:
+        """Between what a sum, a difference or a product lies if it may have more than 64 bits."""
+        a, b = map(self.known.of, args)
+        if name == "add_overflows":
+            return a.low + b.low, a.high + b.high
+        if name == "subtract_overflows":
+            return a.low - b.high, a.high - b.low
+        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        return min(corners), max(corners)
 
     def _truth(self, operand: Operand) -> bool | None:
         """Whether a condition holds, which may be compared further up than where it is settled."""
@@ -180,6 +226,15 @@ class _Walk:
         elif name in (_BOTH if truth else _EITHER) and all(a.dtype == bool_ for a in args):
             for arg in args:
                 self._assume(arg, truth, depth + 1)
+        elif name in _OVERFLOWS and not truth and all(a.dtype == i64 for a in args):
+            self._assume_exact(name, args)
+        elif name in _EQUAL and all(a.dtype == i64 for a in args):
+            a, b = args
+            if truth is (name == "equal"):
+                self.known.assume_at_most(a, b, 0)
+                self.known.assume_at_most(b, a, 0)
+            elif isinstance(a, Local) and isinstance(b, Literal):
+                self.known.assume_other(a, b.value)
         elif name in _COMPARED and all(a.dtype == i64 for a in args):
             a, b = reversed(args) if name in ("greater", "greater_equal") else args
             less = -1 if name in ("less", "greater") else 0
@@ -187,6 +242,14 @@ class _Walk:
                 self.known.assume_at_most(a, b, less)
             else:
                 self.known.assume_at_most(b, a, -1 - less)
+
+    def _assume_exact(self, name: str, args: Sequence[Operand]) -> None:
+        """Note what a sum, a difference or a product is that has not left 64 bits."""
+        primitive = name.removesuffix("_overflows")
+        out = self.checked.get((primitive, *map(operand_key, args)))
+        if out is not None and out in self.makers:
+            low, high = self._exact_ends(name, args)
+            self.known.put(out, self.known.of(out).met(Interval(low, high, {})))
 
     def _assume_chosen(
         self, cond: Operand, then: Operand, orelse: Operand, truth: bool, depth: int
@@ -210,7 +273,7 @@ class _Walk:
     # -- branches ------------------------------------------------------------------------------
 
     def _if(self, s: If) -> If:
-        changed = list(dict.fromkeys(_assigned((*s.then, *s.orelse))))
+        changed = self._changed(s)
         arms, ends = [], []
         for arm, truth in ((s.then, True), (s.orelse, False)):
             mark = self.known.mark()
@@ -227,6 +290,13 @@ class _Walk:
             if variable.dtype == bool_:
                 self._note_choice(variable, s.cond, _last(then, variable), _last(orelse, variable))
         return replace(s, then=then, orelse=orelse)
+
+    def _changed(self, s: If | For | While) -> Sequence[Local]:
+        """The variables that a statement's bodies change."""
+        if s not in self.changes:
+            found = (v for body in bodies(s) for v in _assigned(body))
+            self.changes[s] = tuple(dict.fromkeys(found))
+        return self.changes[s]
 
     def _note_choice(
         self, variable: Local, cond: Operand, then: Operand | None, orelse: Operand | None
@@ -245,25 +315,100 @@ class _Walk:
     # -- loops ---------------------------------------------------------------------------------
 
     def _loop(self, s: For | While) -> For | While:
-        changed = list(dict.fromkeys(_assigned(s.body)))
-        inside = {id(each) for each in statements(s.body) if isinstance(each, Assign)}
-        makers = {each.out: each for each in statements(s.body) if isinstance(each, Compute)}
+        changed = self._changed(s)
+        if s not in self.insides:
+            flat = list(statements(s.body))
+            inside = {id(each) for each in flat if isinstance(each, Assign)}
+            makers = {each.out: each for each in flat if isinstance(each, Compute)}
+            self.insides[s] = inside, makers, len(flat)
+        inside, makers, size = self.insides[s]
         kept = {v: self._kept(v, inside, makers) for v in changed}
+        slow = self._slow(s, inside, makers)
+        kept = self._tried(s, size, changed, kept, slow)
         for variable in changed:
             self._forget(variable)
             self.known.put(variable, kept[variable])
         mark = self.known.mark()
-        if isinstance(s, For):
-            first = self.known.of(s.start).low
-            self.known.put(s.index, Interval(first, GREATEST, {}))
-            if s.stop not in changed:
-                self.known.assume_at_most(s.index, s.stop, -1)
+        self._begin(s, changed, slow)
+        self.ends.append((changed, []))
         body = self.body(s.body)
+        self.ends.pop()
+        if isinstance(s, While):
+            s = replace(s, most=most_rounds(replace(s, body=body), kept, self.known.of))
         self.known.undo(mark)
         for variable in changed:
             self._forget(variable)
             self.known.put(variable, kept[variable])
         return replace(s, body=body)
+
+    def _begin(
+        self, s: For | While, changed: Sequence[Local], slow: Mapping[Local, int]
+    ) -> None:
+        """Note what is known of a loop's index, and of what steps no faster."""
+        if isinstance(s, For):
+            first = self.known.of(s.start).low
+            self.known.put(s.index, Interval(first, GREATEST, {}))
+            if s.stop not in changed:
+                self.known.assume_at_most(s.index, s.stop, -1)
+            for v, more in slow.items():
+                above = {s.index: more}
+                self.known.put(v, self.known.of(v).met(Interval(LEAST, GREATEST, above)))
+
+    def _slow(
+        self, s: For | While, inside: set[int], makers: dict[Local, Compute]
+    ) -> dict[Local, int]:
+        """Variables that exceed a loop's index by no more than a constant when a round begins, as
+        each adds at most 1 to them: places of what a loop over an array keeps."""
+        found: dict[Local, int] = {}
+        if not isinstance(s, For) or not isinstance(s.start, Literal):
+            return found
+        for each in s.body:
+            if not isinstance(each, Assign) or each.variable.dtype != i64:
+                continue
+            variable, high = each.variable, self.known.of(each.variable).high
+            if sum(id(other) in inside for other in self.assigns[variable]) > 1 or high > _FAR:
+                continue
+            steps = self._steps(variable, each.value, inside, makers, 0)
+            if steps is not None and max(steps) <= 1:
+                found[variable] = high - s.start.value
+        return found
+
+    def _tried(
+        self, s: For | While, size: int, changed: Sequence[Local], kept: dict[Local, Interval],
+        slow: Mapping[Local, int],
+    ) -> dict[Local, Interval]:
+        """What holds whenever a round begins, and behind the loop: what is kept anyway, and what
+        rounds are found to leave true."""
+        numbers = [v for v in changed if v.dtype == i64]
+        found = {v: self.known.of(v) for v in numbers}
+        if size > _LARGEST_TRIAL or all(v == ANY for v in found.values()):
+            return kept
+        rounds = _MOST_ROUNDS + 1
+        if isinstance(s, For) and isinstance(s.start, Literal) and isinstance(s.stop, Literal):
+            rounds = max(s.stop.value - s.start.value, 0)
+        few = rounds <= _MOST_ROUNDS
+        for _ in range(rounds if few else _MOST_TRIALS):
+            self.left -= size
+            if self.left < 0:
+                return kept
+            walk = self._apart()
+            for v in changed:
+                walk._forget(v)
+                walk.known.put(v, kept[v].met(found[v]) if v in found else ANY)
+            walk._begin(s, changed, slow)
+            walk.ends.append((numbers, []))
+            walk.body(s.body)
+            self.left = walk.left
+            after = [{v: walk.known.of(v) for v in numbers}, *walk.ends[0][1]]
+            join = Interval.joined if few else Interval.kept
+            new = {v: reduce(join, (each[v] for each in after), found[v]) for v in numbers}
+            if new == found:
+                break
+            found = new
+        else:
+            if not few:
+                return kept
+        return {v: kept[v].met(found[v]) if v in found else kept[v] for v in changed}
 
     def _kept(self, variable: Local, inside: set[int], makers: dict[Local, Compute]) -> Interval:
         """What a loop's steps leave true of a variable that it changes."""
@@ -277,12 +422,12 @@ class _Walk:
                 if found is None:
                     return ANY
                 steps |= found
-        # From there on it would take years to leave 64 bits.
-        if max(steps, default=0) <= 0 and start.low >= -LONGEST:
-            return Interval(LEAST, start.high, start.above)
-        if min(steps, default=0) >= 0 and start.high <= LONGEST:
-            return Interval(start.low, GREATEST, {})
-        return ANY
+        down, up = min(steps, default=0) < 0, max(steps, default=0) > 0
+        if (down and start.low < -LONGEST) or (up and start.high > LONGEST):
+            return ANY
+        return Interval(
+            start.low - _FAR * down, start.high + _FAR * up, {} if up else start.above
+        )
 
     def _steps(
         self, variable: Local, value: Operand, inside: set[int], makers: dict[Local, Compute],

@@ -36,6 +36,13 @@ class Interval:
         above = {s: max(self.above[s], other.above[s]) for s in both}
         return Interval(min(self.low, other.low), max(self.high, other.high), above)
 
+    def kept(self, other: Interval) -> Interval:
+        """What of this holds of another one as well, as it is said here."""
+        low = self.low if other.low >= self.low else LEAST
+        high = self.high if other.high <= self.high else GREATEST
+        above = {s: n for s, n in self.above.items() if other.above.get(s, n + 1) <= n}
+        return Interval(low, high, above)
+
     def met(self, other: Interval) -> Interval:
         """What holds of one that is both."""
         above = dict(self.above)
@@ -61,7 +68,15 @@ class Intervals:
     def __init__(self) -> None:
         self._known: dict[Local, Interval] = {}
         self._same: dict[Local, tuple[Local, int]] = {}  # a scalar plus a constant
+        self._summands: dict[Operand, tuple[Interval, Interval]] = {}  # of sums
         self._trail: list[tuple[Local, Interval]] = []
+
+    def copy(self) -> Intervals:
+        """The same, of which more can be found out apart."""
+        new = Intervals()
+        new._known, new._same = dict(self._known), dict(self._same)
+        new._summands = dict(self._summands)
+        return new
 
     def mark(self) -> int:
         """A place to come back to."""
@@ -132,6 +147,13 @@ class Intervals:
         if isinstance(b, Local):
             self.put(b, limit.met(Interval(found.low - more, GREATEST, {})))
 
+    def assume_other(self, a: Local, value: int) -> None:
+        """Note that `a` is not that number."""
+        found = self.of(a)
+        if value in (found.low, found.high):
+            low, high = found.low + (found.low == value), found.high - (found.high == value)
+            self.put(a, Interval(low, high, found.above))
+
     def _base(self, local: Local, more: int) -> tuple[Local, int]:
         """The scalar that another one is but for a constant, and that plus `more`."""
         base, distance = self._same.get(local, (local, 0))
@@ -156,8 +178,12 @@ class Intervals:
                 return self._sum(s, a, b)
             case "subtract", [a, b]:
                 return self._difference(s, a, b)
-            case "multiply", [a, b] if a.low >= 0 and b.low >= 0 and a.high * b.high <= GREATEST:
-                return Interval(a.low * b.low, a.high * b.high, {})
+            case "multiply", [a, b]:
+                return _within(_corners(a, b))
+            case "left_shift", [a, b] if b.low >= 0 and b.high < 63:
+                return _within(_corners(a, Interval(1 << b.low, 1 << b.high, {})))
+            case "negative", [a] if a.low > LEAST:
+                return Interval(-a.high, -a.low, {})
             case "where", [a, b]:
                 return a.joined(b)
             case "minimum", [a, b]:
@@ -166,14 +192,30 @@ class Intervals:
                 return Interval(max(a.low, b.low), max(a.high, b.high), a.joined(b).above)
             case "remainder", [a, b] if b.low > 0:
                 return self._remainder(s.args[1], a, b)
-            case "floor_divide", [a, b] if a.low >= 0 and b.low > 0:
-                return Interval(a.low // b.high, a.high // b.low, a.above)
-            case "right_shift", [a, b] if a.low >= 0 and b.low >= 0 and b.high < 64:
-                return Interval(a.low >> b.high, a.high >> b.low, a.above)
+            case "floor_divide", [a, b] if b.low > 0:
+                low, high = a.low // (b.high if a.low >= 0 else b.low), a.high
+                high //= b.low if a.high >= 0 else b.high
+                above = a.above if a.low >= 0 else {}
+                if b.low == b.high == 2:
+                    above = self._halved(s.args[0], above)
+                return Interval(low, high, above)
+            case "right_shift", [a, b] if b.low >= 0 and b.high < 64:
+                low, high = a.low >> (b.high if a.low >= 0 else b.low), a.high
+                high >>= b.low if a.high >= 0 else b.high
+                above = a.above if a.low >= 0 else {}
+                if b.low == b.high == 1:
+                    above = self._halved(s.args[0], above)
+                return Interval(low, high, above)
             case "bitwise_and", [a, b]:
                 parts = [each for each in (a, b) if each.low >= 0]
                 return _smaller(parts) if parts else ANY
         return ANY
+
+    def _halved(self, total: Operand, above: Mapping[Local, int]) -> Mapping[Local, int]:
+        """What half of a sum is at most, for it lies between its summands."""
+        a, b = self._summands.get(total, (ANY, ANY))
+        middle = {t: (a.above[t] + b.above[t]) // 2 for t in a.above.keys() & b.above.keys()}
+        return {**above, **middle}
 
     def _cast(self, operand: Operand) -> Interval:
         dtype = operand.dtype
@@ -191,6 +233,7 @@ class Intervals:
     def _sum(self, s: Compute, a: Interval, b: Interval) -> Interval:
         if a.low + b.low < LEAST or a.high + b.high > GREATEST:
             return ANY
+        self._summands[s.out] = self.value(s.args[0]), self.value(s.args[1])
         for value, other in ((s.args[0], b), (s.args[1], a)):
             if isinstance(value, Local) and not value.variable and other.low == other.high:
                 self._same[s.out] = self._base(value, other.low)
@@ -221,6 +264,18 @@ class Intervals:
                 above[base] = min(distance, above.get(base, distance))
         high = min(a.high, b.high - 1) if a.low >= 0 else b.high - 1
         return Interval(0, high, above)
+
+
+def _corners(a: Interval, b: Interval) -> list[int]:
+    """The products among which the least and the greatest are."""
+    return [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+
+
+def _within(ends: list[int]) -> Interval:
+    """What lies between the least and the greatest of these, unless one leaves 64 bits."""
+    if min(ends) < LEAST or max(ends) > GREATEST:
+        return ANY
+    return Interval(min(ends), max(ends), {})
 
 
 def _smaller(parts: list[Interval]) -> Interval:

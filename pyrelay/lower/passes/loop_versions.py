@@ -468,6 +468,6 @@ class _Version:
             body = Copy({loop.index: index}, false).body(loop.body)
             return replace(loop, index=index, body=body)
         if self.counted is None:
-            return While(Copy({}, false).body(loop.body))
+            return replace(loop, body=Copy({}, false).body(loop.body))
         body, rounds = self.counted
         return For(Local(i64), _ZERO, rounds(front), Copy({}, false).body(body), True, False)

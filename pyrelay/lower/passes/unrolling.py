@@ -72,7 +72,9 @@ def _pays(loop: For) -> bool:
 
 
 def _times(loop: While) -> int:
-    """How many rounds of a loop are one."""
+    """How many rounds of a loop are one; where they are few, none is counted."""
+    if loop.most is not None:
+        return 1
     if any(isinstance(s, (For, While, Call)) for s in statements(loop.body)):
         return 1
     if any(isinstance(s, Compute) and is_slow(s) for s in _usual(loop.body)):

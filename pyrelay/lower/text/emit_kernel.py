@@ -199,7 +199,7 @@ def _counts_rounds(statement: Statement) -> bool:
     """Whether a statement is a loop that looks for Ctrl-C."""
     if isinstance(statement, For):
         return statement.program and (not statement.bounded or _has_loops(statement.body))
-    return isinstance(statement, While)
+    return isinstance(statement, While) and statement.most is None
 
 
 def _has_loops(body: Body) -> bool:
@@ -217,6 +217,8 @@ def _fixed_rounds(body: Body) -> int | None:
             ):
                 inner = _fixed_rounds(statement.body)
                 inner = None if inner is None else max(stop - start, 0) * (1 + inner)
+            case While(most=int() as most):
+                inner = most
             case For() | While() | Call():
                 return None
             case If():
@@ -421,7 +423,8 @@ class _Printer:
             case While():
                 self.pending.flush(out)
                 with self._in_program():
-                    body = [*_round(statement.rounds), *self._body(statement.body)]
+                    counted = [] if statement.most else _round(statement.rounds)
+                    body = [*counted, *self._body(statement.body)]
                 out.append(ast.While(ast.Constant(True), body, []))
 
     # -- loops ---------------------------------------------------------------------------------
@@ -444,9 +447,10 @@ class _Printer:
             out += self._in_blocks(loop, index, first, last, fixed)
         elif (loop.program and _has_loops(loop.body)) or (endless and _breaks(loop.body)):
             # A `while` loop in each round counts that as well.
-            counted = any(isinstance(statement, While) for statement in loop.body)
+            counted = any(isinstance(s, While) and s.most is None for s in loop.body)
+            number = 1 + sum(s.most or 0 for s in loop.body if isinstance(s, While))
             with self._in_program():
-                body = [*([] if counted else _round()), *self._body(loop.body)]
+                body = [*([] if counted else _round(number)), *self._body(loop.body)]
             out.append(_loop(index, [first, last], body))
         elif endless:
             out += self._in_blocks(loop, index, first, last)
@@ -467,6 +471,9 @@ class _Printer:
         made = {s.out for s in inside if isinstance(s, (Compute, Read, Load))}
         total: ast.expr = ast.Constant(1)
         for each in inner:
+            if isinstance(each, While) and each.most is not None:
+                total = ast.BinOp(total, ast.Add(), ast.Constant(each.most))
+                continue
             endless = isinstance(each, For) and each.program and not each.bounded
             if not isinstance(each, For) or endless or _has_loops(each.body):
                 return None

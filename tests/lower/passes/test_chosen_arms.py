@@ -105,3 +105,24 @@ def test_the_arm_that_is_taken_overflows(function: Callable[..., Any], args: Any
 )
 def test_the_other_arm_may_overflow(function: Callable[..., Any], args: Any) -> None:
     assert pyrelay.jit(function)(*args) == function(*args)
+
+
+def test_arms_that_read_the_same_element_are_chosen_without_checks() -> None:
+    def rotated(angles: Any, table: Any) -> Any:
+        out = np.zeros(len(angles), dtype=np.int64)
+        for k in range(len(angles)):
+            x, z = 1000, angles[k]
+            for i in range(8):
+                if z >= 0:
+                    x, z = x - (x >> i), z - table[i]
+                else:
+                    x, z = x + (x >> i), z + table[i]
+            out[k] = x + z
+        return out
+
+    compiled = pyrelay.jit(rotated)
+    angles, table = np.arange(-9, 9), np.arange(8)[::-1].copy()
+    np.testing.assert_array_equal(compiled(angles, table), rotated(angles, table))
+    text = str(compiled.code(angles, table))
+    assert "where(" in text
+    assert "else:" not in text

@@ -143,3 +143,119 @@ def test_what_steps_down_to_a_condition_stays_in_its_array() -> None:
     x, k = np.random.default_rng(0).random(30), np.zeros(1)
     assert outcome(compiled, x.copy(), k) == outcome(inserted, x.copy(), k)
     assert "store_slot_i64(record" not in str(compiled.code(x, k))
+
+
+def kept_places(x: Any, k: Any) -> Any:
+    """As many as rounds so far, at most: none lies outside."""
+    out = np.zeros(len(x))
+    n = 0
+    for i in range(len(x)):
+        if x[i] > 0:
+            out[n] = x[i]
+            n += 1
+    return out
+
+
+def two_at_once(x: Any, k: Any) -> Any:
+    """As many as rounds, and one more: the last may lie outside."""
+    out = np.zeros(len(x))
+    n = 0
+    for i in range(len(x)):
+        if x[i] > 0:
+            n += 1
+            out[n] = x[i]
+    return out
+
+
+def turned(x: Any, k: Any) -> Any:
+    """What each round at most doubles stays far from 64 bits, for 16 rounds."""
+    total = 0
+    for i in range(len(k)):
+        a, b = 1000, 0
+        for s in range(16):
+            if k[i] > s:
+                a, b = a - (b >> s), b + (a >> s)
+            else:
+                a, b = a + (b >> s), b - (a >> s)
+        total ^= a ^ b
+    return total
+
+
+def grown(x: Any, k: Any) -> Any:
+    """What each round multiplies by ten does leave 64 bits, for some."""
+    n = 1
+    for s in range(24):
+        if s < len(k):
+            n = n * 10 + 1
+    return n
+
+
+def halved(x: Any, k: Any) -> Any:
+    places = 0
+    for i in range(len(k)):
+        lo, hi = 0, len(x) - 1
+        while lo <= hi:
+            mid = (lo + hi) // 2
+            if x[mid] < k[i]:
+                lo = mid + 1
+            else:
+                hi = mid - 1
+        places = max(places, lo)
+    return places
+
+
+def left_in_the_middle(x: Any, k: Any) -> Any:
+    """What a round has just set is not what rounds begin with."""
+    n = 0
+    for i in range(len(k)):
+        n = i + len(x)
+        if k[i] > 3:
+            break
+        n = 0
+    return x[n]
+
+
+def undone(x: Any, k: Any) -> Any:
+    n, m = 0, 0
+    for i in range(len(k)):
+        total = x[n]
+        n, m = m, k[i]
+    return total + n
+
+
+@pytest.mark.parametrize(
+    "f", [kept_places, two_at_once, turned, grown, halved, left_in_the_middle, undone]
+)
+def test_what_rounds_keep_is_what_python_does(f: Callable[..., Any]) -> None:
+    compiled = pyrelay.jit(f)
+    rng = np.random.default_rng(3)
+
+    def outcome(g: Callable[..., Any], x: Any, k: Any) -> Any:
+        try:
+            return np.asarray(g(x, k)).tolist()
+        except (IndexError, OverflowError) as error:
+            return str(error)
+
+    for size in range(1, 9):
+        for _ in range(6):
+            x, k = np.sort(rng.normal(size=size)) + 1.0, rng.integers(-1, size + 2, size)
+            if outcome(f, x, k) != outcome(compiled, x, k):
+                raise AssertionError((x, k, outcome(f, x, k), outcome(compiled, x, k)))
+
+
+def test_numbers_that_leave_64_bits_after_many_rounds_are_noticed() -> None:
+    compiled = pyrelay.jit(grown)
+    assert compiled(np.ones(1), np.ones(18)) == grown(np.ones(1), np.ones(18))
+    with pytest.raises(OverflowError):
+        compiled(np.ones(1), np.ones(19))
+
+
+@pytest.mark.parametrize("f", [kept_places, halved])
+def test_places_that_rounds_keep_inside_are_not_checked(f: Callable[..., Any]) -> None:
+    text = str(pyrelay.jit(f).code(np.ones(4), np.arange(4)))
+    assert "outside(" not in text
+    assert "return 1" not in text
+
+
+def test_few_rounds_are_gone_through() -> None:
+    assert "_overflows" not in str(pyrelay.jit(turned).code(np.ones(4), np.arange(4)))
