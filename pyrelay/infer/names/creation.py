@@ -24,6 +24,7 @@ from pyrelay.infer.names.adapters import (
 from pyrelay.infer.names.handlers import handles
 from pyrelay.infer.operators import binary, compare, extent_of
 from pyrelay.ir import dims, types
+from pyrelay.ir.build import Handle
 from pyrelay.ir.types import TensorType
 
 FALSE, TRUE = V.Known(False), V.Known(True)
@@ -274,6 +275,16 @@ def eye(
     columns = rows if M == V.NONE else extent(it, M)
     row = it.emit("expand_dims", it.emit("iota", size=rows, dtype=types.i64), axes=(1,))
     column = it.emit("expand_dims", it.emit("iota", size=columns, dtype=types.i64), axes=(0,))
-    offset = it.static(k, "the diagonal")
-    mask = it.call("equal", row + offset, column)
+    mask = it.call("equal", on_diagonal(it, row, k), column)
     return cast(it, mask, dtype_of(it, dtype) or types.f64)
+
+
+def on_diagonal(it: Interpreter, row: Handle, k: V.Value) -> Handle:
+    """The columns in which the rows of a matrix meet its diagonal `k`, which may be computed."""
+    ty = V.number_type(k)
+    if ty is None or ty.dtype.kind not in "iub":
+        raise it.failure(
+            errors.TypeMismatchError, f"the diagonal k must be an int, not {V.describe(k)}"
+        )
+    offset: Handle = it.builder.handle(it.builder.cast(it.atom(k), types.i64))
+    return row + offset

@@ -21,7 +21,7 @@ from pyrelay.infer.names.adapters import (
     strong,
 )
 from pyrelay.infer.names.complex_order import clipped, extreme, is_complex
-from pyrelay.infer.names.creation import eye, of_no_axes
+from pyrelay.infer.names.creation import eye, of_no_axes, on_diagonal
 from pyrelay.infer.names.handlers import elementwise, handles, lookup, of_ufunc
 from pyrelay.infer.names.shape import ravel, swapaxes
 from pyrelay.infer.operators import binary
@@ -138,7 +138,7 @@ def _triangle(it: Interpreter, m: V.Value, k: V.Value, lower: bool) -> V.Value:
     rows = ty.shape[max(ty.rank - 2, 0)]  # a vector is broadcast to a square matrix
     row = it.emit("expand_dims", it.emit("iota", size=rows, dtype=types.i64), axes=(1,))
     column = it.emit("expand_dims", it.emit("iota", size=ty.shape[-1], dtype=types.i64), axes=(0,))
-    edge = row + it.static(k, "the diagonal")
+    edge = on_diagonal(it, row, k)
     mask = it.call("less_equal" if lower else "greater_equal", column, edge)
     return it.call("where", mask, x, it.builder.cast(0, ty.dtype))
 

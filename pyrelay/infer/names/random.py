@@ -295,9 +295,14 @@ def _permutation(it: Interpreter, rng: V.Ref, x: V.Value, axis: V.Value = ZERO) 
 
 
 def _shuffle(it: Interpreter, rng: V.Ref, x: V.Value, axis: V.Value = ZERO) -> V.Value:
-    """The slices of an array put in a random order, in place."""
+    """The slices of an array, or the items of a list, put in a random order, in place."""
     from pyrelay.infer.arrays.subscripts import set_item
+    from pyrelay.infer.names.builtins import len_
 
+    if V.is_list(x) and axis == ZERO:
+        order = _order(it, rng, extent(it, len_(it, x)))
+        call(it, V.Known(in_lists.put_in_order), (x, order), {})
+        return V.NONE
     if not isinstance(x, V.ArrayRef):
         raise it.failure(
             errors.UnsupportedOperationError, f"{V.describe(x)} cannot be shuffled here",

@@ -253,7 +253,22 @@ def broadcast_to(it: Interpreter, array: V.Value, shape: V.Value) -> V.Value:
     """np.broadcast_to: a view that cannot be written."""
     given, extents = operand(it, array), shape_of(it, shape)
     result = it.emit("broadcast_to", it.atom(given), shape=extents).type
-    return view(it, given, "broadcast_to", result, shape=extents)
+    return view(it, _fitting(it, given, extents), "broadcast_to", result, shape=extents)
+
+
+def _fitting(it: Interpreter, given: V.Value, extents: Sequence[Extent]) -> V.Value:
+    """An array whose extents the program has compared with those behind them in a shape: a view
+    that has these, so that no read of it asks again."""
+    ty = it.atom(given).type
+    assert isinstance(ty, TensorType)
+    equal, last = it.program.guards.equal, extents[len(extents) - ty.rank :]
+    shape = tuple(
+        e if equal(d, 1) is not True and equal(d, e) is None else d
+        for d, e in zip(ty.shape, last, strict=True)
+    )
+    if shape == ty.shape:
+        return given
+    return view(it, given, "refine", TensorType(ty.dtype, shape), shape=shape)
 
 
 @handles(arrangement.seen_at)

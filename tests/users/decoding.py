@@ -1,0 +1,60 @@
+"""Masks and grids of extents that only the running program knows: what decoders use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+
+def rand(*shape):
+    """Deterministic numbers."""
+    return np.sin(np.arange(1, np.prod(shape) + 1) * 2.1).reshape(shape)
+
+
+@use((rand(7, 4), [1, 2], 6), (rand(9, 4), [3], 0))
+def tokens_behind_a_prompt(weights, prompt, count):
+    tokens = list(prompt)
+    kept = np.zeros((16, 4))
+    position = 0
+    new = np.array(tokens)
+    for _ in range(count):
+        n = len(new)
+        kept[position : position + n] = weights[new]
+        scores = weights[new] @ kept[: position + n].T
+        mask = np.triu(np.full((n, position + n), -np.inf), k=position + 1)
+        e = np.exp(scores + mask)
+        mixed = (e / e.sum(axis=1, keepdims=True)) @ kept[: position + n]
+        token = int(np.argmax(weights @ mixed[-1]))
+        position = len(tokens)
+        tokens.append(token)
+        if token == 0:
+            break
+        new = np.array([token])
+    return tokens, kept
+
+
+@use((rand(4, 5), np.arange(-6, 7)), wrt=(0,))
+def diagonals_in_turn(m, ks):
+    total = 0.0
+    for k in ks:
+        total += np.triu(m, k).sum() + 3 * np.tril(m, k - 1).sum() + np.diag(m, k).sum()
+        total += np.eye(4, 5, k=k).sum() + np.tri(4, 5, k).sum()
+    return total
+
+
+@use((rand(3, 3), 0.5, 2.0, 4), (rand(2, 3), 0.5, 2.0, 1), wrt=(0, 1))
+def points_along_rays(directions, near, far, count):
+    depths = np.broadcast_to(np.linspace(near, far, count), (directions.shape[0], count))
+    points = depths[..., None] * directions[:, None, :]
+    return points, np.diff(depths, axis=-1), depths[:, :1]
+
+
+@use((rand(5, 2), 3, 4), (rand(2, 2), 1, 3), wrt=(0,))
+def map_of_nodes_drawn_to_points(points, rows, columns):
+    nodes = np.ones((rows, columns, 2))
+    down, right = np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij")
+    for t, point in enumerate(points):
+        near = np.exp(-((down - t) ** 2 + (right - t) ** 2) / 2)
+        nodes += near[..., None] * (point - nodes)
+    return nodes
