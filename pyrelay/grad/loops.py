@@ -168,8 +168,17 @@ class _Saving:
         leaves = loop.carried + loop.handed
         needed = list(walker.backward.free(code))
         needed += [p.other for p in iteration.products if p.sequence is None]
-        chosen = select(lets, needed, leaves, invariant, walker.volatile, _trips(walker, loop))
-        self.once = [let for let in chosen.repeated if let in invariant]
+        unsaved: set[Var] = set()
+        while True:
+            chosen = select(
+                lets, needed, leaves, invariant, walker.volatile, _trips(walker, loop), unsaved
+            )
+            self.once = [let for let in chosen.repeated if let in invariant]
+            # What is computed again before the backward loop reads nothing of its iterations.
+            read = {a for let in self.once for a in walk.operands(let.rhs)}
+            if read.isdisjoint(chosen.saved):
+                break
+            unsaved.update(v for v in chosen.saved if v in read)
         self.repeated = [let for let in chosen.repeated if let not in invariant]
         symbols = needed_symbols(code, chosen, bound_symbols, walker.backward)
         symbols += [s for s in loop.dims if s not in symbols]

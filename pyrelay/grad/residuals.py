@@ -117,6 +117,7 @@ def invariant_lets(
 def select(
     lets: Sequence[Let], needed: Iterable[Var], leaves: Collection[Var],
     free_lets: Collection[Let] = (), volatile: Collection[Var] = (), trips: int = 1,
+    unsaved: Collection[Var] = (),
 ) -> Residuals:
     """Decide what to save of a forward block.
 
@@ -124,7 +125,8 @@ def select(
     that the block's owner binds and that must be saved if they are needed (a loop's carried
     variables). free_lets: Lets that may be repeated whatever they cost. Variables bound neither by
     `lets` nor in `leaves` are available to the backward block, and free unless they are `volatile`
-    arrays: those cost the block around their bytes, once for `trips` runs of this block.
+    arrays: those cost the block around their bytes, once for `trips` runs of this block. unsaved:
+    results of `free_lets` that are not saved.
     """
     producer = {out: let for let in lets for out in let.outs}
     bound = {*producer, *leaves}
@@ -140,7 +142,8 @@ def select(
     while pending:
         var = pending.pop()
         share = 1 if var in bound else trips
-        graph.edge((var, "in"), (var, "out"), max(1, size_of(var) // share))
+        cost = _ENDLESS if var in unsaved else max(1, size_of(var) // share)
+        graph.edge((var, "in"), (var, "out"), cost)
         let = producer.get(var)
         if let is None or not (let in free_lets or is_repeatable(let)):
             graph.edge(_Graph.SOURCE, (var, "in"), _ENDLESS)

@@ -286,5 +286,5 @@ def on_diagonal(it: Interpreter, row: Handle, k: V.Value) -> Handle:
         raise it.failure(
             errors.TypeMismatchError, f"the diagonal k must be an int, not {V.describe(k)}"
         )
-    offset: Handle = it.builder.handle(it.builder.cast(it.atom(k), types.i64))
-    return row + offset
+    columns: Handle = row + it.builder.handle(it.builder.cast(it.atom(k), types.i64))
+    return columns
