@@ -362,8 +362,11 @@ def call_closure(
         made = specialisation.call_once(it, closure, bound)
         if made is not None:
             return made
-    if function in it.active or len(it.active) > _DEEPEST_INLINE:
+    if function in it.active:
         raise IsRecursive(function)
+    if len(it.active) > _DEEPEST_INLINE:
+        it.program.recursive.add(function)  # a function of its own, as if it were
+        return specialisation.call_global(it, closure, bound)
     before, saved_heap = it.mark(), it.heap.copy()
     depth, frames, calls, builder = len(it.active), len(it.frames), len(it.calls), it.builder
     let, mark = it.let, it.program.guards.mark()

@@ -20,6 +20,7 @@ from typing import Any
 
 from pyrelay.infer.nodes.datatypes import Schema
 from pyrelay.infer.objects import below_numba
+from pyrelay.infer.own_arrays import maker_of
 from pyrelay.infer.structure import Identity
 from pyrelay.store.descriptions import importable, imported, is_versioned
 
@@ -91,6 +92,8 @@ def _step(value: Any, step: Any) -> Any:
             return value.__mro__[number]
         case "of numba":
             return below_numba(value)
+        case ("made", args):
+            return value(*args)
         case ("own", name):
             return vars(value)[name]
         case ("field", name):
@@ -129,6 +132,8 @@ class Places:
         place = importable(value) if isinstance(value, type) else None
         if place is not None and is_versioned(place[0]):
             return "import", *place
+        if isinstance(value, types.FunctionType) and is_versioned(value.__module__):
+            return _of_a_library(value)
         if isinstance(value, dict):
             name = value.get("__name__")
             home = sys.modules.get(name) if isinstance(name, str) else None
@@ -141,10 +146,10 @@ class Places:
         start, *steps = path
         if start == "module":
             name, *steps = steps
-            if name.startswith("pyrelay."):
-                importlib.import_module(name)
+            _import_own(name)
             value = sys.modules[name]
         elif start == "import":
+            _import_own(steps[0])
             value, steps = imported(steps[0], steps[1]), steps[2:]
         else:
             value = self._found[start]
@@ -153,8 +158,32 @@ class Places:
         return value
 
 
+def _import_own(module: str) -> None:
+    """Import what compiling imports, where it may not have been yet: pyrelay's and Python's."""
+    if module.partition(".")[0] in ("pyrelay", *sys.stdlib_module_names):
+        importlib.import_module(module)
+
+
+def _of_a_library(function: types.FunctionType) -> Path | None:
+    """The path of a function that a class of a library has, itself or as a method of the class."""
+    owner, _, name = function.__qualname__.rpartition(".")
+    cls = imported(function.__module__, owner) if owner else None
+    if not isinstance(cls, type):
+        return None
+    found = vars(cls).get(name)
+    path = "import", function.__module__, owner, ("own", name)
+    if found is function:
+        return path
+    return (*path, "__func__") if getattr(found, "__func__", None) is function else None
+
+
 def own_place(value: Any) -> Path | None:
-    """The path of an object that pyrelay's own functions in Python read under a global name."""
+    """The path of an object that pyrelay's own functions in Python read under a global name, or of
+    an array that pyrelay made while it compiled."""
+    maker = maker_of(value)
+    if maker is not None:
+        function, args = maker
+        return "module", maker_of.__module__, function, ("made", args)
     for home in [m for name, m in sys.modules.items() if name.startswith(_IN_PYTHON)]:
         for name, each in vars(home).items():
             if each is value:

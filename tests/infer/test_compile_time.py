@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyrelay
 from pyrelay.frontend.parse import parse
 from pyrelay.infer.attempt import Attempt
 from pyrelay.infer.interpreter import Interpreter
@@ -210,3 +211,11 @@ def f(x):
         interpreted(defined(source, monkeypatch), np.linspace(1.0, 2.0, n)) for n in (4, 8)
     )
     assert eight < four + 100  # each of 254 was looked at
+
+
+def test_a_chain_of_more_calls_than_are_written_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["def g0(x):", "    return x + 1.0"]
+    for k in range(1, 260):
+        lines += [f"def g{k}(x):", f"    return g{k - 1}(x) + 1.0"]
+    function = defined("\n".join([*lines, "def f(x):", "    return g259(x)", ""]), monkeypatch)
+    assert pyrelay.jit(function)(1.0) == function(1.0) == 261.0

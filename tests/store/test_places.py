@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import fractions
 import functools
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay.infer import own_arrays
 from pyrelay.infer.structure import Identity
 from pyrelay.store.places import Places, own_place
 
@@ -88,3 +90,18 @@ def test_what_the_librarys_own_functions_read_has_a_place() -> None:
     assert path == ("module", containers.__name__, name)
     assert Places().at(path) is value
     assert own_place({}) is None
+
+
+def test_what_pyrelay_made_while_it_compiled_is_made_again() -> None:
+    array = own_arrays.numbers((3, 1, 2))
+    path = own_place(array)
+    assert path == ("module", own_arrays.__name__, "numbers", ("made", ((3, 1, 2),)))
+    assert Places().at(path) is array
+    assert own_place(np.array([3, 1, 2])) is None
+
+
+def test_methods_of_classes_of_pythons_library_have_places() -> None:
+    for function in (enum.Enum._missing_.__func__, fractions.Fraction.limit_denominator):
+        path = Places().path(function)
+        assert path is not None
+        assert Places().at(path) is function

@@ -432,3 +432,39 @@ def test_programs_of_one_array_under_two_names_are_not_found_for_two_arrays(
     monkeypatch.setitem(globals(), "WEIGHTS", np.full(4, 10.0))
     for compiled in (again, pyrelay.jit(function)):
         assert compiled(x) == 46.0
+
+
+READING = """
+import enum
+import itertools
+import pyrelay
+
+class Kind(enum.Enum):
+    PLUS = "+"
+    MINUS = "-"
+
+@pyrelay.jit
+def model(text, times):
+    counter, total, digits = itertools.count(), 0, 0
+    for character in text:
+        if character.isdigit():
+            digits = 10 * (digits % 1000) + int(character)
+    spelled = "kitten"
+    for k in range(times):
+        if spelled[k % len(spelled)] == "t":
+            total += next(counter)
+    return total, digits, Kind("-").name
+"""
+
+ASKING = """
+from model import model
+assert model("a1b23" * 20, 9) == model.py("a1b23" * 20, 9)
+print(model.cache_info().loaded)
+"""
+
+
+def test_what_pyrelay_and_pythons_library_bring_along_has_a_place(folder: Path) -> None:
+    (folder / "model.py").write_text(READING)
+    (folder / "main.py").write_text(ASKING)
+    assert run(folder) == "0\n"
+    assert run(folder) == "1\n"

@@ -8,16 +8,12 @@ is computed by the program. All else is asked of Python (text.py).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import needs
+from pyrelay.infer import needs, own_arrays
 from pyrelay.infer import values as V
-from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of, from_codes, from_items
+from pyrelay.infer.containers.code_points import MOST_KNOWN, from_codes, from_items
 from pyrelay.infer.in_python import characters as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
@@ -30,28 +26,6 @@ PROPERTIES = frozenset({
     "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric", "isspace",
     "isupper",
 })  # fmt: skip
-
-
-@functools.cache
-def _codes_of_known(string: str) -> np.ndarray[Any, Any]:
-    """The same array each time: a program that captures it finds it again."""
-    return codes_of(string)
-
-
-@functools.cache
-def _bounds(name: str) -> np.ndarray[Any, Any]:
-    """Where a property of characters begins and ends, in turn."""
-    ask = getattr(str, name)
-    holds = np.fromiter((ask(chr(code)) for code in range(0x110000)), bool, 0x110000)
-    return np.flatnonzero(np.diff(holds, prepend=False, append=False))
-
-
-@functools.cache
-def _zeros() -> np.ndarray[Any, Any]:
-    """The code points of the zeros of all scripts: ten digits follow one another."""
-    return np.array([
-        code for code in range(0x110000) if chr(code).isdecimal() and int(chr(code)) == 0
-    ])
 
 
 # -- what a value is -------------------------------------------------------------------------------
@@ -99,7 +73,7 @@ def codes(it: Interpreter, value: V.Value) -> V.ArrayRef | None:
     elif isinstance(value, V.Known) and isinstance(value.value, str):
         from pyrelay.infer.attributes import captured
 
-        array = captured(it, _codes_of_known(value.value))
+        array = captured(it, own_arrays.codes(value.value))
     return array if isinstance(array, V.ArrayRef) else None
 
 
@@ -289,7 +263,8 @@ def has_property(it: Interpreter, value: V.Value, name: str) -> V.Value | None:
     code = code_of(value)
     if code is None or name not in PROPERTIES:
         return None
-    return call(it, V.Known(in_python.lies_inside), (code, captured(it, _bounds(name))), {})
+    bounds = captured(it, own_arrays.bounds_of(name))
+    return call(it, V.Known(in_python.lies_inside), (code, bounds), {})
 
 
 def as_int(it: Interpreter, value: V.Value) -> V.Value | None:
@@ -300,7 +275,8 @@ def as_int(it: Interpreter, value: V.Value) -> V.Value | None:
     code = code_of(value)
     if code is None:
         return None
-    return call(it, V.Known(in_python.digit_of), (code, captured(it, _zeros())), {})
+    zeros = captured(it, own_arrays.zeros_of_scripts())
+    return call(it, V.Known(in_python.digit_of), (code, zeros), {})
 
 
 def are_characters(it: Interpreter, items: V.Value) -> bool:

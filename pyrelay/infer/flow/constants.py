@@ -7,12 +7,10 @@ one is looked for in a table, at a cost that does not grow with the number of ca
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from pyrelay.infer import own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.joining import same_value
 from pyrelay.infer.interpreter import Interpreter
@@ -87,7 +85,7 @@ def _selected(it: Interpreter, tag: Atom, numbers: dict[int, int]) -> V.Value:
         from pyrelay.infer.attributes import captured
 
         row = [numbers.get(k, 0) for k in range(max(numbers) + 1)]
-        array = it.atom(captured(it, _array(tuple(row))))
+        array = it.atom(captured(it, own_arrays.numbers(tuple(row))))
         found = it.builder.call(OPS["index"], array, tag, axes=(0,))
         return V.Scalar(types.PY_INT, it.builder.cast(found.atom, types.i64, weak=True))
     (_, first), *others = numbers.items()
@@ -95,9 +93,3 @@ def _selected(it: Interpreter, tag: Atom, numbers: dict[int, int]) -> V.Value:
     for k, number in others:
         result = it.call("where", it.call("equal", tag, k), V.Known(number), result)
     return result
-
-
-@functools.cache
-def _array(numbers: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """The same array each time: a program that captures it finds it again."""
-    return np.array(numbers, np.int64)

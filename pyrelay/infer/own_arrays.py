@@ -1,0 +1,72 @@
+"""Arrays that pyrelay makes itself while it compiles, and that programs capture.
+
+In: constants. Out: the same array each time, so that a program finds it again, and the call that
+makes it, by which another process has one of its own (`store`), without the rest of the compiler.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from pyrelay.infer.containers.code_points import codes_of
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Maker: TypeAlias = tuple[str, tuple[Any, ...]]
+"""The name of a function of this module, and its arguments."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Array])
+
+_made: dict[int, tuple[Array, Maker]] = {}  # by id; what stands here stays
+
+
+def _own(function: _Function) -> _Function:
+    """Decorator: one array for each arguments."""
+
+    @functools.cache
+    def made(*args: Any) -> Array:
+        array = function(*args)
+        _made[id(array)] = array, (function.__name__, args)
+        return array
+
+    return functools.wraps(function)(made)  # type: ignore[return-value]
+
+
+def maker_of(value: Any) -> Maker | None:
+    """What makes an object, if it is an array that pyrelay made."""
+    found = _made.get(id(value))
+    return None if found is None else found[1]
+
+
+@_own
+def codes(string: str) -> Array:
+    """The code points of a string, as int32."""
+    return codes_of(string)
+
+
+@_own
+def bounds_of(name: str) -> Array:
+    """Where a property of characters, the name of a method of str, begins and ends, in turn."""
+    ask = getattr(str, name)
+    holds = np.fromiter((ask(chr(code)) for code in range(0x110000)), bool, 0x110000)
+    return np.flatnonzero(np.diff(holds, prepend=False, append=False))
+
+
+@_own
+def zeros_of_scripts() -> Array:
+    """The code points of the zeros of all scripts: ten digits follow one another."""
+    return np.array([
+        code for code in range(0x110000) if chr(code).isdecimal() and int(chr(code)) == 0
+    ])
+
+
+@_own
+def numbers(row: tuple[int, ...]) -> Array:
+    """Integers, as int64."""
+    return np.array(row, np.int64)
+
+
+__all__ = ["Maker", "bounds_of", "codes", "maker_of", "numbers", "zeros_of_scripts"]
