@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.errors import GradientError
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.dims import Extent
@@ -77,10 +78,24 @@ def _same(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (a,)
 
 
-def _same_real(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
-    (a,) = tensors(args)
-    _square(a)
-    return (a,)
+def _real_of(ty: TensorType) -> Any:
+    """The dtype of absolute values."""
+    return {"c64": types.f32, "c128": types.f64}.get(ty.dtype.name, ty.dtype)
+
+
+def _of_reals(rule: Any) -> Any:
+    """A derivative that is written for real matrices; an error for complex ones."""
+    def vjp(y: Any, g: Any, a: Handle, **attrs: Any) -> tuple[Any, ...]:
+        if a.dtype.kind == "c":
+            raise GradientError(
+                "this decomposition has no derivative by a complex matrix.",
+                span=a.builder.span,
+                hints=("write it with the real matrix [[re, -im], [im, re]]",),
+            )
+        found: tuple[Any, ...] = rule(y, g, a, **attrs)
+        return found
+
+    return vjp
 
 
 def _host(
@@ -170,6 +185,7 @@ _SQUARES = (
     Sample((np.zeros((0, 0)),), {}, False), Sample((np.array([[2, 1], [1, 3]]),)),
 )
 _COMPLEX = Sample((_general() + 1j * spread((3, 3), -0.5, 0.5, 7),))
+_HERMITIAN = (_COMPLEX.args[0] @ np.conj(_COMPLEX.args[0].T) + np.eye(3),)
 
 
 def _sized(*samples: Sample) -> tuple[Sample, ...]:
@@ -224,7 +240,7 @@ inv: Op = _host(
 
 def _pinv_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
-    batch, rows, columns = _matrix(a)
+    batch, rows, columns = _matrix(a, "fc")
     return (TensorType(a.dtype, (*batch, columns, rows)),)
 
 
@@ -244,11 +260,12 @@ def _cotangent_of_pinv(y: Handle, g: Handle, a: Handle, *, rcond: float | None) 
 
 
 pinv: Op = _host(
-    "pinv", _pinv_type, _pinv, _cotangent_of_pinv,
+    "pinv", _pinv_type, _pinv, _of_reals(_cotangent_of_pinv),
     (
         Sample((_general()[:, :2],), {"rcond": None}),
         Sample((_general(2)[:, :2],), {"rcond": None}),
         Sample((_general(dtype="f4"),), {"rcond": 1e-3}),
+        Sample(_COMPLEX.args, {"rcond": None}, False),
     ),
     "the Moore-Penrose inverse; singular values of up to rcond times the greatest count as 0",
 )
@@ -301,8 +318,8 @@ det: Op = _host(
 
 def _sign_and_logarithm(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
-    batch, _ = _square(a)
-    return (TensorType(a.dtype, batch),) * 2
+    batch, _ = _square(a, "fc")
+    return TensorType(a.dtype, batch), TensorType(_real_of(a), batch)
 
 
 def _cotangent_of_slogdet(y: Any, g: Any, a: Handle, *, small: bool) -> tuple[Any, ...]:
@@ -312,16 +329,17 @@ def _cotangent_of_slogdet(y: Any, g: Any, a: Handle, *, small: bool) -> tuple[An
 
 
 slogdet: Op = _host(
-    "slogdet", _sign_and_logarithm, lambda a: tuple(np.linalg.slogdet(a)), _cotangent_of_slogdet,
-    _sized(*_SQUARES[:3]), "the sign and the logarithm of the determinant",
+    "slogdet", _sign_and_logarithm, lambda a: tuple(np.linalg.slogdet(a)),
+    _of_reals(_cotangent_of_slogdet),
+    _sized(*_SQUARES[:3], Sample(_COMPLEX.args, {}, False)),
+    "the sign and the logarithm of the determinant",
 )
 
 # -- factors ---------------------------------------------------------------------------------------
 
 
 def _cholesky(a: Any, *, upper: bool) -> Any:
-    found = np.linalg.cholesky(np.swapaxes(a, -1, -2) if upper else a)
-    return np.swapaxes(found, -1, -2) if upper else found
+    return np.linalg.cholesky(a, upper=upper)
 
 
 def _cotangent_of_cholesky(
@@ -336,10 +354,11 @@ def _cotangent_of_cholesky(
 
 
 cholesky: Op = _host(
-    "cholesky", _same_real, _cholesky, _cotangent_of_cholesky,
+    "cholesky", _same, _cholesky, _of_reals(_cotangent_of_cholesky),
     _sized(
         Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": False}),
-        Sample((_definite(),), {"upper": True}),
+        Sample((_definite(),), {"upper": True}), Sample(_HERMITIAN, {"upper": False}, False),
+        Sample(_HERMITIAN, {"upper": True}, False),
     ),
     "the triangular factor of a positive definite matrix, of which one triangle is read",
 )
@@ -347,7 +366,7 @@ cholesky: Op = _host(
 
 def _qr_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
-    batch, rows, columns = _matrix(a)
+    batch, rows, columns = _matrix(a, "fc")
     inner = dims.minimum(rows, columns)
     return (
         TensorType(a.dtype, (*batch, rows, inner)), TensorType(a.dtype, (*batch, inner, columns)),
@@ -375,10 +394,10 @@ def _of_tall(q: Handle, r: Handle, of_q: Handle, of_r: Handle) -> Handle:
 
 
 qr: Op = _host(
-    "qr", _qr_type, lambda a: tuple(np.linalg.qr(a)), _cotangent_of_qr,
+    "qr", _qr_type, lambda a: tuple(np.linalg.qr(a)), _of_reals(_cotangent_of_qr),
     (
         Sample((_general(),)), Sample((_general(2)[..., :2],)), Sample((_general()[:2],)),
-        Sample((_general(dtype="f4"),)),
+        Sample((_general(dtype="f4"),)), Sample(_COMPLEX.args, {}, False),
     ),
     "the orthogonal and the upper triangular factor, as thin as they can be",
 )
@@ -388,8 +407,8 @@ qr: Op = _host(
 
 def _eigh_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
-    batch, rows = _square(a)
-    return TensorType(a.dtype, (*batch, rows)), a
+    batch, rows = _square(a, "fc")
+    return TensorType(_real_of(a), (*batch, rows)), a
 
 
 def _cotangent_of_eigh(y: Any, g: Any, a: Handle, *, upper: bool) -> tuple[Any, ...]:
@@ -401,10 +420,10 @@ def _cotangent_of_eigh(y: Any, g: Any, a: Handle, *, upper: bool) -> tuple[Any, 
 
 eigh: Op = _host(
     "eigh", _eigh_type, lambda a, *, upper: tuple(np.linalg.eigh(a, "U" if upper else "L")),
-    _cotangent_of_eigh,
+    _of_reals(_cotangent_of_eigh),
     (
         Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": True}),
-        Sample((np.eye(3),), {"upper": False}, False),
+        Sample((np.eye(3),), {"upper": False}, False), Sample(_HERMITIAN, {"upper": True}, False),
     ),
     "eigenvalues and eigenvectors of a symmetric matrix, of which one triangle is read",
 )
@@ -412,11 +431,11 @@ eigh: Op = _host(
 
 def _svd_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
-    batch, rows, columns = _matrix(a)
+    batch, rows, columns = _matrix(a, "fc")
     inner = dims.minimum(rows, columns)
     left, right = (rows, columns) if attrs["full"] else (inner, inner)
     return (
-        TensorType(a.dtype, (*batch, rows, left)), TensorType(a.dtype, (*batch, inner)),
+        TensorType(a.dtype, (*batch, rows, left)), TensorType(_real_of(a), (*batch, inner)),
         TensorType(a.dtype, (*batch, right, columns)),
     )
 
@@ -453,11 +472,13 @@ def _crossed(u: Handle, u1: Handle, of_u: Handle) -> Handle:
 
 
 svd: Op = _host(
-    "svd", _svd_type, lambda a, *, full: tuple(np.linalg.svd(a, full)), _cotangent_of_svd,
+    "svd", _svd_type, lambda a, *, full: tuple(np.linalg.svd(a, full)),
+    _of_reals(_cotangent_of_svd),
     (
         Sample((_general(),), {"full": False}), Sample((_general(2)[..., :2],), {"full": False}),
         Sample((_general()[:2],), {"full": False}), Sample((np.eye(2),), {"full": True}, False),
         Sample((_general()[:2],), {"full": True}, False),
+        Sample(_COMPLEX.args, {"full": False}, False),
     ),
     "left singular vectors, singular values, right singular vectors as rows",
 )

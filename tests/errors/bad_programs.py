@@ -95,7 +95,9 @@ def f(x):
     ),
     "unknown_attribute": ("\ndef f(x):\n    return x.shpae\n", (X,)),
     "unknown_numpy_function": ("\ndef f(x):\n    return np.tahn(x)\n", (X,)),
-    "unsupported_call": ("\ndef f(x):\n    return np.packbits(x > 0)\n", (X,)),
+    "unsupported_call": ("\ndef f(x):\n    return np.may_share_memory(x, x)\n", (X,)),
+    "ufunc_of_dtype": ("\ndef f(x):\n    return np.add(x, 1j, dtype=np.float32)\n", (X,)),
+    "truths_of_dtype": ("\ndef f(x):\n    return np.less(x, 1, dtype=np.float32)\n", (X,)),
     "print_of_a_function": (
         "\ndef f(x):\n    def g(y):\n        return x + y\n    print(g)\n    return g(x)\n", (X,),
     ),

@@ -249,6 +249,26 @@ np.divmod(y, x)
 np.divmod(i, 2)
 np.add(x, y, dtype=np.float32)
 np.add(x, y, out=None)
+np.multiply(x, i[:5], dtype=complex)
+np.multiply(x, y, dtype='f4', casting='unsafe')
+np.less(x, y, dtype=bool)
+np.angle(b)
+np.nanvar(X, dtype=complex)
+np.correlate(b, b[:2], 'full')
+np.logical_or.reduce(A > 1, axis=0, initial=True)
+np.logical_and.reduce(A, axis=0, where=A > 0, initial=1)
+np.packbits(b)
+np.packbits(A > 0, axis=0, bitorder='little')
+np.packbits(i)
+np.unpackbits(np.array([3, 5], dtype=np.uint8), count=11)
+np.unpackbits(np.array([3, 5], dtype=np.uint8), count=-3)
+np.unpackbits(np.array([[3], [5]], dtype=np.uint8), axis=1, bitorder='little')
+np.unpackbits(np.array([3], dtype=np.uint8), count=-9)
+np.packbits(x)
+np.unique_counts(d)
+np.unique_inverse(K)
+np.unique_all(X)
+np.intersect1d(i, [1, 3, 7], return_indices=True)
 np.multiply(x, y, where=x > 1, out=np.zeros(5))
 np.divide(x, y, out=np.zeros_like(x), where=y > 0)
 np.log(y, out=np.zeros_like(y), where=y > 0)
@@ -814,6 +834,18 @@ np.linalg.svd(Q)
 np.linalg.svd(A, compute_uv=False)
 np.linalg.svd(T, full_matrices=False).S
 np.linalg.svdvals(A)
+np.linalg.cholesky(Z @ np.conj(Z.T) + np.eye(3))
+np.linalg.cholesky(Z @ np.conj(Z.T) + np.eye(3), upper=True)
+np.linalg.eigvalsh(Z + np.conj(Z.T))
+w, u = np.linalg.eigh(Z + np.conj(Z.T)); (u * w) @ np.conj(u.T)
+u, w, h = np.linalg.svd(Z); (u * w) @ h
+np.linalg.svdvals(Z)
+q, r = np.linalg.qr(Z); q @ r
+np.linalg.slogdet(Z)
+np.linalg.pinv(Z[:, :2])
+np.linalg.lstsq(Z[:, :2], z[:3])[1]
+np.linalg.norm(Z, 2)
+np.linalg.cond(Z)
 np.linalg.qr(B)
 np.linalg.qr(A)
 np.linalg.qr(Q)
@@ -1118,3 +1150,13 @@ def test_the_derivative_of_an_expression_agrees_with_differences(expression: str
         with pyrelay.config.override(interpret=True):
             got = slope(function, args, wrt)
     assert got == pytest.approx(wanted, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: np.sum(np.linalg.eigvalsh(x * (1 + 0j) + 1j * (np.triu(x) - np.triu(x).T))),
+    lambda x: np.sum(np.linalg.svdvals(x + 1j * x.T)),
+    lambda x: np.linalg.slogdet(x + 1j * x.T).logabsdet,
+])
+def test_decompositions_of_complex_matrices_have_no_derivative(function: Any) -> None:
+    with pytest.raises(pyrelay.GradientError, match="no derivative by a complex matrix"):
+        pyrelay.grad(function)(VALUES["S"])

@@ -216,7 +216,8 @@ def bitwise_count(x: Array) -> Array:
 
 def angle(z: Array, deg: bool = False) -> Array:
     """The argument of complex numbers."""
-    found = np.arctan2(np.imag(z), np.real(z))
+    parts = np.asarray(z)
+    found = np.arctan2(np.imag(parts) if parts.dtype.kind == "c" else 0, np.real(parts))
     return found * (180.0 / math.pi) if deg else found
 
 

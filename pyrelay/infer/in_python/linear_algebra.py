@@ -130,7 +130,8 @@ def lstsq(a: Array, b: Array, rcond: Any = None) -> Any:
     # For matrices of full rank the pseudoinverse has derivatives that no equal values disturb.
     x = _pinv(m, rcond if rcond is None or rcond >= 0 else epsilon) @ right
     misfit = right - m @ x
-    squares = np.sum(misfit * misfit, axis=0)
+    sizes = np.abs(misfit) if m.dtype.kind == "c" else misfit
+    squares = np.sum(sizes * sizes, axis=0)
     wanted = (rank == columns) & (rows > columns)
     residuals = np.reshape(squares, -1)
     return x, residuals[np.full(residuals.shape[0], wanted)], rank, s

@@ -211,8 +211,9 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     """Cross-correlation of two vectors, the second conjugated."""
     x, h = np.asarray(a), np.asarray(v)
     if x.shape[0] < h.shape[0]:
-        return np.conj(correlate(h, x, mode))[::-1]
-    return convolve(x, np.conj(h[::-1]), mode)
+        turned = correlate(h, x, mode)[::-1]
+        return np.conj(turned) if turned.dtype.kind == "c" else turned
+    return convolve(x, np.conj(h[::-1]) if h.dtype.kind == "c" else h[::-1], mode)
 
 
 # -- accumulations ---------------------------------------------------------------------------------

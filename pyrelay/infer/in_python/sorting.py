@@ -1,4 +1,4 @@
-"""NumPy's sorting, searching, counting and sets, in plain Python.
+"""NumPy's sorting, searching and counting, in plain Python.
 
 In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
 Sorting is by merging (Knuth, The Art of Computer Programming, volume 3, section 5.2.4), which is
@@ -17,8 +17,8 @@ Array = Any
 
 __all__ = [
     "argpartition", "argsort", "bincount", "compress", "digitize", "extract", "histogram",
-    "histogram2d", "histogram_bin_edges", "interp", "intersect1d", "isin", "lexsort", "partition",
-    "place", "putmask", "searchsorted", "setdiff1d", "setxor1d", "sort", "union1d", "unique",
+    "histogram2d", "histogram_bin_edges", "interp", "lexsort", "partition", "place", "putmask",
+    "searchsorted", "sort",
 ]
 
 
@@ -76,7 +76,7 @@ def _merged_order(x: Array) -> Array:
     return order
 
 
-def _order(x: Array) -> Array:
+def order_in(x: Array) -> Array:
     """Indices that sort a vector."""
     return order_of(x.reshape(1, -1)).reshape(-1)
 
@@ -94,10 +94,10 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = 
     """Indices that sort an axis, equal elements in their order; of a number as of one element."""
     x = np.atleast_1d(a)
     if axis is None:
-        return _order(x.ravel())
+        return order_in(x.ravel())
     _check_axis(axis, x.ndim)
     if x.ndim == 1:
-        return _order(x)
+        return order_in(x)
     last = np.moveaxis(x, axis, -1)
     orders = order_of(last.reshape(-1, last.shape[-1]))
     return np.moveaxis(orders.reshape(last.shape), -1, axis)
@@ -112,7 +112,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     # The signs of zeros stay in their order, if that was asked for.
     keeps = x.dtype.kind == "f" and (kind == "stable" or kind == "mergesort" or stable)
     if x.ndim == 1:
-        return x[_order(x)] if keeps else sorted_lines(x.reshape(1, -1)).reshape(-1)
+        return x[order_in(x)] if keeps else sorted_lines(x.reshape(1, -1)).reshape(-1)
     last = np.moveaxis(x, axis, -1)
     lines = last.reshape(-1, last.shape[-1])
     ordered = _by_places(lines) if keeps else sorted_lines(lines)
@@ -445,86 +445,3 @@ def _cell(x: Array, edges: Array) -> Any:
     k = searchsorted(edges, x, side="right") - 1
     k = np.where(x == edges[-1], edges.shape[0] - 2, k)
     return k, (x >= edges[0]) & (x <= edges[-1])
-
-
-# -- sets ------------------------------------------------------------------------------------------
-
-
-def unique(
-    ar: Array, return_index: bool = False, return_inverse: bool = False,
-    return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True,
-) -> Any:
-    """The different elements (slices along `axis`), sorted; where they are, and how many."""
-    x = np.asarray(ar)
-    if axis is None:
-        flat = x.reshape(-1)
-        if return_index or return_inverse:
-            order = _order(flat)
-            taken = flat[order]
-        else:
-            taken = sort(flat)
-        new = taken[1:] != taken[:-1]
-        if equal_nan and x.dtype.kind == "f":
-            new = new & ~(np.isnan(taken[1:]) & np.isnan(taken[:-1]))
-    else:
-        rows = np.moveaxis(x, axis, 0)
-        columns = rows.reshape(rows.shape[0], -1)
-        order = np.arange(columns.shape[0])
-        for c in range(columns.shape[1]):
-            order = order[_order(columns[order, columns.shape[1] - 1 - c])]
-        taken = rows[order]
-        flat_rows = columns[order]
-        new = np.any(flat_rows[1:] != flat_rows[:-1], axis=1)
-    n = taken.shape[0]
-    first = np.concatenate([np.ones(min(1, n), dtype=bool), new])
-    values = taken[first]
-    found = [values if axis is None else np.moveaxis(values, 0, axis)]
-    if return_index:
-        found.append(order[first])
-    if return_inverse:
-        inverse = np.zeros(n, dtype=np.int64)
-        inverse[order] = np.cumsum(first) - 1
-        found.append(inverse.reshape(x.shape) if axis is None else inverse)
-    if return_counts:
-        starts = np.flatnonzero(first)
-        found.append(np.concatenate([starts[1:], np.full(min(1, n), n)]) - starts)
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-def isin(
-    element: Array, test_elements: Array, assume_unique: bool = False, invert: bool = False,
-    *, kind: Any = None,
-) -> Array:
-    """Which elements occur among others."""
-    x, wanted = np.asarray(element), np.ravel(np.asarray(test_elements))
-    if wanted.shape[0] == 0:
-        found = np.zeros(x.shape, dtype=bool)
-    else:
-        ordered = sort(wanted)
-        at = np.minimum(searchsorted(ordered, x), ordered.shape[0] - 1)
-        found = ordered[at] == x
-    return ~found if invert else found
-
-
-def union1d(ar1: Array, ar2: Array) -> Array:
-    """The elements of either, sorted."""
-    return unique(np.concatenate([np.ravel(np.asarray(ar1)), np.ravel(np.asarray(ar2))]))
-
-
-def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
-    """The elements of both, sorted."""
-    a, b = np.ravel(np.asarray(ar1)), np.ravel(np.asarray(ar2))
-    values = unique(a.astype(np.result_type(a, b)))
-    return values[isin(values, b)]
-
-
-def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
-    """The elements of the first that the other does not have, sorted unless `assume_unique`."""
-    values = np.ravel(np.asarray(ar1)) if assume_unique else unique(ar1)
-    return values[isin(values, ar2, invert=True)]
-
-
-def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
-    """The elements that only one of them has, sorted."""
-    a, b = unique(ar1), unique(ar2)
-    return sort(np.concatenate([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))

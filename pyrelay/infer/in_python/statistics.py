@@ -328,7 +328,8 @@ def nanvar(
     total = np.sum(squares, axis=axis, keepdims=keepdims, where=where)
     count = np.sum(~np.isnan(x), axis=axis, keepdims=keepdims, where=where)
     enough = np.where(count > lost, count - lost, 1).astype(total.dtype)
-    return put(np.where(count > lost, total / enough, np.nan)[()].astype(total.dtype), out)
+    kind = total.dtype if dtype is None else x.dtype
+    return put(np.where(count > lost, total / enough, np.nan)[()].astype(kind), out)
 
 
 def nanstd(

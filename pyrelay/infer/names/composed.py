@@ -20,6 +20,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.in_python import (
     applying,
     arrangement,
+    bits,
     complex_math,
     elements,
     fourier,
@@ -30,6 +31,7 @@ from pyrelay.infer.in_python import (
     python_math,
     quantiles,
     refuse,
+    sets,
     sorting,
     special,
     statistics,
@@ -124,7 +126,8 @@ def _enter(owner: Any, spelling: str, module: Any) -> None:
 
 
 for _module in (
-    applying, arrangement, elements, placement, products, quantiles, sorting, statistics
+    applying, arrangement, bits, elements, placement, products, quantiles, sets, sorting,
+    statistics,
 ):
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
@@ -150,7 +153,7 @@ def _with_array(name: str, fn: Any) -> Callable[..., V.Value]:
 
 
 handles(np.cov)(_with_array("np.cov", statistics.cov))
-handles(np.isin)(_with_array("np.isin", sorting.isin))
+handles(np.isin)(_with_array("np.isin", sets.isin))
 handles(np.tensordot)(_with_array("np.tensordot", products.tensordot))
 
 

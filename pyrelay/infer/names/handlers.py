@@ -21,6 +21,7 @@ from pyrelay.infer.flow.generators import listed_view, taken
 from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.unions import distribute, sample
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import types
 
 _entered: list[Any] = []  # optional libraries whose functions are in the table
 _TABLE: dict[int, tuple[Any, Callable[..., Any]]] = {}
@@ -233,6 +234,39 @@ def elementwise(op: str) -> Callable[..., V.Value]:
     return handler
 
 
+def _gives_truths(ufunc: np.ufunc) -> bool:
+    """Whether its results are bools, so that a dtype says nothing of its operands."""
+    return all(loop[-1] == "?" for loop in ufunc.types if loop[-1] != "O")
+
+
+def _require_loop(
+    it: Interpreter, ufunc: np.ufunc, operands: Sequence[V.Value], dtype: V.Value, rule: Any
+) -> None:
+    """Raise NumPy's TypeError where it has no loop of that dtype, or operands may not become it."""
+    from pyrelay.infer.names.adapters import dtype_of
+
+    target = dtype_of(it, dtype)
+    if target is None or types.bf16 in (target, *(it.tensor(v).dtype for v in operands)):
+        return
+    if _gives_truths(ufunc):
+        if target.kind != "b":
+            raise it.failure(
+                errors.TypeMismatchError,
+                "No loop matching the specified signature and casting was found for ufunc "
+                + ufunc.__name__,
+            )
+        return
+    for k, value in enumerate(operands):
+        ty = it.tensor(value)
+        whole = ty.weak and ty.dtype.kind in "ib" and target.kind != "b"
+        if not whole and not np.can_cast(ty.dtype.numpy, target.numpy, rule):
+            raise it.failure(
+                errors.TypeMismatchError,
+                f"Cannot cast ufunc {ufunc.__name__!r} input {k} from {ty.dtype.numpy!r} to "
+                f"{target.numpy!r} with casting rule {rule!r}",
+            )
+
+
 def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.Value]:
     """The handler of a ufunc with its `out`, `where` and `dtype`, from that of its operands."""
 
@@ -252,8 +286,12 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
                 f"np.{ufunc.__name__}() takes {ufunc.nin} operand{'s' * (ufunc.nin > 1)} "
                 f"but {len(given)} were given",
             )
-        if dtype != V.NONE and any(t[-1] != "?" for t in ufunc.types):
-            operands = [cast(it, operand(it, v), dtype) for v in operands]
+        if dtype != V.NONE:
+            rule = it.static(keywords.get("casting", V.Known("same_kind")), "casting")
+            operands = [operand(it, v) for v in operands]
+            _require_loop(it, ufunc, operands, dtype, rule)
+            if not _gives_truths(ufunc):
+                operands = [cast(it, v, dtype) for v in operands]
         result = plain(it, *operands)
         if out == V.NONE and where == V.Known(True):
             return result

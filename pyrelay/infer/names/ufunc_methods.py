@@ -29,6 +29,9 @@ _REDUCTIONS = {
     "logical_and": np.all, "logical_or": np.any,
 }
 
+#: How an `initial` joins the results of those that do not take one.
+_JOINS = {np.all: "logical_and", np.any: "logical_or"}
+
 
 def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
     """The handler of np.add.at, np.subtract.outer, np.maximum.reduce, ...; None for others."""
@@ -64,7 +67,11 @@ def _along_first(
     assert handler is not None
     if fn not in (np.sum, np.prod):
         array = cast(it, strong(it, operand(it, array)), keywords.pop("dtype", None))
-    return handlers.apply(it, fn, handler, (array, axis), keywords)
+    start = keywords.pop("initial", V.NONE) if fn in _JOINS and "out" not in keywords else V.NONE
+    found = handlers.apply(it, fn, handler, (array, axis), keywords)
+    if start == V.NONE:
+        return found
+    return it.call(_JOINS[fn], found, strong(it, operand(it, start)))
 
 
 _SCANS = {"add": scan("cumsum"), "multiply": scan("cumprod")}
