@@ -31,7 +31,7 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y` where not both are numbers or arrays."""
     if isinstance(x, V.Text) or isinstance(y, V.Text):
         return text.compare(it, op, x, y)
-    fields = _fields(x, y, op)
+    fields = _fields(it, x, y, op)
     if fields is not None:
         return structures(it, op, *(_tuple_of(it, v, fields) for v in (x, y)))
     if op in _MIRRORED and (_holds_nodes(x) or _holds_nodes(y)):
@@ -93,21 +93,34 @@ def _unordered(op: str, value: V.Value) -> str | None:
     return cls.__name__
 
 
-def _fields(x: V.Value, y: V.Value, op: str) -> tuple[str, ...] | None:
+def _fields(
+    it: Interpreter, x: V.Value, y: V.Value, op: str
+) -> tuple[str, ...] | None:
     """The fields that a dataclass's generated comparison looks at, None if it has none.
 
-    None as well for a class that contains itself, whose leaves it would go down to.
+    None as well for a class that contains itself, whose leaves it would go down to: unless those
+    fields are left out (`field(compare=False)`).
     """
     both_objects = isinstance(x, V.Ref | V.Data) and isinstance(y, V.Ref | V.Data)
     cls: Any = x.cls if both_objects else None  # type: ignore[union-attr]
     if cls is None or cls is not y.cls or not dataclasses.is_dataclass(cls):  # type: ignore[union-attr]
         return None
-    if EVERYWHERE.of(cls) is not None:  # type: ignore[arg-type]
-        return None
     method = getattr(cls, _METHODS[op], None)
     if not protocols.is_generated(method):  # inherited from object, or the user's own
         return None
-    return tuple(f.name for f in dataclasses.fields(cls) if f.compare)
+    found = tuple(f.name for f in dataclasses.fields(cls) if f.compare)
+    if EVERYWHERE.of(cls) is not None:  # type: ignore[arg-type]
+        for value in (x, y):
+            if any(map(_is_of_a_tree, _tuple_of(it, value, found).items)):  # type: ignore[union-attr]
+                return None
+    return found
+
+
+def _is_of_a_tree(value: V.Value) -> bool:
+    """Whether a value is a node, several of them, or an object that may contain itself."""
+    if isinstance(value, V.Ref):
+        return value.cls is not None and EVERYWHERE.of(value.cls) is not None
+    return isinstance(value, V.Items) or V.node_of(value) is not None
 
 
 def _tuple_of(it: Interpreter, value: V.Value, names: tuple[str, ...]) -> V.Value:

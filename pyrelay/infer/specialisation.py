@@ -19,7 +19,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing
-from pyrelay.infer.containers.open_layouts import sequences
+from pyrelay.infer.containers.open_layouts import holds_strings, sequences
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.flow import handling
 from pyrelay.infer.flow import joining as J
@@ -449,7 +449,10 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
             spec.result = result if spec.result is None else _join_results(it, spec, result)
             _forget_dependents(it, spec)
             strings = sequences()
-            if passes >= _PASSES_OF_STRINGS and strings.wanted and not strings.open:
+            longer = strings.wanted and not strings.open
+            if passes >= _PASSES_OF_STRINGS and longer and any(
+                map(holds_strings, (spec.result.value, *spec.result.contents))
+            ):
                 break  # the next attempt has strings of run-time length
         raise it.failure(
             errors.RecursionTypeError,

@@ -81,6 +81,18 @@ def becomes_open(layout: Layout, wanted: Layout) -> bool:
     )
 
 
+def holds_strings(layout: Any) -> bool:
+    """Whether a string is what is laid out so, or is in it."""
+    match layout:
+        case LGrown(template):
+            return holds_strings(template)
+        case LPlace(content=(LNode() | LGrown()) as content):
+            return holds_strings(content)
+        case LNode(_, parts) | LUnion(parts):
+            return is_string(layout) or any(map(holds_strings, parts))
+    return is_string(layout)
+
+
 # -- where they meet ------------------------------------------------------------------------------
 
 

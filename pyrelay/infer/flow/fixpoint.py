@@ -72,6 +72,7 @@ class _Pass:
     leave: V.Value
     following: list[V.Value] | None
     header: list[V.Value]
+    fact: narrowing.Fact  # what the test says
 
 
 @dataclass
@@ -208,14 +209,14 @@ class Fixpoint:
             runner.enter(header)
             test: Block | None = None
             handed: tuple[Var, ...] = ()
-            kept: tuple[narrowing.Kept, ...] = ()
+            fact = narrowing.NOTHING
             tested = node.test is not None and not runner.tested_inside
             if tested:
                 before = heap.copy()
                 cond = runner.test()
                 if heap.changed_since(before):
                     raise TestHasEffects
-                kept = narrowing.fact_of(it, cond).if_true
+                fact = narrowing.fact_of(it, cond)
                 test, handed = self._close_test(test_builder, cond)
         index = Var("i", types.PY_INT, span=it.builder.span)
         with it.inside(body_builder, heap):
@@ -225,7 +226,7 @@ class Fixpoint:
             leave: V.Value = V.Known(False)
             following: list[V.Value] | None = None
             try:
-                with narrowing.assuming(it, kept):
+                with narrowing.assuming(it, fact.if_true):
                     leave, following = runner.body(self._index_value(index))
             except needs.Diverges:
                 following = None
@@ -237,7 +238,7 @@ class Fixpoint:
                 it.let = saved_let
         used = index if runner.iteration is not None else None
         result = _Pass(
-            carried, used, test, handed, heap, body_builder, leave, following, header
+            carried, used, test, handed, heap, body_builder, leave, following, header, fact
         )
         it.frame.env = env
         return result
@@ -465,6 +466,9 @@ class Fixpoint:
         it.builder.lets.append(Let(outs, loop, tuple(outer.values()), span=it.builder.span))
         values = self._decode(iter(outs), self.base, mapping)
         self.base.written.update(result.heap.written)
+        if not loop.exits:  # the test is false of what is left
+            after = dict(zip(result.carried, outs, strict=True))
+            narrowing.keep(it, [(after[t], c) for t, c in result.fact.if_false if t in after])
         return values
 
     def _count(self) -> V.Value:

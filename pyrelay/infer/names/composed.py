@@ -445,7 +445,8 @@ def _output_types(it: Interpreter, otypes: V.Value) -> list[Any]:
 
     known = isinstance(otypes, V.Known) and isinstance(otypes.value, str)
     parts = [V.Known(c) for c in otypes.value] if known else sequence_of(it, otypes)  # type: ignore[union-attr]
-    return [dtype_of(it, part).numpy for part in parts]
+    found = [dtype_of(it, part) for part in parts]
+    return [dtype.numpy for dtype in found if dtype is not None]
 
 
 @handles(np.frompyfunc)

@@ -51,6 +51,7 @@ from pyrelay.infer.nodes.datatypes import (
     ones_of,
     shown,
 )
+from pyrelay.infer.nodes.dicts import refuse_leaf
 from pyrelay.infer.nodes.pool_tables import column_rows, is_growing, table_of, tables_of
 from pyrelay.infer.nodes.pools import Column, column_sorts
 from pyrelay.ir import types
@@ -298,6 +299,7 @@ class _Node:
                 assert head is not None
                 return Callee(head, tuple(self.sort_of(p, None, name) for p in parts))
         if isinstance(value, V.Ref):
+            refuse_leaf(it, self.cls, value)
             if value.root.kind in ("dict", "set") and value.root.made is not None:
                 it.program.open_keys.add(value.root.made)
             it.heap.note_items((value,))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.in_python.entries import entries_class, is_entries
 from pyrelay.infer.interpreter import Interpreter
@@ -33,6 +34,15 @@ def declare(families: Families, cls: type) -> None:
     list may have dicts of different keys."""
     if families.of(cls) is None:
         families.declare([*filter(is_entries, families.entered), cls])
+
+
+def refuse_leaf(it: Interpreter, cls: type, value: V.Ref) -> None:
+    """Raises NeedsEntries for a dict in a dict that is a node: the leaves of a tree of dicts."""
+    made = value.root.made
+    if value.root.kind == "dict" and made is not None and is_entries(cls) and it.content(
+        value.root
+    ) and made not in it.program.keyed | it.program.nested | it.program.tables:
+        raise needs.NeedsEntries(it.program.keyed | {made}, endless=True)
 
 
 def refuse_keys(it: Interpreter, cls: type) -> errors.PyrelayError:
