@@ -26,6 +26,7 @@ from pyrelay.ops.index import iota
 from pyrelay.ops.logic import equal, where
 from pyrelay.ops.relations import require_kind, tensors
 from pyrelay.ops.samples import floats, spread
+from pyrelay.ops.shape import refine
 
 Attributes = Mapping[str, Any]
 
@@ -100,7 +101,10 @@ def _cotangent_of_rfft(y: Handle, g: Handle, x: Handle) -> tuple[Any, ...]:
 
 
 def _cotangent_of_irfft(y: Handle, g: Handle, x: Handle, *, size: Extent) -> tuple[Any, ...]:
-    return (conj(rfft(g)) * _counts(x, size, 1.0, 2.0),)
+    frequencies = rfft(g)
+    found = conj(frequencies) * _counts(frequencies, size, 1.0, 2.0)
+    # As many as there are in x, whose extent may be one of its own.
+    return (found if found.shape == x.shape else refine(found, shape=x.shape),)
 
 
 rfft: Op = define(

@@ -1,6 +1,7 @@
 """np.pad in all its modes, in plain Python; one constant is the op `pad` instead (names/shape.py).
 
-In: an array and widths known while compiling. Out: the array with more elements at its ends.
+In: an array and widths, known while compiling or computed. Out: the array with more elements at its
+ends.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ def pad(
     array: Array, pad_width: Any, mode: str = "constant", constant_values: Any = 0,
     end_values: Any = 0, stat_length: Any = None, reflect_type: str = "even",
 ) -> Array:
-    """np.pad; the widths are known while compiling, and one axis is padded after the other."""
+    """np.pad; one axis is padded after the other."""
     x = np.asarray(array)
     widths = _pairs(pad_width, x.ndim)
     values = _pairs(end_values if mode == "linear_ramp" else constant_values, x.ndim)
     for axis in range(x.ndim):
         before, after = widths[axis]
+        if before < 0 or after < 0:
+            raise ValueError("index can't contain negative values")
         if (before or after) and mode not in ("constant", "empty") and x.shape[axis] == 0:
             raise ValueError(
                 f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'"

@@ -496,11 +496,15 @@ def pad(
     it: Interpreter, array: V.Value, pad_width: V.Value, mode: V.Value = V.Known("constant"),
     **options: V.Value,
 ) -> V.Value:
-    """np.pad; with one constant it is an op, else one axis after the other is joined."""
+    """np.pad; with one constant, and widths known while compiling, it is an op, else one axis
+    after the other is joined."""
     value = options.get("constant_values", ZERO)
     single = not options.keys() - {"constant_values"} and V.number_type(value) is not None
-    widths = it.static(pad_width, "pad_width")
-    if mode != V.Known("constant") or not single or isinstance(widths, dict):
+    try:
+        widths = it.static(pad_width, "pad_width")
+    except errors.StaticValueError:
+        widths = None
+    if mode != V.Known("constant") or not single or widths is None or isinstance(widths, dict):
         from pyrelay.infer.in_python import padding
         from pyrelay.infer.names.composed import in_python
 

@@ -1,4 +1,4 @@
-"""Masks and grids of extents that only the running program knows: what decoders use."""
+"""Masks, grids and paddings of extents that only the running program knows."""
 
 from __future__ import annotations
 
@@ -58,3 +58,24 @@ def map_of_nodes_drawn_to_points(points, rows, columns):
         near = np.exp(-((down - t) ** 2 + (right - t) ** 2) / 2)
         nodes += near[..., None] * (point - nodes)
     return nodes
+
+
+@use((rand(14), 6, 2), (rand(9), 4, 4), wrt=(0,))
+def frames_there_and_back(x, size, hop):
+    padded = np.pad(x, size // 2, mode="reflect")
+    count = 1 + (len(padded) - size) // hop
+    frames = np.stack([padded[i * hop : i * hop + size] for i in range(count)])
+    spectrum = np.fft.rfft(frames, axis=1)
+    back = np.fft.irfft(np.abs(spectrum) * np.exp(1j * np.angle(spectrum)), n=size, axis=1)
+    found = np.zeros(len(padded))
+    for i in range(count):
+        found[i * hop : i * hop + size] += back[i]
+    return found[size // 2 : size // 2 + len(x)], np.abs(spectrum)
+
+
+@use((rand(3, 4), 5), (rand(3, 4), 1), (rand(2, 2), 0), (rand(2, 3), -3), wrt=(0,))
+def padded_in_turn(m, count):
+    total = np.pad(m, ((0, 0), (count // 2, count % 2)), mode="edge").sum()
+    for k in range(count):
+        total += np.sum(np.pad(m, (k % 3, 1)) ** 2) + np.pad(m, k % 2, mode="wrap").sum()
+    return total
