@@ -22,6 +22,7 @@ from pyrelay.infer.containers import growing
 from pyrelay.infer.containers.code_points import from_items
 from pyrelay.infer.containers.grown_trees import grown_tree
 from pyrelay.infer.containers.lists_in_nodes import closed
+from pyrelay.infer.flow.effects import MADE
 from pyrelay.infer.flow.handling import settle
 from pyrelay.infer.guards import ExtentGuard, Guards
 from pyrelay.infer.heap import Heap
@@ -92,10 +93,6 @@ class Close:
         self._count_mentions([value, *containers])
         for root in (*attempt.roots.values(), *attempt.containers):
             it.settle(root)  # what was written to it under other names
-        varied = {r: c for r, c in it.heap.contents.items() if isinstance(c, V.Varied)}
-        it.heap.contents.update({r: c.plain for r, c in varied.items()})
-        tree = self._outcome(value, raised)  # which is read where nothing is raised
-        it.heap.contents.update(varied)
         changed = set(it.heap.changed_since(self.before))
         changed.update(r for r in it.heap.written if r not in self.before.contents)  # captured ones
         mutated: dict[int, int] = {}
@@ -112,6 +109,10 @@ class Close:
             ):
                 changes.append(self._change(number, root))
         trees = tuple(self._assigned())
+        # Behind what is changed, as it is put together: an object in both is made for the changes.
+        plain = {r: c.plain for r, c in it.heap.contents.items() if isinstance(c, V.Varied)}
+        it.heap.contents.update(plain)  # the result is read where nothing is raised
+        tree = self._outcome(value, raised)
         body = it.builder.block(self.atoms)
         symbols = [s for p in attempt.params for s in types.type_symbols(p.type)]  # type: ignore[arg-type]
         entry = Function("main", tuple(attempt.params), body, tuple(dict.fromkeys(symbols)))
@@ -270,7 +271,7 @@ class Close:
         if root.leaf is not None or not others:
             return self._certain(root, view)
         if not identity.told_apart(root, others):
-            if not self.it.program.exact:
+            if self.it.program.exact < 2:
                 raise needs.NeedsIdentity(root)
             return self._certain(root, view)
         cases = [self._certain(r, view) for r in (root, *others)]
@@ -383,10 +384,10 @@ class Close:
             return grown_tree(self.it, content, self._result, self._pool, key)
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
-            parts = tuple(self._tree(v) for v in content.values())
-            return NodeResult(kind, cls, tuple(content), parts, key)
+            own = {name: v for name, v in content.items() if name != MADE}
+            parts = tuple(map(self._tree, own.values()))
+            return NodeResult(kind, cls, tuple(own), parts, key)
         return NodeResult(kind, cls, (), tuple(self._tree(v) for v in content), key)
-
 
     def _varied(
         self, content: V.Value, kind: str = "", cls: Any = None, key: int = -1

@@ -401,11 +401,15 @@ def built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
         from pyrelay.infer import random_state
 
         return random_state.made(parts)
-    made = cls.__new__(cls)
+    made = cls.__new__(cls, *(parts[names.index("args")] if _is_exception(cls) else ()))
     for name, part in zip(names, parts, strict=True):
         if part is not UNSET:
             object.__setattr__(made, name, part)
     return made
+
+
+def _is_exception(cls: Any) -> bool:
+    return isinstance(cls, type) and issubclass(cls, BaseException)
 
 
 def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any]) -> None:

@@ -24,7 +24,7 @@ from pyrelay.ir.nodes import Atom
 MAX_WORDS = 15
 """Words of numbers that op `raise` can carry: what the run time's error record holds."""
 
-_MADE = " made"
+MADE = " made"
 """The field of an exception object with what it was made of; no attribute has such a name."""
 
 
@@ -51,7 +51,7 @@ def exception_value(
     init = of_class(it, cls, "__init__")
     if isinstance(init, python_types.FunctionType):
         call(it, V.Known(init), (made, *args), named)
-    content = {**it.content(made.root), _MADE: V.Tuple((own, pairs))}
+    content = {**it.content(made.root), MADE: V.Tuple((own, pairs))}
     it.heap.write(made.root, content, it.let.span if it.let else None)
     return made
 
@@ -68,7 +68,7 @@ def initialise(it: Interpreter, made: V.Value, args: Sequence[V.Value]) -> V.Val
 
 def is_complete(it: Interpreter, obj: V.Ref) -> bool:
     """Whether an object is an exception whose `__init__` is done."""
-    return _MADE in it.content(obj.root)
+    return MADE in it.content(obj.root)
 
 
 def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) -> NoReturn:
@@ -116,7 +116,7 @@ def parts_of(
         case V.Known(error) if isinstance(error, BaseException):
             return type(error), tuple(map(V.Known, error.args)), ()
         case V.Ref(root, cls) if cls is not None and issubclass(cls, BaseException):
-            own, pairs = it.content(root)[_MADE].items
+            own, pairs = it.content(root)[MADE].items
             return cls, own.items, tuple((p.items[0].value, p.items[1]) for p in pairs.items)
     raise it.failure(errors.TypeMismatchError, f"{V.describe(exception)} is not an exception")
 

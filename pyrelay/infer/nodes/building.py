@@ -10,7 +10,7 @@ grows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from pyrelay import errors
@@ -518,7 +518,7 @@ class _Node:
         if isinstance(value, V.Union) and V.node_of(value) is None:
             from pyrelay.infer.flow.unions import distribute_all
 
-            names = [c for k, s in enumerate(cases) for c, _ in column_sorts(s, f"{path}|{k}")]
+            names = [c for k, s in enumerate(cases) for c, _ in _of_a_row(s, f"{path}|{k}")]
 
             def one(case: V.Value) -> list[V.Value]:
                 found: dict[str, V.Value] = {}
@@ -538,7 +538,7 @@ class _Node:
             if k == chosen:
                 self.write(case, f"{path}|{k}", value, into)
                 continue
-            for column, sort in column_sorts(case, f"{path}|{k}"):
+            for column, sort in _of_a_row(case, f"{path}|{k}"):
                 into[column] = self._nothing(column, sort)
 
     def _number_of_kinds(
@@ -554,7 +554,7 @@ class _Node:
                 chosen = it.builder.call(OPS["where"], is_it, k, chosen)
                 into[f"{path}|{k}"] = number_kinds.as_kind(it, value, case.type)
                 continue
-            for column, sort in column_sorts(case, f"{path}|{k}"):
+            for column, sort in _of_a_row(case, f"{path}|{k}"):
                 into[column] = self._nothing(column, sort)
         into[f"{path}.case"] = V.Scalar(
             types.PY_INT, it.builder.cast(chosen.atom, types.i64, weak=True)
@@ -572,6 +572,11 @@ class _Node:
         return self.it.new_array(
             self.it.builder.full(0, rows.type.shape[1:], rows.type.dtype).atom
         )
+
+
+def _of_a_row(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
+    """The columns of a field; items of lists in it are rows of tables of their own."""
+    return (each for each in column_sorts(sort, path) if "[]" not in each[0].removeprefix(path))
 
 
 def _as_rows(items: V.Growing, like: V.Growing) -> V.Growing:
