@@ -388,6 +388,8 @@ def locate(
     """
     if isinstance(getattr(error, "span", None), Span):
         return error
+    if isinstance(error, PyrelayError) and "\n" in error.message:
+        return error  # raised when it is reached, it says where in its words
     marks = [] if span is None else [_Mark(span, label or "", "^")]
     lines = [*_excerpts(marks), *_remarks("Note", notes), *_call_lines(calls)]
     if lines:

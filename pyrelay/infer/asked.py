@@ -109,8 +109,12 @@ class Asked:
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
         match error:
-            case needs.NeedsStatic(why=why) if self.losing is not None:
-                return _unknown(why)  # `losing` does without
+            case needs.NeedsStatic(origin=origin, why=why) if self.losing is not None:
+                if not (isinstance(origin, tuple) and origin[0] == "loops") or (
+                    origin[1] <= self.unrolled
+                ):
+                    return _unknown(why)  # `losing` does without
+                self.unrolled |= origin[1]  # short ones, which it unrolled unasked
             case needs.NeedsStatic(origin=("loops", _)) if (
                 not self.compares and not self.open_keys <= self.tables
             ):  # dicts become tables, rather than unrolling the loop that gives them keys

@@ -15,6 +15,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import protocols
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays.numpys_words import not_an_output
 from pyrelay.infer.containers import sets
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import binary, over_cases
@@ -42,7 +43,7 @@ def _of_shape(it: Interpreter, op: str, result: V.Value, target: TensorType) -> 
             f"'{op}=' cannot write {ty} into {target}: the result has another shape",
             hints=(f"write 'x = x {op} y' to make a new array",),
         )
-        raise without_words(it, failure, ValueError)
+        raise without_words(it, failure, ValueError, not_an_output(it, ty, target))
     for (own, wanted), answer in zip(pairs, answers, strict=True):
         if answer is None:
             it.emit("check_equal", left=own, right=wanted, text=_OUTPUT)

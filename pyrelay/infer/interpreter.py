@@ -19,6 +19,7 @@ from pyrelay.errors import PyrelayError, Span
 from pyrelay.infer import needs, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
+from pyrelay.infer.arrays.numpys_words import not_broadcast
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.flow.narrowing import Fact
 from pyrelay.infer.flow.revisits import Visits
@@ -189,6 +190,11 @@ class Interpreter:
         return bool(self.handling)
 
     @property
+    def sure(self) -> bool:
+        """True where the program surely gets to: behind no branch, in no loop, behind no `raise`."""
+        return not self.conditional and not self.program.leaves
+
+    @property
     def tries_ops(self) -> bool:
         """True in the body of a `try`, where the errors of ops are values as well."""
         return bool(self.handling) and (
@@ -305,8 +311,17 @@ class Interpreter:
                 if error.kind == "shape" and record.name in _AS_IN_NUMPY:
                     from pyrelay.infer.flow.handling import without_words
 
-                    raise without_words(self, failure, ValueError) from None
+                    said = self._said_of(record, atoms)
+                    raise without_words(self, failure, ValueError, said) from None
                 raise failure from None
+
+    def _said_of(self, op: Op, atoms: Sequence[Atom]) -> str | None:
+        """What NumPy says of operands that an op cannot broadcast; None if that is not known."""
+        rhs = self.let.rhs if self.let else None
+        kind = rhs.kind if isinstance(rhs, PyCall) else ""
+        said = not_broadcast(self, (*atoms, *atoms[: kind == "inplace"]))
+        users = kind in ("binary", "inplace", "compare") and op.name not in _WITH_OTHER_WORDS
+        return said if users else None
 
     def _decide_equal(self, left: Extent, right: Extent) -> bool:
         answer = self.program.guards.equal(left, right)
@@ -568,6 +583,8 @@ _AS_IN_NUMPY = frozenset((
     "minimum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "logical_and", "logical_or", "where", "matmul", "concatenate", "hypot", "arctan2",
 ))
+
+_WITH_OTHER_WORDS = frozenset(("matmul", "concatenate"))
 
 VALUE_CLASSES = (
     V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.OpenTuple, V.Ref, V.Text, V.Raised, V.Slice,

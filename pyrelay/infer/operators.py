@@ -72,6 +72,24 @@ def raised(it: Interpreter, exception: BaseException) -> needs.Diverges:
     return needs.Diverges()
 
 
+def _with_none(it: Interpreter, op: str, x: V.Value, y: V.Value) -> str | None:
+    """What Python says of an operation of a number, or of an array's elements, with None."""
+    if op not in _WITH_NONE:
+        return None
+    names, in_place = [], it.let is not None and getattr(it.let.rhs, "kind", "") == "inplace"
+    for value in (x, y):
+        ty = V.tensor_type(value)
+        names.append("NoneType" if ty is None else np.array(0, ty.dtype.numpy).tolist())
+    weak = all(ty is None or ty.weak for ty in map(V.tensor_type, (x, y)))
+    given = " and ".join(
+        repr(n if isinstance(n, str) else type(n).__name__) for n in names
+    )
+    return f"unsupported operand type(s) for {op}{'=' if in_place and weak else ''}: {given}"
+
+
+_WITH_NONE = frozenset("+-*/") | {"//"}
+
+
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y`."""
     longer = open_sequences.added(it, x, y) if op == "+" else None
@@ -97,10 +115,16 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         y = it.result(it.builder.handle(it.builder.cast(it.atom(y), types.f64, weak=True)))
         ty = types.PY_FLOAT
     if tx is None or ty is None:
-        raise it.failure(
+        failure = it.failure(
             errors.TypeMismatchError,
             f"'{op}' cannot combine {V.describe(x)} and {V.describe(y)}",
         )
+        if V.NONE not in (x, y) or tx is ty:
+            raise failure
+        from pyrelay.infer.flow.handling import without_words
+
+        # A number, or the elements of an array, and None.
+        raise without_words(it, failure, TypeError, _with_none(it, op, x, y))
     if op == "@":
         from pyrelay.infer.arrays.contraction import matmul
 

@@ -45,6 +45,7 @@ class Program:
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     nodes: Groups = field(default_factory=Groups)  # tuples that are nodes (anonymous.py)
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
+    leaves: bool = False  # by a `raise` that the code at hand may be behind
     raises_late: bool = False  # behind a write to an object of the caller
     raises_again: bool = False  # in a loop or a recursive function, so that it may be behind one
     follows_ops: bool = False  # the caller sees what was written before an op raises, too

@@ -66,14 +66,6 @@ def f(values):
 """,
         (X,),
     ),
-    "no_case_takes_the_operation": (
-        """
-def f(x, n):
-    y = (x, x) if n > 0 else None
-    return y * 1.5
-""",
-        (X, 1),
-    ),
     "carried_rank_changes": (
         """
 def f(x, n):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays.numpys_words import not_multiplied
 from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
+from pyrelay.ir.op import OPS
 
 
 def matmul(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
@@ -42,7 +44,9 @@ def product(
                 f"equal: {dims.show(tx.shape[-1])} and {dims.show(inner)} differ",
             ),
         )
-        raise without_words(it, failure, ValueError)
+        said = not_multiplied(it, tx, ty)
+        as_said = it.operation(OPS["matmul"]) == "'@'"
+        raise without_words(it, failure, ValueError, said if as_said else None)
     if dtype is None:
         dtype, _ = types.promote((tx, ty))
     a, b = it.atom(x), it.atom(y)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays.numpys_words import not_stored
 from pyrelay.infer.containers import lists
 from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.interpreter import Interpreter
@@ -96,7 +97,7 @@ def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> Non
             errors.ShapeError, f"{ty} cannot be stored in a part of shape {target}",
             notes=("the value must have the shape of the part, or broadcast to it",),
         )
-        raise without_words(it, failure, ValueError)
+        raise without_words(it, failure, ValueError, not_stored(it, ty, target))
 
 
 def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:

@@ -73,6 +73,7 @@ def is_complete(it: Interpreter, obj: V.Ref) -> bool:
 
 def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) -> NoReturn:
     """`raise exception from cause`. Emits the raise; always ends the block."""
+    it.program.leaves = True
     for value in (exception, cause):
         if isinstance(value, V.Union):
             from pyrelay.infer.flow.unions import distribute

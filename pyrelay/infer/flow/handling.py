@@ -109,20 +109,28 @@ def certain(
 ) -> errors.PyrelayError:
     """The error of a line that surely raises `cls(*args)` in plain Python.
 
-    Within a `try` that catches it, it is none: the exception goes to the handler.
+    Within a `try` that catches it, it is none: the exception goes to the handler. Neither is it
+    one where the program may never get to, as behind a test that raises: it is raised there.
     """
-    if catches(it, cls):
-        raise_to_handler(it, cls, tuple(map(V.Known, args)))
+    from pyrelay.infer.flow import effects
+
+    if catches(it, cls) or not it.sure:
+        effects.emit_raise(it, cls, tuple(map(V.Known, args)))
+        raise needs.Diverges
     return error
 
 
 def without_words(
-    it: Interpreter, error: errors.PyrelayError, cls: type[BaseException]
+    it: Interpreter, error: errors.PyrelayError, cls: type[BaseException], said: str | None = None,
 ) -> errors.PyrelayError:
-    """As `certain`, where the words of the exception are not ours: no handler may look at them."""
-    if any(handling.looks_at(cls) for handling in it.handling):
+    """As `certain`, where the words of the exception may not be known: then no handler may look at
+    them, and the caller gets the words of the error."""
+    if said is not None:
+        return certain(it, error, cls, said)
+    clauses = (clause for handling in it.handling for clause in handling.catches)
+    if any(looks and issubclass(cls, classes) for classes, looks in clauses):
         return error
-    return certain(it, error, cls, error.message)
+    return certain(it, error, type(error), str(error))
 
 
 def raise_to_handler(

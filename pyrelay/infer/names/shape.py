@@ -11,6 +11,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import strides
+from pyrelay.infer.arrays.numpys_words import not_reshaped
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import list_arrays, lists
 from pyrelay.infer.flow.handling import certain, without_words
@@ -104,7 +105,9 @@ def reshape(
                 f"cannot reshape {ty}: {dims.show(ty.size)} elements do not divide into groups of "
                 f"{dims.show(rest)}",
             )
-            raise without_words(it, failure, ValueError)
+            asked: list[Extent] = list(given)
+            asked.insert(known[0], -1)
+            raise without_words(it, failure, ValueError, not_reshaped(it, ty.size, asked))
         given.insert(known[0], missing)
     result = TensorType(ty.dtype, tuple(given))
     if it.program.guards.equal(ty.size, result.size) is False:
@@ -112,7 +115,7 @@ def reshape(
             errors.ShapeError, f"cannot reshape {ty} into shape ({_spell(given)})",
             notes=(f"{dims.show(ty.size)} elements are not {dims.show(result.size)}",),
         )
-        raise without_words(it, failure, ValueError)
+        raise without_words(it, failure, ValueError, not_reshaped(it, ty.size, given))
     axes = strides.of_view(it, a) if isinstance(a, V.ArrayRef) else None
     if axes is None or strides.reshaped(it, axes, result.shape) is None:
         a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it

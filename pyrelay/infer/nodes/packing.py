@@ -34,7 +34,7 @@ from pyrelay.infer.nodes.datatypes import (
 )
 from pyrelay.infer.nodes.instances import columns_of, slots_of
 from pyrelay.infer.nodes.observing import Observer
-from pyrelay.infer.nodes.pools import Packed, Place
+from pyrelay.infer.nodes.pools import Packed, Place, column_sorts
 from pyrelay.ir import types
 from pyrelay.records import dataclass
 
@@ -144,7 +144,7 @@ class Packer:
         """The columns of everything collected."""
         observer = Observer(self.family)
         seen = {
-            kind: observer.of_class(self.family.classes[kind], self.fields[kind])
+            kind: _counted(observer.of_class(self.family.classes[kind], self.fields[kind]))
             for kind, objects in enumerate(self.objects) if objects
         }
         for kind in range(1, len(self.family.classes)):
@@ -236,6 +236,14 @@ class Packer:
     def _shown(self, path: str) -> str:
         kind, _, name = path.partition(".")
         return f"{self.family.classes[int(kind)].__name__}.{name}"
+
+
+def _counted(fields: tuple[tuple[str, Sort], ...]) -> tuple[tuple[str, Sort], ...]:
+    """The same, with one column at least: its rows say how many nodes there are."""
+    if not fields or any(True for name, sort in fields for _ in column_sorts(sort, name)):
+        return fields
+    (name, sort), *others = fields
+    return ((name, Choice((sort,))), *others)
 
 
 def stacked(

@@ -233,7 +233,8 @@ def changing_weights(h, u):
      changing_weights],
 )  # fmt: skip
 def test_rows_that_hang_on_each_other_stay_together(function: Callable[..., Any]) -> None:
-    args = normal(UNITS, UNITS), normal(UNITS, UNITS)
+    # Halved: a matrix times itself, again and again, may make much of how NumPy rounds.
+    args = normal(UNITS, UNITS) / 2, normal(UNITS, UNITS) / 2
     compiled = pyrelay.jit(function)
     assert not section(compiled.code(*args))
     (value,) = by_threads(2, compiled, args)
