@@ -191,7 +191,7 @@ class Interpreter:
 
     @property
     def sure(self) -> bool:
-        """True where the program surely gets to: behind no branch, in no loop, behind no `raise`."""
+        """True where the program surely gets to: in no branch or loop, behind no `raise`."""
         return not self.conditional and not self.program.leaves
 
     @property
@@ -315,10 +315,11 @@ class Interpreter:
                     raise without_words(self, failure, ValueError, said) from None
                 raise failure from None
 
-    def _said_of(self, op: Op, atoms: Sequence[Atom]) -> str | None:
+    def _said_of(self, op: Op, operands: Sequence[Operand]) -> str | None:
         """What NumPy says of operands that an op cannot broadcast; None if that is not known."""
         rhs = self.let.rhs if self.let else None
         kind = rhs.kind if isinstance(rhs, PyCall) else ""
+        atoms = [self.builder.atom(operand) for operand in operands]
         said = not_broadcast(self, (*atoms, *atoms[: kind == "inplace"]))
         users = kind in ("binary", "inplace", "compare") and op.name not in _WITH_OTHER_WORDS
         return said if users else None

@@ -1,7 +1,8 @@
 """What a call leaves shared: one object in two places stays one object, a view stays a view.
 
-Each program is run by Python and compiled, with arguments of its own. Among the arrays, lists, dicts
-and objects that arguments and result then hold, the same pairs have to be one, or share memory.
+Each program is run by Python and compiled, with arguments of its own. Among the arrays, lists,
+dicts and objects that arguments and result then hold, the same pairs have to be one, or share
+memory.
 """
 
 from __future__ import annotations
