@@ -185,7 +185,7 @@ def _missing(
         cls = getattr(class_of(obj), "__name__", "object")
         message = f"{cls!r} object has no attribute {name!r}"
         raise_to_handler(it, AttributeError, (V.Known(message),))
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, [each for each in known if each != name], n=1)
     hints = (f"did you mean {close[0]!r}?",) if close else ()
     return it.failure(
         errors.AttributeMissingError, f"{V.describe(obj)} has no attribute {name!r}", hints=hints

@@ -15,7 +15,7 @@ from pyrelay.infer.containers.admission import lent
 from pyrelay.infer.containers.open_keys import ask, key_of, note
 from pyrelay.infer.containers.open_sequences import as_item
 from pyrelay.infer.flow import choice
-from pyrelay.infer.flow.handling import catches
+from pyrelay.infer.flow.handling import is_raised
 from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.in_python import python_math
@@ -406,7 +406,7 @@ def _list_pop(it: Interpreter, x: V.Ref, index: V.Value = V.Known(-1)) -> V.Valu
     items = list(it.content(x.root))
     at = it.static(index, "the index of a list")
     if not -len(items) <= at < len(items):
-        if it.conditional or catches(it, IndexError):
+        if is_raised(it, IndexError):
             text = "pop index out of range" if items else "pop from empty list"
             raise raised(it, IndexError(text))
         raise it.failure(errors.IndexRangeError, "pop from an empty list" if not items else
@@ -513,7 +513,7 @@ def _dict_pop(
     if known not in content:
         if default is not None:
             return default
-        if catches(it, KeyError):
+        if is_raised(it, KeyError):
             raise raised(it, KeyError(known))
         raise it.failure(errors.KeyMissingError, f"this dict has no key {known!r}")
     taken = content.pop(known)

@@ -128,3 +128,54 @@ def a_cause_and_its_handler(items):
         log.append(str(error))
         log.append(str(error.__cause__))
     return log
+
+
+class Account:
+    def __init__(self, balance):
+        self.balance = balance
+        self.history = []
+
+
+class Bank:
+    def __init__(self):
+        self.accounts = {"a": Account(10.0), "b": Account(5.0)}
+        self.log = []
+
+    def move(self, source, target, amount):
+        self.log.append(f"{source}->{target}: {amount}")
+        if amount <= 0:
+            raise ValueError("amount must be positive")
+        if self.accounts[source].balance < amount:
+            raise RuntimeError(f"insufficient: {self.accounts[source].balance} < {amount}")
+        self.accounts[source].balance -= amount
+        self.accounts[source].history.append(-amount)
+        self.accounts[target].balance += amount
+        self.accounts[target].history.append(amount)
+
+
+@use(
+    (Bank(), [("a", "b", 3.0), ("b", "a", 1.0), ("a", "b", 100.0)]),
+    (Bank(), [("a", "b", 3.0), ("b", "a", -1.0)]),
+    (Bank(), [("a", "b", 3.0), ("b", "c", 1.0)]),
+    slow=True,
+)
+def what_was_moved_before_a_raise(bank, moves):
+    for source, target, amount in moves:
+        bank.move(source, target, amount)
+    return bank.log
+
+
+@use(([[1, 2], [3]], 2), ([[1, 2], [3]], 1))
+def lists_written_before_an_index_is_none(rows, k):
+    rows[0].append(9)
+    rows[1][0] = 7
+    rows[k].append(1)
+    return rows
+
+
+@use(({"x": [1, 2]}, "y"), ({"x": [1, 2]}, "x"))
+def a_dict_written_before_a_key_is_missing(d, key):
+    d["x"].append(3)
+    d["n"] = 1
+    d[key].append(4)
+    return d

@@ -19,7 +19,7 @@ from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import characters, lists, open_sequences, text
 from pyrelay.infer.containers.open_keys import key_of, note, stored_key
 from pyrelay.infer.flow import choice
-from pyrelay.infer.flow.handling import catches, certain, without_words
+from pyrelay.infer.flow.handling import certain, is_raised, without_words
 from pyrelay.infer.flow.unions import distribute, distribute_all, sample, several_in
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
@@ -382,11 +382,11 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
                 failure = it.failure(errors.TypeMismatchError, said)
                 raise certain(it, failure, TypeError, said) from None
             except ValueError as error:
-                if it.conditional or catches(it, ValueError):
+                if is_raised(it, ValueError):
                     raise raised(it, error) from None
                 raise it.failure(errors.InvalidValueError, str(error)) from None
             except IndexError:
-                if it.conditional or catches(it, IndexError):
+                if is_raised(it, IndexError):
                     raise raised(it, IndexError("list assignment index out of range")) from None
                 raise it.failure(
                     errors.IndexRangeError,
@@ -474,7 +474,7 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     if isinstance(obj, V.Ref) and obj.root.kind == "dict":
         content = dict(it.content(obj.root))
         if known not in content:
-            if catches(it, KeyError):
+            if is_raised(it, KeyError):
                 raise raised(it, KeyError(known))
             raise it.failure(errors.KeyMissingError, f"this dict has no key {known!r}")
         del content[known]

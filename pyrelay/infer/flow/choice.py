@@ -18,7 +18,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_keys import is_open, key_of, note
 from pyrelay.infer.flow import constants
 from pyrelay.infer.flow.effects import emit_raise, raise_where
-from pyrelay.infer.flow.handling import catches
+from pyrelay.infer.flow.handling import is_raised
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import compare, raised
@@ -51,7 +51,7 @@ def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> 
             f"{kind} indices must be integers or slices, not {type(index).__name__}",
         )
     if not -len(items) <= index < len(items):
-        if it.conditional or catches(it, IndexError):
+        if is_raised(it, IndexError):
             raise raised(it, IndexError(f"{kind} index out of range"))
         raise it.failure(
             errors.IndexRangeError,
@@ -73,7 +73,7 @@ def lookup(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
         return choose_by_key(it, ref, content, key, missing)
     known = key_of(it, ref, key, "the key of a dict")
     if known not in content:
-        if it.variants or catches(it, KeyError):
+        if is_raised(it, KeyError):
             raise raised(it, KeyError(known))
         present = ", ".join(map(repr, content)) or "none"
         close = difflib.get_close_matches(str(known), [k for k in content if isinstance(k, str)], 1)

@@ -104,17 +104,23 @@ def catches(it: Interpreter, cls: type[BaseException]) -> bool:
     )
 
 
+def is_raised(it: Interpreter, cls: type[BaseException]) -> bool:
+    """Whether a line that surely raises this class raises it when it is reached: somebody catches
+    it, the program may never get there, or has written by then what its caller sees."""
+    return catches(it, cls) or not it.sure or _has_written(it)
+
+
 def certain(
     it: Interpreter, error: errors.PyrelayError, cls: type[BaseException], *args: Any
 ) -> errors.PyrelayError:
     """The error of a line that surely raises `cls(*args)` in plain Python.
 
-    Within a `try` that catches it, it is none: the exception goes to the handler. Neither is it
-    one where the program may never get to, as behind a test that raises: it is raised there.
+    It is none where `is_raised` says so, as within a `try` that catches it, or behind a test that
+    raises: then the exception is raised there.
     """
     from pyrelay.infer.flow import effects
 
-    if catches(it, cls) or not it.sure:
+    if is_raised(it, cls):
         effects.emit_raise(it, cls, tuple(map(V.Known, args)))
         raise needs.Diverges
     return error
@@ -161,13 +167,17 @@ def note_raise(it: Interpreter) -> None:
     if it.captured is not None:  # in a recursive function, which is given copies
         it.program.raises_again = True
         return
+    it.program.raises_late |= _has_written(it)
+    it.program.raises_again |= it.rolling > 0
+
+
+def _has_written(it: Interpreter) -> bool:
+    """Whether the program may have written to an object of the caller by now."""
     memos = set(it.program.memos.values())
     own = [v.root for n, v in enumerate(it.program.objects)
            if isinstance(v, (V.ArrayRef, V.Ref)) and n not in memos]
     own += it.program.entered
-    written = any(r is o or r.may_alias(o) for r in it.heap.written for o in own)
-    it.program.raises_late |= written
-    it.program.raises_again |= it.rolling > 0
+    return any(r is o or r.may_alias(o) for r in it.heap.written for o in own)
 
 
 def note_failures(it: Interpreter, mark: int) -> None:

@@ -301,8 +301,13 @@ class Runner:
         self.it.bind(self.node.handed, handed)
         return truth(self.it, cond)
 
-    def body(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
-        """Interpret the body; whether to leave, and the next carried values."""
+    def body(
+        self, index: V.Value | None, *, raises: bool = True
+    ) -> tuple[V.Value, list[V.Value]]:
+        """Interpret the body; whether to leave, and the next carried values.
+
+        With `raises` the loop is left where something is raised, too.
+        """
         if not self.it.guarded:
             return self._iteration(index)
         handling.nothing_raised(self.it)
@@ -310,8 +315,9 @@ class Runner:
             leave, following = self._iteration(index)
         except needs.Raises:
             return V.Known(True), self._carried()
-        raised = handling.on_its_way(self.it)
-        return either(self.it, raised, leave), following
+        if not raises:
+            return leave, following
+        return either(self.it, handling.on_its_way(self.it), leave), following
 
     def _iteration(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
         if self.dynamic:
@@ -432,27 +438,36 @@ class Runner:
                 ),
                 hints=("keep the items in one array, and index it with the loop variable",),
             )
+        it = self.it
         self._check_size()
         for k in range(start, count):
             self.enter(carried)
-            self.it.rolling += 1
+            it.rolling += 1
             try:
-                leave, carried = self.body(V.Known(k))
+                leave, carried = self.body(V.Known(k), raises=not it.raises_to_caller)
             finally:
-                self.it.rolling -= 1
-            if isinstance(leave, V.Known):
-                if leave.value:
+                it.rolling -= 1
+
+            def rest(
+                leave: V.Value = leave, carried: list[V.Value] = carried, following: int = k + 1
+            ) -> list[V.Value]:
+                if isinstance(leave, V.Known):
+                    return carried if leave.value else self.unroll(carried, following, count)
+                if following == count and self._size() == self.size:
                     return carried
-                self._check_size()
-                continue
-            if k + 1 == count and self._size() == self.size:
+                return branch(
+                    it, it.atom(leave), lambda: list(carried),
+                    lambda: self.unroll(list(carried), following, count),
+                    [v.name for v in self.node.carried],
+                )
+
+            if it.raises_to_caller and handling.on_its_way(it) != V.Known(False):
+                return handling.behind(it, rest)  # a caller's lists may be longer where it raised
+            if not isinstance(leave, V.Known):
+                return rest()
+            if leave.value:
                 return carried
-            stop, rest = list(carried), list(carried)
-            return branch(
-                self.it, self.it.atom(leave), lambda s=stop: s,  # type: ignore[misc]
-                lambda r=rest, n=k + 1: self.unroll(r, n, count),  # type: ignore[misc]
-                [v.name for v in self.node.carried],
-            )
+            self._check_size()
         return carried
 
     def unroll_while(self, carried: list[V.Value], problem: Exception) -> list[V.Value]:

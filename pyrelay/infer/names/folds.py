@@ -27,7 +27,6 @@ from pyrelay.infer.operators import (
     both,
     compare,
     either,
-    raised,
 )
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
@@ -83,8 +82,6 @@ def _extreme(
         if default is not V.NONE:
             return default
         text = in_python.nothing_to_choose[word]
-        if it.conditional:  # perhaps the program never gets here
-            raise raised(it, ValueError(text))
         raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
     from pyrelay.infer.flow.control import branch
 
