@@ -36,7 +36,7 @@ from pyrelay.collecting import few_collections
 from pyrelay.deep_stack import deep, on_deep_stack
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
-from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
+from pyrelay.tracebacks import PACKAGE_DIRECTORY, frames_to_the_user, trimmed, user_facing
 
 if TYPE_CHECKING:
     from pyrelay.inspection import Lowered
@@ -296,6 +296,7 @@ class Compiled:
 
         if key[-1] == "cpu" and not config.current().interpret:
             expect_first_program()
+        _warn_of_error_modes()
         with _compiling:
             entry = self._on_disk(args, keywords)
         if entry is not None:
@@ -397,7 +398,7 @@ class Compiled:
         warnings.warn(
             f"pyrelay compiled {self.__qualname__} {_MOST_PROGRAMS} times for arguments of the "
             f"same types, because {why}; f.explain() says more.",
-            RuntimeWarning, stacklevel=_frames_to_the_user(),
+            RuntimeWarning, stacklevel=frames_to_the_user(),
         )
 
     # -- looking inside ----------------------------------------------------------------------------
@@ -575,12 +576,15 @@ def _unpacker(schema: Any, columns: Any, given: Any) -> Any:
     return unpacker(schema, columns, given)
 
 
-def _frames_to_the_user() -> int:
-    """The stack level, for `warnings`, of the frame that called into pyrelay."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE_DIRECTORY):
-        level, frame = level + 1, frame.f_back
-    return level
+def _warn_of_error_modes() -> None:
+    """Say that compiled code goes on with inf and nan where NumPy would raise or call."""
+    modes = [f"{name}={mode!r}" for name, mode in np.geterr().items() if mode in ("raise", "call")]
+    if modes:
+        warnings.warn(
+            f"np.seterr({modes[0]}) does not reach compiled code, which goes on with inf and nan; "
+            "test its results: if not np.all(np.isfinite(y)): raise ...",
+            RuntimeWarning, stacklevel=frames_to_the_user(),
+        )
 
 
 def _impure(writes: Sequence[tuple[str, Any]]) -> errors.PyrelayError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import types
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -15,7 +16,7 @@ from typing import ParamSpec, TypeVar
 from pyrelay import config
 from pyrelay.errors import InvariantError, PyrelayError, Span
 
-__all__ = ["PACKAGE_DIRECTORY", "trimmed", "user_facing"]
+__all__ = ["PACKAGE_DIRECTORY", "frames_to_the_user", "trimmed", "user_facing"]
 
 PACKAGE_DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
@@ -60,3 +61,11 @@ def user_facing(function: Callable[P, R]) -> Callable[P, R]:
             raise trimmed(error)  # noqa: B904 -- the same exception, its frames dropped
 
     return call
+
+
+def frames_to_the_user() -> int:
+    """The stack level, for `warnings`, of the frame that called into pyrelay."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE_DIRECTORY):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -7,10 +7,13 @@ import pickle
 import sys
 import traceback
 import unicodedata
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import pyrelay
 from pyrelay import errors
 from pyrelay.errors import (
     PyrelayError,
@@ -229,3 +232,13 @@ def test_the_place_nearest_to_the_fault_is_kept() -> None:
     assert locate(error, span=W) is error
     assert getattr(error, "span", None) is X
     assert len(error.__notes__) == 1
+
+
+def test_error_modes_that_compiled_code_does_not_follow_are_said_at_the_users_line() -> None:
+    f = pyrelay.jit(lambda x: np.log(x))
+    with np.errstate(divide="raise"), pytest.warns(RuntimeWarning, match="does not reach") as given:
+        assert f(np.zeros(1))[0] == -np.inf
+    assert given[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f(np.zeros(1, np.float32))

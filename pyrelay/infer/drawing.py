@@ -53,6 +53,25 @@ def draw(
     return numbers
 
 
+def placed(
+    it: Interpreter, standard: V.Value, loc: V.Value, scale: V.Value
+) -> V.Value:
+    """loc + scale * standard, as NumPy computes it."""
+    from pyrelay.infer.names.adapters import operand
+    from pyrelay.infer.operators import binary
+
+    loc, scale = (v if V.tensor_type(v) is not None else operand(it, v) for v in (loc, scale))
+    return as_drawn(it, binary(it, "+", loc, binary(it, "*", scale, standard)))
+
+
+def as_drawn(it: Interpreter, value: V.Value) -> V.Value:
+    """A single number as a Python float, arrays in double precision."""
+    ty = it.tensor(value)
+    return it.result(
+        it.builder.handle(it.builder.cast(it.atom(value), types.f64, weak=not ty.shape))
+    )
+
+
 def _move_on(it: Interpreter, rng: V.Ref, state: Sequence[V.Value]) -> None:
     content = dict(zip(random_state.FIELDS, state, strict=False))
     it.heap.write(rng.root, content, it.let.span if it.let else None)

@@ -1,4 +1,4 @@
-"""Random numbers: methods of generators of NumPy and Python, functions of np.random and random.
+"""Random numbers: methods of NumPy's generators, functions of np.random and random.
 
 In: a generator of the caller's, or one made here. Out: the numbers that NumPy draws (`drawing`);
 the state of the generator (`random_state`) is a field of an object on the heap, so that loops,
@@ -18,10 +18,11 @@ from pyrelay import errors
 from pyrelay.infer import random_state
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.drawing import draw, emitted
+from pyrelay.infer.drawing import as_drawn, draw, emitted, placed
 from pyrelay.infer.in_python import lists as in_lists
 from pyrelay.infer.in_python import seeding
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import python_random
 from pyrelay.infer.names.adapters import dtype_of, extent, operand, shape_of, to_array
 from pyrelay.infer.names.handlers import handles
 from pyrelay.infer.operators import binary
@@ -80,7 +81,7 @@ def random_state_(it: Interpreter, seed: V.Value = V.NONE) -> V.Value:
 
 
 @handles(random.Random)
-def python_random(it: Interpreter, x: V.Value = V.NONE) -> V.Value:
+def python_random_(it: Interpreter, x: V.Value = V.NONE) -> V.Value:
     """random.Random(seed)."""
     return _made(it, random.Random, x)
 
@@ -118,22 +119,6 @@ def _broadcast(it: Interpreter, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple
     return tuple(found)
 
 
-def _placed(
-    it: Interpreter, standard: V.Value, loc: V.Value, scale: V.Value
-) -> V.Value:
-    """loc + scale * standard, as NumPy computes it."""
-    loc, scale = (v if V.tensor_type(v) is not None else operand(it, v) for v in (loc, scale))
-    return _as_drawn(it, binary(it, "+", loc, binary(it, "*", scale, standard)))
-
-
-def _as_drawn(it: Interpreter, value: V.Value) -> V.Value:
-    """A single number as a Python float, arrays in double precision."""
-    ty = it.tensor(value)
-    return it.result(
-        it.builder.handle(it.builder.cast(it.atom(value), types.f64, weak=not ty.shape))
-    )
-
-
 def _standard(method: str) -> Callable[..., V.Value]:
     """A distribution without parameters."""
 
@@ -143,10 +128,7 @@ def _standard(method: str) -> Callable[..., V.Value]:
     ) -> V.Value:
         target = dtype_of(it, dtype) or types.f64
         if out != V.NONE:
-            raise it.failure(
-                errors.UnsupportedOperationError, f"{method} is compiled without out=",
-                hints=("write out[...] = rng." + method + "(out.shape)",),
-            )
+            return _into(it, rng, method, size, dtype, out)
         named = {} if dtype == V.NONE else {"dtype": V.Known(target.numpy.type)}
         ty = _result_type(it, size, (), target)
         if not ty.shape and size == V.NONE:
@@ -154,6 +136,36 @@ def _standard(method: str) -> Callable[..., V.Value]:
         return draw(it, rng, method, (size,), ty, named)
 
     return handler
+
+
+def _into(
+    it: Interpreter, rng: V.Ref, method: str, size: V.Value, dtype: V.Value, out: V.Value
+) -> V.Value:
+    """A draw into an array of the caller's, of its shape."""
+    from pyrelay.infer.arrays.strides import is_contiguous
+    from pyrelay.infer.arrays.subscripts import set_item
+
+    if not isinstance(out, V.ArrayRef) or not is_contiguous(it, out):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{method} is compiled with an out= that lies in C order only",
+            hints=(f"write out[...] = rng.{method}(out.shape)",),
+        )
+    wanted = dtype_of(it, dtype) or types.f64
+    if out.type.dtype != wanted:
+        raise it.failure(
+            errors.TypeMismatchError,
+            "Supplied output array has the wrong type. "
+            f"Expected {wanted.numpy_name}, got {out.type.dtype.numpy_name}",
+        )
+    shape = out.type.shape
+    given = shape if size == V.NONE else shape_of(it, size)
+    same = [it.program.guards.equal(a, b) for a, b in zip(given, shape, strict=False)]
+    if len(given) != len(shape) or False in same:
+        raise it.failure(errors.ShapeError, "size must match out.shape when used together")
+    count = V.Tuple(tuple(map(V.Scalar.of_extent, shape)))
+    set_item(it, out, V.Known(Ellipsis), _standard(method)(it, rng, count, dtype))
+    return out
 
 
 def _located(method: str, standard: str | None = None) -> Callable[..., V.Value]:
@@ -167,7 +179,7 @@ def _located(method: str, standard: str | None = None) -> Callable[..., V.Value]
         count = V.Tuple(tuple(V.Scalar.of_extent(d) for d in ty.shape)) if ty.shape else size
         args = (count,) if standard else (ZERO_F, ONE_F, count)
         found = draw(it, rng, standard or method, args, ty, scale=scale)
-        return _placed(it, found, loc, scale)
+        return placed(it, found, loc, scale)
 
     return handler
 
@@ -183,7 +195,7 @@ def _scaled(method: str, standard: str | None = None) -> Callable[..., V.Value]:
         args = (count,) if standard else (ONE_F, count)
         found = draw(it, rng, standard or method, args, ty, scale=scale)
         factor = scale if V.tensor_type(scale) is not None else operand(it, scale)
-        return _as_drawn(it, binary(it, "*", factor, found))
+        return as_drawn(it, binary(it, "*", factor, found))
 
     return handler
 
@@ -197,7 +209,7 @@ def _uniform(
     count = V.Tuple(tuple(V.Scalar.of_extent(d) for d in ty.shape)) if ty.shape else size
     found = draw(it, rng, "random_sample" if _legacy(rng) else "random", (count,), ty)
     low, high = (v if V.tensor_type(v) is not None else operand(it, v) for v in (low, high))
-    return _placed(it, found, low, binary(it, "-", high, low))
+    return placed(it, found, low, binary(it, "-", high, low))
 
 
 def _lognormal(
@@ -205,7 +217,7 @@ def _lognormal(
     size: V.Value = V.NONE,
 ) -> V.Value:
     """exp of a normal number."""
-    return _as_drawn(it, it.call("exp", _located("normal", "standard_normal")(
+    return as_drawn(it, it.call("exp", _located("normal", "standard_normal")(
         it, rng, mean, sigma, size)))
 
 
@@ -408,86 +420,6 @@ def _permuted(
     return take(it, items, order, V.NONE)
 
 
-# -- Python's own generator ------------------------------------------------------------------------
-
-
-def _python_draw(method: str, ty: TensorType, op: str = "host_value") -> Callable[..., V.Value]:
-    """A method of random.Random that gives a number."""
-
-    def handler(it: Interpreter, rng: V.Ref, *args: V.Value) -> V.Value:
-        return draw(it, rng, method, args, ty, op=op)
-
-    return handler
-
-
-def _python_normal(method: str) -> Callable[..., V.Value]:
-    def handler(
-        it: Interpreter, rng: V.Ref, mu: V.Value = ZERO_F, sigma: V.Value = ONE_F
-    ) -> V.Value:
-        z = draw(it, rng, method, (ZERO_F, ONE_F), types.PY_FLOAT)
-        return _placed(it, z, mu, sigma)
-
-    return handler
-
-
-def _python_uniform(it: Interpreter, rng: V.Ref, a: V.Value, b: V.Value) -> V.Value:
-    """Between two bounds."""
-    found = draw(it, rng, "random", (), types.PY_FLOAT)
-    return _placed(it, found, a, binary(it, "-", b, a))
-
-
-def _python_exponential(it: Interpreter, rng: V.Ref, lambd: V.Value = ONE_F) -> V.Value:
-    """With the rate `lambd`."""
-    return binary(it, "/", draw(it, rng, "expovariate", (ONE_F,), types.PY_FLOAT), lambd)
-
-
-def _python_choice(it: Interpreter, rng: V.Ref, seq: V.Value) -> V.Value:
-    """An item of a sequence."""
-    from pyrelay.infer.arrays.subscripts import get_item
-    from pyrelay.infer.names.builtins import len_
-
-    return get_item(it, seq, draw(it, rng, "randrange", (len_(it, seq),), types.PY_INT))
-
-
-def _python_shuffle(it: Interpreter, rng: V.Ref, x: V.Value) -> V.Value:
-    """The elements of a vector or a list put in a random order, in place."""
-    from pyrelay.infer.arrays.subscripts import set_item
-    from pyrelay.infer.names.builtins import len_
-    from pyrelay.infer.names.numpy import take
-
-    if V.is_list(x):
-        ty = TensorType(types.i64, (extent(it, len_(it, x)),))
-        order = draw(it, rng, "order", (len_(it, x),), ty)
-        call(it, V.Known(in_lists.put_in_order), (x, order), {})
-        return V.NONE
-    if not isinstance(x, V.ArrayRef) or x.type.rank != 1:
-        raise it.failure(
-            errors.UnsupportedOperationError, f"{V.describe(x)} cannot be shuffled here",
-            hints=("shuffle a vector of indices, and take the items by it",),
-        )
-    size = x.type.shape[0]
-    ty = TensorType(types.i64, (size,))
-    order = draw(it, rng, "order", (V.Scalar.of_extent(size),), ty)
-    set_item(it, x, V.Known(Ellipsis), take(it, x, order))
-    return V.NONE
-
-
-def _python_sample(
-    it: Interpreter, rng: V.Ref, population: V.Value, k: V.Value, *, counts: V.Value = V.NONE
-) -> V.Value:
-    """Items of different places of a sequence, in a list."""
-    from pyrelay.infer.names.builtins import len_
-
-    if counts != V.NONE:
-        raise it.failure(
-            errors.UnsupportedOperationError, "random.sample with counts= is not compiled",
-            hints=("repeat the items: [x for x, n in zip(items, counts) for _ in range(n)]",),
-        )
-    ty = TensorType(types.i64, (extent(it, k),))
-    places = draw(it, rng, "places", (len_(it, population), k), ty)
-    return call(it, V.Known(in_lists.items_at), (population, places), {})
-
-
 _COMMON: dict[str, Callable[..., V.Value]] = {
     "normal": _located("normal", "standard_normal"), "uniform": _uniform,
     "laplace": _located("laplace"), "logistic": _located("logistic"),
@@ -523,24 +455,7 @@ METHODS: dict[Any, dict[str, Callable[..., V.Value]]] = {
         "randn": _by_extents("standard_normal"), "random_sample": _standard("random_sample"),
         "seed": _seed,
     },
-    random.Random: {
-        "random": _python_draw("random", types.PY_FLOAT), "uniform": _python_uniform,
-        "gauss": _python_normal("gauss"), "normalvariate": _python_normal("normalvariate"),
-        "expovariate": _python_exponential, "choice": _python_choice, "shuffle": _python_shuffle,
-        "sample": _python_sample,
-        "seed": _seed,
-        **{
-            name: _python_draw(name, types.PY_INT)
-            for name in ("randint", "randrange", "getrandbits")
-        },
-        **{
-            name: _python_draw(name, types.PY_FLOAT, "host_draw")
-            for name in (
-                "betavariate", "gammavariate", "lognormvariate", "paretovariate", "triangular",
-                "vonmisesvariate", "weibullvariate",
-            )
-        },
-    },
+    random.Random: {**python_random.METHODS, "seed": _seed},
 }
 
 

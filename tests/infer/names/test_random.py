@@ -204,3 +204,33 @@ def test_probabilities_sum_to_one_as_nearly_as_their_dtype_can(generator: Any) -
             program(generator(1), wrong)
         with pytest.raises(ValueError, match="do not sum to 1"):
             compiled(generator(1), wrong)
+
+
+def test_draws_into_an_array_of_the_caller() -> None:
+    def filled(rng: Any, n: int) -> Any:
+        x, y = np.empty((n, 3)), np.zeros(n, np.float32)
+        rng.standard_normal(out=x)
+        same = rng.random(n, dtype=np.float32, out=y)
+        same[0] = 2
+        return x, y
+
+    ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    for found, wanted in zip(pyrelay.jit(filled)(ours, 4), filled(theirs, 4), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert ours.random() == theirs.random()
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "message"),
+    [
+        (lambda rng: rng.random(out=np.empty(3, np.float32)), TypeError, "Expected float64, got"),
+        (lambda rng: rng.random(4, out=np.empty(3)), ValueError, "size must match out.shape"),
+        (
+            lambda rng: rng.random(out=np.empty((3, 2)).T), pyrelay.UnsupportedOperationError,
+            "an out= that lies in C order only",
+        ),
+    ],
+)
+def test_an_array_that_does_not_fit_a_draw_is_refused(draw: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        pyrelay.jit(draw)(np.random.default_rng(1))
