@@ -38,6 +38,7 @@ class Items:
     #: of these, and of dicts and sets: the class, or the kind, and what made it
     made: set[tuple[type | str, Let]] = field(default_factory=set)
     keyed: set[Let] = field(default_factory=set)  # what made dicts of known keys that are items
+    kept: set[Root] = field(default_factory=set)  # arrays that lists keep, on some path
 
 
 @dataclass(slots=True)
@@ -52,18 +53,25 @@ class Heap:
     #: root -> the branch that left it with one of several structures
     torn: dict[Root, Span | None] = field(default_factory=dict)
     items: Items = field(default_factory=Items)  # shared by all heaps of a program
+    #: arrays that lists keep, on this path
+    kept: set[Root] = field(default_factory=set)
 
     def copy(self) -> Heap:
         """A heap that changes independently."""
         return Heap(
             dict(self.contents), dict(self.stale), dict(self.written), dict(self.torn),
-            self.items,
+            self.items, set(self.kept),
         )
 
     def reset(self, before: Heap) -> None:
         """Take back all changes since a copy was made."""
         self.contents, self.stale = before.contents, before.stale
-        self.written, self.torn = before.written, before.torn
+        self.written, self.torn, self.kept = before.written, before.torn, before.kept
+
+    def follow(self, other: Heap) -> None:
+        """Note what a path that leads here has written, and which arrays lists keep by it."""
+        self.written.update(other.written)
+        self.kept |= other.kept
 
     def new(self, root: Root, content: Any) -> Root:
         """Enter a new object."""

@@ -264,8 +264,12 @@ def keep(heap: Heap, item: V.Value, span: Span | None) -> None:
     """Note that the arrays in a new item are kept by a list, as copies."""
     for part in V.leaves_of((item,)):
         if isinstance(part, V.ArrayRef):
-            if part.root.stored or part.view:
+            read = part.root.stored and part.root not in heap.items.kept
+            if read or part.root in heap.kept or part.view:
                 heap.items.shared = True
+            elif not part.root.stored:
+                heap.items.kept.add(part.root)
+            heap.kept.add(part.root)
             part.root.stored = part.root.stored or span or part.root.span or True
 
 

@@ -27,9 +27,10 @@ from pyrelay.ir.types import TensorType
 def from_array(it: Interpreter, array: V.ArrayRef, python: bool = False) -> V.Value:
     """`list(array)`: its rows, or its elements as NumPy's numbers, or as Python's."""
     ty = array.type
-    growing.keep(it.heap, array, it.let.span if it.let else None)
-    it.heap.items.shared = True
     item = TensorType(ty.dtype, ty.shape[1:])
+    if item.shape:
+        growing.keep(it.heap, array, it.let.span if it.let else None)
+        it.heap.items.shared = True
     number = L.LScalar(TensorType(ty.dtype, (), weak=python))
     template: L.Layout = L.LPlace(1, "array", None, item) if item.shape else number
     return new(it, V.Growing(V.Scalar.of_extent(ty.shape[0]), (it.atom(array),), template))

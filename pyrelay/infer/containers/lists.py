@@ -537,7 +537,7 @@ def repeated(it: Interpreter, ref: V.Ref, times: V.Value) -> V.Value:
             hints=("build it with a comprehension, so that each item is one of its own",),
         ) from None
     growing.keep(it.heap, items[0], it.let.span if it.let else None)
-    it.heap.items.shared = True
+    it.heap.items.shared |= any(leaf.shape for leaf in L.template_types(template))
     if growing.inner_lists(template):
         raise it.failure(
             errors.AliasError,

@@ -345,7 +345,7 @@ class _Merge:
             for root, sources in stale.items()
         }
         for path in self.alive:
-            heap.written.update(path.heap.written)
+            heap.follow(path.heap)
             heap.torn.update(path.heap.torn)
         return values
 

@@ -465,7 +465,7 @@ class Fixpoint:
         )
         it.builder.lets.append(Let(outs, loop, tuple(outer.values()), span=it.builder.span))
         values = self._decode(iter(outs), self.base, mapping)
-        self.base.written.update(result.heap.written)
+        self.base.follow(result.heap)
         if not loop.exits:  # the test is false of what is left
             after = dict(zip(result.carried, outs, strict=True))
             narrowing.keep(it, [(after[t], c) for t, c in result.fact.if_false if t in after])
