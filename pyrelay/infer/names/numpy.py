@@ -202,6 +202,10 @@ def outer(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
 def _scalar_class(dtype: DType) -> Any:
     def handler(it: Interpreter, x: V.Value = ZERO) -> V.Value:
         value = operand(it, x)
+        if isinstance(value, V.Known) and type(value.value) is int and dtype.name == "u64" and (
+            2**63 <= value.value < 2**64  # which no int64 holds, as constants of hashes
+        ):
+            value = V.Known(np.uint64(value.value))
         atom = it.builder.cast(it.atom(value), dtype)
         return it.result(it.builder.handle(atom))
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyrelay.ir.types import bool_
+from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import (
     Array,
     Assign,
@@ -40,6 +40,8 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.kernels.values import operand_key
 
+_GREATEST = 2**63 - 1
+_LARGEST_TERM = 1 << 32
 _MOST_COMPUTED = 6  # primitives of one arm, beside its checks
 _CHECKS = frozenset(["add_overflows", "subtract_overflows", "multiply_overflows"])
 _CHEAP = frozenset([
@@ -82,7 +84,8 @@ def _chosen(branch: If) -> list[Statement] | None:
         if isinstance(s, (Compute, Load)) and s.out not in names
     ]
     if checks:
-        out.append(If(_any(checks, out), (_failing(branch),), unlikely=True))
+        doubts = _doubts(checks, {s.out: s for s in out if isinstance(s, Compute)}, out)
+        out.append(If(_any(doubts, out), (_failing(branch),), unlikely=True))
     assigned: list[Statement] = []
     for variable in variables:
         ways = [each.get(variable, variable) for each in values]
@@ -132,6 +135,48 @@ def _same_loads(then: Body, orelse: Body) -> dict[Operand, Operand] | None:
 
 def _place(load: Load) -> tuple[Array, Any]:
     return load.array, operand_key(load.index)
+
+
+def _doubts(
+    checks: Sequence[Operand], makers: dict[Local, Compute], out: list[Statement]
+) -> list[Operand]:
+    """Conditions of which one is true if a check fails: those of products with numbers, and of sums
+    of these and numbers, are one comparison of what is multiplied, beside which `3 * n + 1` is an
+    address, as LLVM computes it."""
+    found: list[Operand] = []
+    least: dict[Operand, int] = {}
+    for cond in checks:
+        check = makers[cond]  # type: ignore[index]
+        name = check.primitive.removesuffix("_overflows")
+        root, factor, most = _scaled(Compute(check.out, name, check.args), makers)
+        if factor > 1:
+            reach = (_GREATEST - most) // factor
+            least[root] = min(reach, least.get(root, reach))
+        else:
+            found.append(cond)
+    for root, reach in least.items():
+        moved, outside = Local(i64), Local(bool_)
+        out.append(Compute(moved, "add", (root, Literal(reach, i64))))
+        out.append(Compute(outside, "outside", (moved, Literal(2 * reach + 1, i64))))
+        found.append(outside)
+    return found
+
+
+def _scaled(s: Compute, makers: dict[Local, Compute]) -> tuple[Operand, int, int]:
+    """What is multiplied by a number in a product, or in a sum of it and a number, the first number
+    without its sign, and the second; 1 and 0 where it is something else."""
+    a, b = s.args
+    a, b = (b, a) if isinstance(a, Literal) and s.primitive != "subtract" else (a, b)
+    if isinstance(b, Literal) and b.dtype == i64 and isinstance(a, Local):
+        if s.primitive == "multiply":
+            return a, abs(b.value), 0
+        maker = makers.get(a)
+        if s.primitive in ("add", "subtract") and maker is not None and (
+            maker.primitive == "multiply" and abs(b.value) <= _LARGEST_TERM
+        ):
+            root, factor, _ = _scaled(maker, makers)
+            return root, factor, abs(b.value)
+    return s.out, 1, 0
 
 
 def _any(flags: Sequence[Operand], out: list[Statement]) -> Operand:

@@ -116,8 +116,7 @@ class _Walk:
                     self.known.put(out, Interval(0, LONGEST, {}))
             case Assign(variable=variable, value=value):
                 self._forget(variable)
-                if variable.dtype == i64:
-                    self.known.put(variable, self.known.value(value))
+                self.known.put(variable, self.known.value(value))
             case Fail(cond=cond) | Break(cond=cond):
                 if self._truth(cond) is False:
                     return ()
@@ -153,7 +152,7 @@ class _Walk:
     def _decided(self, s: Compute) -> Operand | None:
         """What a value certainly is, if another operand gives it."""
         name, args = s.primitive, s.args
-        if name in _COMPARED and all(a.dtype == i64 for a in args):
+        if name in _COMPARED and _are_integers(args):
             truth = self._compared(name, *args)
             return None if truth is None else _TRUE if truth else _FALSE
         if name in _OVERFLOWS and all(a.dtype == i64 for a in args):
@@ -197,8 +196,7 @@ class _Walk:
         maker = self.makers.get(operand)
         if maker is None or maker.primitive not in _COMPARED:
             return None
-        ints = all(a.dtype == i64 for a in maker.args)
-        return self._compared(maker.primitive, *maker.args) if ints else None
+        return self._compared(maker.primitive, *maker.args) if _are_integers(maker.args) else None
 
     def _compared(self, name: str, a: Operand, b: Operand) -> bool | None:
         if name in ("greater", "greater_equal"):
@@ -459,6 +457,11 @@ class _Walk:
         steps = self._steps(variable, a, inside, makers, depth + 1)
         by = b.value if maker.primitive == "add" else -b.value
         return None if steps is None else {step + by for step in steps}
+
+
+def _are_integers(args: Sequence[Operand]) -> bool:
+    """Whether operands are integers of one type."""
+    return args[0].dtype.kind in "iu" and all(a.dtype == args[0].dtype for a in args)
 
 
 def _assigned(body: Sequence[Statement]) -> Iterator[Local]:

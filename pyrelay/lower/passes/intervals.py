@@ -11,9 +11,9 @@ fewer than 2^62 elements along an axis. A scalar that others are compared with h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from pyrelay.ir.types import i64
+from pyrelay.ir.types import DType, i64
 from pyrelay.lower.kernels.kernel import Compute, Literal, Local, Operand
 from pyrelay.records import dataclass
 
@@ -91,8 +91,10 @@ class Intervals:
     def of(self, operand: Operand) -> Interval:
         """What is known of an operand."""
         if isinstance(operand, Literal):
-            return constant(operand.value) if operand.dtype == i64 else ANY
-        found = self._known.get(operand, ANY)
+            return constant(int(operand.value)) if operand.dtype.kind in "iu" else ANY
+        found = self._known.get(operand)
+        if found is None:
+            return _whole(operand.dtype)
         if operand not in self._same:
             return found
         base, distance = self._same[operand]
@@ -111,8 +113,9 @@ class Intervals:
 
     def put(self, local: Local, interval: Interval) -> None:
         """Note all that is known of a scalar from here on."""
-        self._trail.append((local, self._known.get(local, ANY)))
-        self._known[local] = interval
+        whole = _whole(local.dtype)
+        self._trail.append((local, self._known.get(local, whole)))
+        self._known[local] = whole if interval == ANY else interval
 
     def at_most(self, a: Operand, b: Operand, more: int) -> bool:
         """Whether `a <= b + more` is certain."""
@@ -165,6 +168,20 @@ class Intervals:
         """Note what is known of a result."""
         if s.out.dtype == i64:
             self.put(s.out, self._made(s))
+        elif s.out.dtype.kind in "iu":
+            self.put(s.out, self._of_other_size(s))
+
+    def _of_other_size(self, s: Compute) -> Interval:
+        """What is known of a result that wraps around beyond its own bits: its ends."""
+        whole = _whole(s.out.dtype)
+        if s.primitive == "cast":
+            found = self.of(s.args[0]) if s.args[0].dtype.kind in "iu" else whole
+        elif any(a.dtype != s.out.dtype for a in s.args):
+            return whole
+        else:
+            found = _by_ends(s.primitive, [self.of(a) for a in s.args]) or whole
+        fits = whole.low <= found.low and found.high <= whole.high
+        return Interval(found.low, found.high, {}) if fits else whole
 
     def _made(self, s: Compute) -> Interval:
         if s.primitive == "cast":
@@ -223,12 +240,10 @@ class Intervals:
             return self.of(operand)
         if dtype.kind == "b":
             return Interval(0, 1, {})
-        if dtype.kind not in "iu" or dtype.size == 8:
+        if dtype.kind not in "iu":
             return ANY
-        bits = 8 * dtype.size
-        if dtype.kind == "u":
-            return Interval(0, 2**bits - 1, {})
-        return Interval(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, {})
+        found = self.of(operand)
+        return ANY if found.high > GREATEST else Interval(found.low, found.high, {})
 
     def _sum(self, s: Compute, a: Interval, b: Interval) -> Interval:
         if a.low + b.low < LEAST or a.high + b.high > GREATEST:
@@ -264,6 +279,40 @@ class Intervals:
                 above[base] = min(distance, above.get(base, distance))
         high = min(a.high, b.high - 1) if a.low >= 0 else b.high - 1
         return Interval(0, high, above)
+
+
+def _whole(dtype: DType) -> Interval:
+    """All that an integer of a type may be; of others nothing is said."""
+    if dtype.kind not in "iu":
+        return ANY
+    bits = 8 * dtype.size
+    if dtype.kind == "u":
+        return Interval(0, 2**bits - 1, {})
+    return Interval(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, {})
+
+
+def _by_ends(primitive: str, found: Sequence[Interval]) -> Interval | None:
+    """A result by the ends of what it is made of, as if it had bits enough."""
+    if len(found) != 2:
+        return None
+    a, b = found
+    match primitive:
+        case "add":
+            return Interval(a.low + b.low, a.high + b.high, {})
+        case "subtract":
+            return Interval(a.low - b.high, a.high - b.low, {})
+        case "multiply":
+            ends = _corners(a, b)
+            return Interval(min(ends), max(ends), {})
+        case "bitwise_and" if a.low >= 0 or b.low >= 0:
+            return Interval(0, min(each.high for each in (a, b) if each.low >= 0), {})
+        case "right_shift" if a.low >= 0 and b.low >= 0:
+            return Interval(0, a.high >> min(b.low, 64), {})
+        case "floor_divide" if a.low >= 0 and b.low > 0:
+            return Interval(0, a.high // b.low, {})
+        case "remainder" if b.low > 0:
+            return Interval(0, b.high - 1 if a.low < 0 else min(a.high, b.high - 1), {})
+    return None
 
 
 def _corners(a: Interval, b: Interval) -> list[int]:

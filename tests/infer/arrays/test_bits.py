@@ -101,3 +101,21 @@ def test_numbers_of_other_sizes_are_refused() -> None:
 
     with pytest.raises(pyrelay.UnsupportedOperationError, match=r"x\.view\(int32\) would take"):
         pyrelay.jit(halves)(X)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_constants_beyond_an_int64_are_uint64_where_that_is_said() -> None:
+    def hashed(x: Any) -> Any:
+        h = np.uint64(14695981039346656037)
+        for k in range(len(x)):
+            h = (h ^ np.uint64(x[k])) * np.uint64(0xFF51AFD7ED558CCD)
+        return h
+
+    x = np.arange(6)
+    assert pyrelay.jit(hashed)(x) == hashed(x)
+
+    def too_large(x: Any) -> Any:
+        return x[0] + np.uint64(2**64)
+
+    with pytest.raises(pyrelay.InvalidValueError, match="does not fit into 64 bits"):
+        pyrelay.jit(too_large)(x)

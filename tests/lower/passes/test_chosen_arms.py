@@ -126,3 +126,29 @@ def test_arms_that_read_the_same_element_are_chosen_without_checks() -> None:
     text = str(compiled.code(angles, table))
     assert "where(" in text
     assert "else:" not in text
+
+
+def test_products_with_numbers_are_asked_about_at_their_ends() -> None:
+    def stepped(n: int) -> int:
+        k = n
+        for _ in range(1):
+            k = k // 2 if k % 2 == 0 else 3 * k + 1
+        return k
+
+    def lowered(n: int) -> int:
+        k = n
+        for _ in range(1):
+            k = k * 7 - 3 if k > 5 else k * -5
+        return k
+
+    for f, by in ((stepped, 3), (lowered, 7), (lowered, 5)):
+        compiled = pyrelay.jit(f)
+        ends = [sign * ((2**63 - 1) // by) + d for sign in (-1, 1) for d in range(-4, 5)]
+        for n in [*ends, 0, 1, -1, 7]:
+            product = (n * (3 * (n % 2))) if f is stepped else n * (7 if n > 5 else 5)
+            if all(-(2**63) <= each < 2**63 for each in (f(n), product)):
+                assert compiled(n) == f(n)
+            else:
+                with pytest.raises(OverflowError):
+                    compiled(n)
+        assert "if unlikely(outside(" in str(compiled.code(1))

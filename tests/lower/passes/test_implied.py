@@ -259,3 +259,44 @@ def test_places_that_rounds_keep_inside_are_not_checked(f: Callable[..., Any]) -
 
 def test_few_rounds_are_gone_through() -> None:
     assert "_overflows" not in str(pyrelay.jit(turned).code(np.ones(4), np.arange(4)))
+
+
+def by_digits(counts: Any, x: Any) -> Any:
+    """Places are bits of unsigned numbers, and one more."""
+    for i in range(len(x)):
+        counts[((x[i] >> np.uint32(4)) & np.uint32(15)) + 1] += 1
+        counts[np.uint64(x[i]) >> np.uint64(28)] += 1
+        counts[x[i] % np.uint32(17)] += 1
+    return counts
+
+
+def of_wrapping(counts: Any, x: Any) -> Any:
+    """Places beyond what an int64 holds, and below 0 in 8 bits, are noticed."""
+    last = np.uint64(0)
+    for i in range(len(x)):
+        if x[i] > 3:
+            last = ~np.uint64(x[i])
+        counts[last] += 1
+        counts[np.uint8(x[i] & np.uint32(7)) - np.uint8(4)] += 1
+    return counts
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_ends_of_unsigned_numbers_are_known() -> None:
+    compiled, other = pyrelay.jit(by_digits), pyrelay.jit(of_wrapping)
+    x = np.random.default_rng(5).integers(0, 2**32, 50).astype(np.uint32)
+    zeros = np.zeros(17, dtype=np.int64)
+    np.testing.assert_array_equal(compiled(zeros.copy(), x), by_digits(zeros.copy(), x))
+    known = pyrelay.jit(lambda x: by_digits(np.zeros(17, dtype=np.int64), x))
+    np.testing.assert_array_equal(known(x), by_digits(zeros.copy(), x))
+    assert "return 1" not in str(known.code(x))
+    many = np.zeros(300, dtype=np.int64)
+    for k in (0, 2, 3, 4, 9):
+        given = np.array([k], dtype=np.uint32)
+        ways = []
+        for f in (of_wrapping, other):
+            try:
+                ways.append(f(many.copy(), given).tolist())
+            except (IndexError, OverflowError):
+                ways.append("outside")
+        assert ways[0] == ways[1], k
