@@ -22,21 +22,25 @@ Ends = dict[int, Any]
 
 
 def ends(plan: Plan, function: PlanFunction, loop: Loop) -> Ends:
-    """The scalars that a loop leaves as constants or counters, if all rounds go one way."""
+    """The scalars that a loop leaves as constants or counters, if nothing but its count ends it:
+    those constants that are written where all ways through a round have met again."""
     head, *body, last = function.code[loop.first : loop.last]
     if loop.resumes or not isinstance(last, ins.LoopNext):
         return {}
     assert isinstance(head, ins.Label)
     if last.label != head.name:
         return {}
-    if any(isinstance(i, ins.Label) or hasattr(i, "label") for i in body):
+    inside = {i.name for i in body if isinstance(i, ins.Label)}
+    if any(hasattr(i, "label") and i.label not in inside for i in body):
         return {}
+    turns = [k for k, i in enumerate(body) if isinstance(i, ins.Label) or hasattr(i, "label")]
+    met = {id(i) for i in body[max(turns, default=-1) + 1 :]}
     found: Ends = {}
     changed = {slot for i in (*body, last) for slot in flow(plan, (i,))[1]}
     for slot in loop.scalars:
         writers = [i for i in (*body, last) if slot in flow(plan, (i,))[1]]
         match writers[-1]:
-            case ins.Unary(op="move", a=Immediate()) as move:
+            case ins.Unary(op="move", a=Immediate()) as move if id(move) in met:
                 found[slot] = move
             case ins.LoopNext(limit=limit) as count if len(writers) == 1:
                 if not (isinstance(limit, Slot) and limit.index in changed):

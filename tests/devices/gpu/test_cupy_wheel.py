@@ -9,6 +9,7 @@ which such calls would do something.
 from __future__ import annotations
 
 import importlib.util
+import sys
 import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from pyrelay.devices.gpu.cupy_driver import unit
 from pyrelay.errors import DeviceError
 from tests.devices import fake_cupy
 from tests.devices.fake_cupy import Cublas, Machine, installed
+from tests.devices.fake_libraries import Jax
 from tests.devices.running_kernels import needs_compiler
 
 #: Of the objects that CuPy makes: the stand-in's class, where CuPy's is, and the methods.
@@ -95,6 +97,8 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         for name in names:
             noted = noting(f"{path}.{name}", getattr(kind, name), made)
             monkeypatch.setattr(kind, name, noted)
+    done = noting("cuda.Event.done", fake_cupy.Event.done.fget, made)  # type: ignore[attr-defined]
+    monkeypatch.setattr(fake_cupy.Event, "done", property(done))
     machine = Machine(devices=2)
     machine.cupy = Noted("", machine.cupy, made)
     monkeypatch.setattr(programs, "blocks_of", lambda work, meets, most, cores: most)
@@ -112,6 +116,12 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         gaps.strides, gaps.stream = (32, 16), 9
         pyrelay.jit(lambda x: x.fill(2.0))(gaps)
         pyrelay.jit(lambda x: np.zeros(int(x.sum())))(given)
+        jax = Jax(machine)
+        monkeypatch.setitem(sys.modules, "jax.dlpack", jax)
+        lent = jax.array(np.ones(4))
+        machine.idle = False  # so that what it reads is kept, and asked for
+        for _ in range(2):
+            pyrelay.jit(lambda x: x + 1.0)(lent)
         pyrelay.info()
     return made
 
@@ -143,7 +153,10 @@ def bare(cupy: Any, kind: str) -> Any:
         memory = cupy.cuda.memory.UnownedMemory(4096, 64, None, 0)
         return cupy.cuda.MemoryPointer(memory, 0)
     found = at(cupy, kind)
-    return found.__new__(found)
+    made = found.__new__(found)
+    if kind == "cuda.Event":
+        made.ptr = 0
+    return made
 
 
 # CuPy's streams complain when they end if they could not be made.
@@ -164,6 +177,9 @@ def test_cupy_takes_the_calls_of_the_driver(cupy: Any, notes: dict[str, Any]) ->
                 assert real == noted, path
             continue
         args, keywords = noted
+        if path == "cuda.Event.done":
+            assert bare(cupy, kind).done is False
+            continue
         if path == "ndarray":
             args = (*args[:2], pointer)
         elif path in ("ascontiguousarray", "asarray", "copyto"):
@@ -175,11 +191,14 @@ def test_cupy_takes_the_calls_of_the_driver(cupy: Any, notes: dict[str, Any]) ->
         if path in HOST_ONLY:
             function(*args, **keywords)
             continue
-        with pytest.raises(RuntimeError, match=r"InsufficientDriver|NoDevice|libcuda"):
+        told = r"InsufficientDriver|NoDevice|libcuda"
+        if path == "cuda.runtime.check_status":
+            told = "NotReady"  # which it is given
+        with pytest.raises(RuntimeError, match=told):
             function(*args, **keywords)
     assert called >= 30
     for path in ("cuda.driver.launchKernel", "cuda.driver.launchCooperativeKernel",
-                 "cuda.Stream.end_capture",
+                 "cuda.Stream.end_capture", "cuda.Event.done", "cuda.runtime.check_status",
                  "cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor"):  # fmt: skip
         assert path in notes
     with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="InsufficientDriver"):

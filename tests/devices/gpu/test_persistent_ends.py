@@ -35,9 +35,15 @@ def test_counters_and_constants_are_known() -> None:
     assert ends_of(*BODY, scalars=(5,)) == {}
 
 
-def test_rounds_that_may_go_another_way_leave_nothing_that_is_known() -> None:
+def test_only_what_all_ways_through_a_round_leave_is_known() -> None:
     branch = [ins.JumpIf(Slot(4), "on"), ins.Unary("move", 3, Immediate(9)), ins.Label("on")]
-    assert ends_of(*BODY[:-1], *branch, BODY[-1]) == {}
+    assert ends_of(*BODY[:-1], *branch, BODY[-1]) == {1: BODY[-1]}
+    assert ends_of(BODY[0], *branch, *BODY[1:]) == {1: BODY[-1], 3: BODY[3]}
+
+
+def test_rounds_that_something_else_ends_leave_nothing_that_is_known() -> None:
+    for label in ("end", "head"):
+        assert ends_of(BODY[0], ins.JumpIf(Slot(4), label), *BODY[1:]) == {}
     assert ends_of(*BODY[:-1], ins.JumpIf(Slot(4), "head")) == {}
 
 
