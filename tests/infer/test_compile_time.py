@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import time
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import errors
 from pyrelay.frontend.parse import parse
 from pyrelay.infer.attempt import Attempt
 from pyrelay.infer.interpreter import Interpreter
@@ -58,7 +60,8 @@ def test_six_nested_loops_that_swap_arrays_take_few_seconds(
 
 
 def interpreted(function: Any, *args: Any) -> int:
-    """How many statements inference interprets, each as often as it is looked at."""
+    """How many statements inference interprets, each as often as it is looked at, until it ends or
+    refuses the program."""
     count = 0
     step = Interpreter.step
 
@@ -67,7 +70,7 @@ def interpreted(function: Any, *args: Any) -> int:
         count += 1
         step(it, let)
 
-    with pytest.MonkeyPatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched, contextlib.suppress(errors.PyrelayError):
         patched.setattr(Interpreter, "step", counted)
         specialise(function, args, {}, parse)
     return count
@@ -219,3 +222,15 @@ def test_a_chain_of_more_calls_than_are_written_in_line(monkeypatch: pytest.Monk
         lines += [f"def g{k}(x):", f"    return g{k - 1}(x) + 1.0"]
     function = defined("\n".join([*lines, "def f(x):", "    return g259(x)", ""]), monkeypatch)
     assert pyrelay.jit(function)(1.0) == function(1.0) == 261.0
+
+
+def test_a_generator_that_lengthens_a_list_of_the_callers_is_refused_early(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = ["def walk(n, found):", "    found.append(n)", "    yield n", "    if n > 1:"]
+    lines += ["        yield from walk(n // 2, found)", "def f(n):", "    found = []"]
+    lines += ["    return list(walk(n, found)), found", ""]
+    function = defined("\n".join(lines), monkeypatch)
+    with pytest.raises(pyrelay.PyrelayError, match="changes objects"):
+        specialise(function, (9,), {}, parse)
+    assert interpreted(function, 9) < 3000

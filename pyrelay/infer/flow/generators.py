@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.revisits import reachable
@@ -27,6 +28,8 @@ Each = Callable[[V.Value], V.Value]
 
 _FRESH, _STARTED, _DONE = V.Known("fresh"), V.Known("started"), V.Known("done")
 _DEEPEST = 100
+_DEEPEST_GROWING = 32
+"""How deep a generator runs in itself that is handed the same but longer lists."""
 
 
 def is_generator_function(it: Interpreter, function: Function) -> bool:
@@ -133,6 +136,26 @@ def _note_sources(it: Interpreter, ref: V.Ref, values: Sequence[V.Value]) -> Non
     }
 
 
+def _has_grown(it: Interpreter, outer: Sequence[L.Layout], inner: Sequence[L.Layout]) -> bool:
+    """Whether arguments are the same but for lists among them, which have more items."""
+    from pyrelay.infer import specialisation
+
+    return all(
+        _is_longer(a, b) or specialisation.would_do(it, [a], [b])
+        for a, b in zip(outer, inner, strict=True)
+    )
+
+
+def _is_longer(outer: L.Layout, inner: L.Layout) -> bool:
+    match outer, inner:
+        case (
+            L.LPlace(kind="list", content=L.LNode(_, before)),
+            L.LPlace(kind="list", content=L.LNode(_, now)),
+        ):
+            return len(now) > len(before)
+    return False
+
+
 def _run(
     it: Interpreter, closure: V.Closure, bound: list[V.Value], each: Each, managed: bool
 ) -> bool:
@@ -142,12 +165,15 @@ def _run(
 
     begun = it.program.begun.setdefault(closure.function, [])
     layouts = specialisation.layouts_of(it, [*bound, *closure.cells])
-    again = any(
-        depth < len(it.active) and it.active[depth] is closure.function
-        and specialisation.would_do(it, others, layouts)
-        for depth, others in begun
-    )
-    if again or it.active.count(closure.function) >= _DEEPEST:
+    around = [
+        others for depth, others in begun
+        if depth < len(it.active) and it.active[depth] is closure.function
+    ]
+    if (
+        any(specialisation.would_do(it, others, layouts) for others in around)
+        or sum(_has_grown(it, others, layouts) for others in around) >= _DEEPEST_GROWING
+        or it.active.count(closure.function) >= _DEEPEST
+    ):
         error = it.failure(
             errors.RecursionTypeError,
             "this generator calls itself, and how deep is known only at run time",
