@@ -11,8 +11,8 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer import needs
-from pyrelay.infer.arrays.named_arrays import named_arrays
+from pyrelay.infer import needs, own_arrays
+from pyrelay.infer.arrays.named_arrays import named_arrays, named_texts
 from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.in_python.nested import NestedTable
 from pyrelay.infer.memoising import Memo, NeedsMemo
@@ -194,10 +194,11 @@ class Asked:
         self.plans.clear()
 
     def _capture(self, need: needs.NeedsCapture) -> None:
-        """Begin with an object, and with all arrays that the code that read it names.
+        """Begin with an object, and with all arrays that the code that read it names, with a text
+        all texts.
 
         So one attempt more is enough for any number of them. What turns out not to be read is
-        taken back: a program does not depend on it.
+        taken back, but texts: a program does not depend on it.
         """
         present = {id(other.value) for other in self.captured}
         if id(need.value) in present:
@@ -209,6 +210,10 @@ class Asked:
                 present.add(id(other.value))
                 self.captured.append(other)
                 self.expected[id(other.value)] = other
+        if own_arrays.is_of_text(need.value):
+            self.captured += [
+                other for other in named_texts(need.readers) if id(other.value) not in present
+            ]
 
     def fall_back(self, attempt: Attempt, failure: Exception) -> Specialised | None:
         """Take what may help an attempt that failed; a program that loses writes if there is one.

@@ -47,6 +47,12 @@ def codes(string: str) -> Array:
     return codes_of(string)
 
 
+def is_of_text(value: Any) -> bool:
+    """Whether an array is one of `codes`."""
+    maker = maker_of(value)
+    return maker is not None and maker[0] == codes.__name__
+
+
 @_own
 def bounds_of(name: str) -> Array:
     """Where a property of characters, the name of a method of str, begins and ends, in turn."""
@@ -69,4 +75,4 @@ def numbers(row: tuple[int, ...]) -> Array:
     return np.array(row, np.int64)
 
 
-__all__ = ["Maker", "bounds_of", "codes", "maker_of", "numbers", "zeros_of_scripts"]
+__all__ = ["Maker", "bounds_of", "codes", "is_of_text", "maker_of", "numbers", "zeros_of_scripts"]

@@ -1,4 +1,4 @@
-"""The arrays that the code of functions names: what a program that runs it is likely to read.
+"""The arrays, and texts, that the code of functions names: what a program is likely to read.
 
 In: Python functions. Out: a request for each array that they, or functions that they name, find
 under a global name, in a cell, as an attribute of a module or a class, or in a tuple there. Which
@@ -14,18 +14,45 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.infer import needs
+from pyrelay.infer import needs, own_arrays
 from pyrelay.infer.attributes import of_pyrelay
 from pyrelay.infer.guards import NameGuard
 from pyrelay.ir import types
 
 _MOST = 64
 """Arrays, and functions to look through: beyond, code names more than one program reads."""
+_MOST_TEXTS = 24
+_LONGEST = 64  # characters of a text that one of several may be
 
 
 def named_arrays(functions: Sequence[Any]) -> list[needs.NeedsCapture]:
     """Requests for the arrays that functions name, in the order of the code, each array once."""
     found: dict[int, needs.NeedsCapture] = {}
+    for function, reads in _named_functions(functions):
+        own = of_pyrelay(function)
+        for guard in reads:
+            for value, source in _arrays(guard):
+                if len(found) < _MOST:
+                    found.setdefault(id(value), needs.NeedsCapture(None if own else source, value))
+    return list(found.values())
+
+
+def named_texts(functions: Sequence[Any]) -> list[needs.NeedsCapture]:
+    """Requests for the code points of the strings that the users' functions among them contain.
+
+    A program that does not read some is as good: they are pyrelay's own, and never change.
+    """
+    found: dict[str, None] = {}
+    for function, _ in _named_functions(functions):
+        if not of_pyrelay(function):
+            found.update(dict.fromkeys(_texts(function)))
+    return [needs.NeedsCapture(None, own_arrays.codes(text)) for text in list(found)[:_MOST_TEXTS]]
+
+
+def _named_functions(
+    functions: Sequence[Any],
+) -> Iterator[tuple[python_types.FunctionType, list[NameGuard]]]:
+    """Functions and those that they name, each once, with what they find outside of them."""
     pending = [f for f in functions if isinstance(f, python_types.FunctionType)]
     met: set[Any] = set()
     while pending and len(met) < _MOST:
@@ -33,15 +60,23 @@ def named_arrays(functions: Sequence[Any]) -> list[needs.NeedsCapture]:
         if function in met or _is_of_a_library(function):
             continue
         met.add(function)
-        own = of_pyrelay(function)
-        for guard in _reads(function):
-            for value, source in _arrays(guard):
-                if len(found) < _MOST:
-                    found.setdefault(id(value), needs.NeedsCapture(None if own else source, value))
-            callee = _function(guard.value)
-            if callee is not None:
-                pending.append(callee)
-    return list(found.values())
+        reads = list(_reads(function))
+        yield function, reads
+        pending += [f for guard in reads if (f := _function(guard.value)) is not None]
+
+
+def _texts(function: python_types.FunctionType) -> Iterator[str]:
+    """The strings of several characters in a function and those in it, but what documents it."""
+    pending: list[Any] = [function.__code__]
+    while pending:
+        code = pending.pop(0)
+        for value in code.co_consts:
+            if isinstance(value, python_types.CodeType):
+                pending.append(value)
+                continue
+            for text in value if isinstance(value, tuple) else (value,):
+                if type(text) is str and 1 < len(text) <= _LONGEST and text != function.__doc__:
+                    yield text
 
 
 def _is_of_a_library(function: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.infer.arrays.named_arrays import named_arrays
+from pyrelay.infer.arrays.named_arrays import named_arrays, named_texts
 from pyrelay.infer.attempt import Attempt
 
 A, B = np.arange(4.0), np.ones(4)
@@ -62,6 +62,17 @@ def draws(seed, n):
     return total
 
 
+def tally(words):
+    """Strings that code names, and one that it does not read."""
+    counts = {}
+    for word in words:
+        counts[word + "s"] = counts.get(word, 0) + 1
+        counts["total"] = counts.get("total", 0) + 1
+        if "stop" in counts and "after" in counts:
+            counts["after"] += 1
+    return counts, "unread" if len(words) == 1 else None
+
+
 @pytest.fixture
 def attempts(monkeypatch):
     """The attempts that inference makes; nothing comes from disk."""
@@ -85,6 +96,14 @@ def attempts(monkeypatch):
 def test_one_attempt_more_finds_all_arrays(attempts, function, args, most):
     assert pyrelay.jit(function)(*args) == pytest.approx(function(*args), rel=1e-12)
     assert len(attempts) <= most
+
+
+def test_one_attempt_more_finds_all_texts(attempts):
+    words = ["a", "stop", "after", "stop"] * 10
+    assert pyrelay.jit(tally)(words) == tally(words)
+    assert len(attempts) == 3  # the first finds that the dict's keys are computed
+    found = [need.value.tobytes().decode("utf-32-le") for need in named_texts([tally])]
+    assert sorted(found) == ["after", "stop", "total", "unread"]
 
 
 def test_derivatives_of_arrays_read_in_loops(attempts):
