@@ -6,7 +6,7 @@ that it starts with: numbers taken as known, objects as captured, what becomes a
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from pyrelay import errors
 from pyrelay.infer import needs, own_arrays
 from pyrelay.infer.arrays.named_arrays import named_arrays, named_texts
 from pyrelay.infer.flow.joining import UNNUMBERED
-from pyrelay.infer.in_python.nested import NestedTable
+from pyrelay.infer.in_python.nested import ORDERED, NestedTable
 from pyrelay.infer.memoising import Memo, NeedsMemo
 from pyrelay.infer.nodes import building
 from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
@@ -74,6 +74,7 @@ class Asked:
     quick: frozenset[Let] = frozenset()
     compares: bool = False  # or cannot be
     memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
+    ordered: bool = False  # sets keep the order that they have in Python
     remembers: bool = True
     lends: int = 0  # see Program
     lent_at: frozenset[Place] = frozenset()
@@ -115,7 +116,9 @@ class Asked:
                 ):
                     return _unknown(why)  # `losing` does without
                 self.unrolled |= origin[1]  # short ones, which it unrolled unasked
-            case needs.NeedsStatic(origin=("loops", _)) if (
+            case needs.NeedsStatic(origin=("loops", _)) | needs.NeedsStatic(
+                origin=("leaf", _), why=needs.HOW_OFTEN
+            ) if (
                 not self.compares and not self.open_keys <= self.tables
             ):  # dicts become tables, rather than unrolling the loop that gives them keys
                 self.quick |= self.open_keys - self.tables
@@ -161,6 +164,11 @@ class Asked:
                     self.quick |= error.made
                 self.known, self.unrolled, self.exact = {}, frozenset(), 0
                 self.granted += 1
+            case needs.NeedsOrder():
+                self.ordered, self.refusal = True, None
+                if self.nested:
+                    self._declare(ORDERED)
+                self.granted += 1
             case NeedsMemo(memo=memo):
                 self.memos.append(memo)
                 self.granted += 1
@@ -187,6 +195,10 @@ class Asked:
             case _:
                 return error
         return None
+
+    def _declare(self, classes: Iterable[type]) -> None:
+        for cls in classes:
+            self.families.declare([cls])
 
     def _open_sequences(self) -> None:
         """Tuples that meet others of other lengths are of run-time length, and no nodes."""
@@ -224,6 +236,12 @@ class Asked:
         if self.losing is not None:
             return _knowing_it_loses(self.losing)
         self.keys_wanted |= attempt.keys_wanted
+        if self.quick and not self.compares and not self.open_keys <= self.tables:
+            self.quick |= self.open_keys - self.tables  # what it failed at becomes one, too
+            self.tables |= self.open_keys
+            self.refusal = self.refusal or failure
+            self.granted += 1
+            return None
         if self.quick:
             attempt.outgrown.clear()  # those that were nodes for no need
             self.tables -= self.quick
@@ -237,8 +255,8 @@ class Asked:
         self.keyed -= self.nested
         self.open_keys |= attempt.outgrown
         keyed = self.keyed_wanted - self.keyed - self.nested - self.tables - self.open_keys
-        for cls in {NestedTable, *nested.values()} if nested else ():
-            self.families.declare([cls])
+        if nested:
+            self._declare({NestedTable, *nested.values(), *(ORDERED if self.ordered else ())})
         if self.memos:  # the next attempt computes everything anew
             self.memos, self.remembers = [], False
         elif not self.open_keys <= self.tables:

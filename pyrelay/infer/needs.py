@@ -59,6 +59,10 @@ class NeedsIdentity(Exception):
     error: Exception | None = None  # if nothing can be made
 
 
+class NeedsOrder(Exception):
+    """The order of a set matters whose items only the running program knows."""
+
+
 class NeedsTable(Exception):
     """So many keys of this dict are compared that it had better be a table."""
 

@@ -69,6 +69,7 @@ class Program:
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
     nested: frozenset[Let] = frozenset()  # makers of containers that are items of others
+    ordered: bool = False  # sets keep the order that they have in Python (set_order.py)
     keyed: frozenset[Let] = frozenset()  # makers of dicts with a field for each key (entries.py)
     entries: dict[type, set[Let]] = field(default_factory=dict)  # those by the class of the dicts
     outgrown: set[Let] = field(default_factory=set)  # those whose dicts would get other keys

@@ -34,8 +34,8 @@ _PYTHON_FRAMES = 8000
 _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
     needs.NeedsIdentity,
-    needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsEntries, NeedsMemo, NeedsFewer, NeedsNodes,
-    NeedsWrites, building.NeedsPool, errors.PyrelayError,
+    needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder, needs.NeedsEntries, NeedsMemo,
+    NeedsFewer, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

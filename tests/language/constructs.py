@@ -337,12 +337,23 @@ def default_dict(x):
     return found
 
 
-@refused("Going through a set that only the program knows, in no order", np.array([1.5, 2.5]))
+@compiled("Going through a set of numbers, in Python's order", np.array([1.5, 2.5]))
 def loop_over_a_set(x):
     total = 0.0
     for v in set(x):
         total = v - total
     return total
+
+
+@refused(
+    "Going through a set of texts, whose order is another in each process",
+    np.array([1, 2]),
+)
+def loop_over_words(x):
+    found = set()
+    for v in x:
+        found.add(str(v))
+    return list(found)
 
 
 @refused("Arrays of text or of objects", np.array(["a", "b"]))

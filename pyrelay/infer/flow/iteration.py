@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import protocols
+from pyrelay.infer import needs, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters, sets
 from pyrelay.infer.flow.generators import collected, is_generator, taken
@@ -88,11 +88,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
     if isinstance(value, (V.Ref, V.Data)) and (
         standing_for.get(value.cls, (None,))[0] is set
     ):
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "the order of a set is not known whose items only the running program knows",
-            hints=("go through sorted(items), or keep them in a list or dict",),
-        )
+        raise order_wanted(it)
     hints = ("write 'for i in range(n)'",) if V.number_type(value) is not None else ()
     from pyrelay.infer.names.builtins import class_of
 
@@ -106,6 +102,17 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
         said = f"{cls.__name__!r} object is not iterable"
         raise certain(it, failure, TypeError, said)
     raise failure
+
+
+def order_wanted(it: Interpreter) -> Exception:
+    """What is raised where the order of a set matters that has not kept it: it will, if it can."""
+    if not it.program.ordered:
+        return needs.NeedsOrder()
+    return it.failure(
+        errors.UnsupportedOperationError,
+        "the order of a set is not known that comes from outside the program",
+        hints=("go through sorted(items), or pass list(items)",),
+    )
 
 
 def sequence_of(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.polynomials import Poly1d
+from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
 from pyrelay.infer.in_python.tables import Keys, Members, Pairs, Table, Values
 
 
@@ -137,6 +138,23 @@ def _set(*parts: Any) -> set[Any]:
     return set(_pairs(*parts))
 
 
+def in_order(
+    names: list[Any], alive: list[bool], items: list[Any], slots: int
+) -> set[Any]:
+    """The set of these items, which Python goes through in this order.
+
+    Made in the ways that programs make sets, until one has the order: with the same table, where
+    that is of a size that a set of so many items comes to.
+    """
+    added = [name for name, here in zip(names, alive, strict=True) if here]
+    made: set[Any] = set()
+    for way in (added, dict.fromkeys(added), items, dict.fromkeys(items), items[::-1]):
+        made = set(way)
+        if list(made) == items:
+            break
+    return made
+
+
 def _keys(*parts: Any) -> Any:
     return _pairs(*parts).keys()
 
@@ -161,6 +179,10 @@ standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] 
     Defaults: (defaultdict, defaultdict, lambda x: (x.default_factory, x.entries)),
     Counts: (Counter, Counter, lambda x: (x.entries,)),
     Members: (set, _set, lambda x: (x.table.names, x.table.held, x.table.alive)),
+    OrderedTable: (dict, dict.fromkeys, lambda x: (list(x),)),
+    OrderedMembers: (
+        set, in_order, lambda x: (x.table.names, x.table.alive, list(x.table), len(x.table.slots))
+    ),
     Keys: (type({}.keys()), _keys, _table_of),
     Values: (type({}.values()), _values, _table_of),
     Pairs: (type({}.items()), _items, _table_of),

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyrelay.infer.in_python.containers import Queue, standing_for
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
+from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
 from pyrelay.infer.in_python.tables import Members, Table
 
 
@@ -27,6 +28,22 @@ class NestedMembers(Members):
 
     def __init__(self, iterable: Any = ()) -> None:
         self.table = NestedTable()
+        self.update(iterable)
+
+
+class NestedOrderedTable(OrderedTable):
+    """The keys of a set, in Python's order."""
+
+    of_many = True
+
+
+class NestedOrderedMembers(OrderedMembers):
+    """set, in Python's order."""
+
+    of_many = True
+
+    def __init__(self, iterable: Any = ()) -> None:
+        self.table = NestedOrderedTable()
         self.update(iterable)
 
 
@@ -57,13 +74,16 @@ class NestedCounts(Counts):
 #: The class in place of each where there are many; of what keys decide about, its kind.
 nested_for: dict[type | str, type] = {
     "dict": NestedTable, "set": NestedMembers, Table: NestedTable, Members: NestedMembers,
-    Queue: NestedQueue, Ordered: NestedOrdered, Defaults: NestedDefaults, Counts: NestedCounts,
+    OrderedTable: NestedOrderedTable, OrderedMembers: NestedOrderedMembers, Queue: NestedQueue,
+    Ordered: NestedOrdered, Defaults: NestedDefaults, Counts: NestedCounts,
 }
 
 standing_for.update({
     nested: standing_for[cls] for cls, nested in nested_for.items() if isinstance(cls, type)
 })
+#: What sets that keep their order are where there are many.
+ORDERED = (NestedOrderedTable, NestedOrderedMembers)
 #: When a set is made, its table is a dict of Python's already.
 standing_for[NestedMembers] = (set, set, lambda x: (x.table,))
 
-__all__ = ["NestedTable", "nested_for", "standing_for"]
+__all__ = ["ORDERED", "NestedTable", "nested_for", "standing_for"]

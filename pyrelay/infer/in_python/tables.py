@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyrelay.infer.in_python import once, refuse
+from pyrelay.infer.in_python import once
 
 
 def hash_of(key: Any) -> Any:
@@ -284,6 +284,17 @@ def _set_for(operator: str, other: Any) -> Any:
     return other
 
 
+def order_wanted(members: Any) -> Any:
+    """Say that the order of a set matters; a handler has the next attempt keep it (set_order.py).
+    """
+    raise NotImplementedError(members)
+
+
+def set_of(iterable: Any) -> Any:
+    """set(iterable); a handler says of which class, as a program keeps the order of sets or not."""
+    return Members(iterable)
+
+
 class Members:
     """set: the keys of a table."""
 
@@ -314,7 +325,7 @@ class Members:
         del self.table[item]
 
     def pop(self) -> Any:
-        refuse("pop() takes any item of a set: go through it in order, or keep a list beside it")
+        return order_wanted(self)
 
     def clear(self) -> None:
         self.table.clear()
@@ -473,41 +484,49 @@ class Keys(Values):
             yield self.of.names[place]
 
     def __eq__(self, other: Any) -> Any:
-        return Members(self) == Members(other)
+        return set_of(self) == set_of(other)
 
     __hash__ = None
 
     def isdisjoint(self, other: Any) -> Any:
-        return Members(self).isdisjoint(other)
+        return set_of(self).isdisjoint(other)
 
     def __or__(self, other: Any) -> Any:
-        return Members(self).union(other)
+        made = set_of(self)
+        made.update(other)
+        return made
 
     def __and__(self, other: Any) -> Any:
-        return Members(self).intersection(other)
+        if isinstance(other, set) and len(self) <= len(other):
+            return other.intersection(self)
+        return set_of([key for key in other if key in self])
 
     def __sub__(self, other: Any) -> Any:
-        return Members(self).difference(other)
+        made = set_of(self)
+        made.difference_update(other)
+        return made
 
     def __xor__(self, other: Any) -> Any:
-        return Members(self).symmetric_difference(other)
+        made = set_of(self)
+        made.symmetric_difference_update(other)
+        return made
 
     __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
 
     def __rsub__(self, other: Any) -> Any:
-        return Members(other).difference(self)
+        return set_of(other).difference(self)
 
     def __le__(self, other: Any) -> Any:
-        return Members(self) <= Members(other)
+        return set_of(self) <= set_of(other)
 
     def __lt__(self, other: Any) -> Any:
-        return Members(self) < Members(other)
+        return set_of(self) < set_of(other)
 
     def __ge__(self, other: Any) -> Any:
-        return Members(self) >= Members(other)
+        return set_of(self) >= set_of(other)
 
     def __gt__(self, other: Any) -> Any:
-        return Members(self) > Members(other)
+        return set_of(self) > set_of(other)
 
 
 class Pairs(Keys):

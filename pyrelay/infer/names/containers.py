@@ -14,15 +14,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers.open_keys import is_hashable
 from pyrelay.infer.flow.handling import certain
-from pyrelay.infer.in_python import containers, counting, entries, heaps, tables
+from pyrelay.infer.flow.iteration import order_wanted as order_wanted_at
+from pyrelay.infer.in_python import containers, counting, entries, heaps, set_order, tables
 from pyrelay.infer.in_python.nested import nested_for
+from pyrelay.infer.in_python.set_order import OrderedMembers
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import keys
 from pyrelay.infer.names.builtins import dict_
-from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.dicts import refuse_keys
 
 
@@ -41,6 +45,8 @@ for _object, _name in _BY_OBJECT.items():
 
 def class_here(it: Interpreter, cls: type) -> V.Known:
     """The class of a container that is made here: one of many is a node (in_python/nested.py)."""
+    if cls is tables.Members and it.program.ordered:
+        cls = OrderedMembers
     return V.Known(nested_for[cls] if it.let in it.program.nested else cls)
 
 
@@ -92,9 +98,31 @@ def table(it: Interpreter, entries: Sequence[tuple[bool, V.Value, V.Value]] = ()
     return made
 
 
-def members(it: Interpreter, items: V.Value) -> V.Value:
+@handles(tables.set_of, set_order.ordered)
+def members(it: Interpreter, items: V.Value = V.Tuple(())) -> V.Value:
     """A set with these items and others to come."""
     return call(it, class_here(it, tables.Members), (items,), {})
+
+
+@handles(tables.order_wanted)
+def order_wanted(it: Interpreter, members: V.Value) -> V.Value:
+    """Have the next attempt keep the order of sets."""
+    raise order_wanted_at(it)
+
+
+@keeps_unions
+@handles(set_order.told_in_order)
+def told_in_order(it: Interpreter, item: V.Value) -> V.Value:
+    """An item of a set that is gone through. Raises UnsupportedOperationError for what has another
+    place in each process."""
+    without = keys.without_order(it, item)
+    if without is None:
+        return item
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        f"the order of a set of {without} is another in each process of Python",
+        hints=("go through sorted(items), or keep them in a list or dict: dict.fromkeys(items)",),
+    )
 
 
 @handles(entries.field_of)
@@ -121,13 +149,31 @@ def outgrown(it: Interpreter, dict_: V.Value) -> V.Value:
     raise refuse_keys(it, dict_.cls)
 
 
-def without_order(it: Interpreter, iterable: V.Value) -> V.Value:
-    """The items of a set in a list, for what does not depend on their order; else the iterable."""
-    if isinstance(iterable, (V.Ref, V.Data)) and iterable.cls in (
-        tables.Members, nested_for[tables.Members]
+def without_order(it: Interpreter, iterable: V.Value, *, ranked: bool = False) -> V.Value:
+    """The items of a set in a list, for what does not depend on their order; else the iterable.
+
+    ranked: of items of one rank the first is meant, so the order counts that such items have.
+    """
+    if isinstance(iterable, (V.Ref, V.Data)) and (
+        isinstance(iterable.cls, type) and issubclass(iterable.cls, tables.Members)
     ):
+        if ranked and isinstance(iterable, V.Ref) and _are_numbers(it, iterable):
+            return iterable
         return call(it, V.Known(tables.items_of), (iterable,), {})
     return iterable
+
+
+def _are_numbers(it: Interpreter, members: V.Ref) -> bool:
+    """Whether the items of a set are numbers or tuples of them, which have an order in Python."""
+    table = it.content(members.root)["table"]
+    names = it.content(it.content(table.root)["names"].root)
+
+    def is_number(layout: Any) -> bool:
+        return isinstance(layout, L.LScalar) or (
+            isinstance(layout, L.LNode) and all(map(is_number, layout.children))
+        )
+
+    return isinstance(names, V.Growing) and is_number(names.template)
 
 
 def given_back(it: Interpreter, ref: V.Ref) -> tuple[Callable[..., Any], list[V.Value]] | None:

@@ -63,7 +63,7 @@ def _extreme(
 ) -> V.Value:
     items = args if len(args) > 1 else None
     if items is None:
-        only = without_order(it, args[0])
+        only = without_order(it, args[0], ranked=key != V.NONE)
         key = lookup_of(args[0], key)
         content = lists.growing_content(it, only)
         if content is not None:

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import enum
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
+from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers.characters import code_of, codes, is_data
 from pyrelay.infer.containers.open_keys import is_by_identity, is_int, is_number
 from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.flow import constants
-from pyrelay.infer.in_python import tables
+from pyrelay.infer.in_python import set_order, tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.operators import binary, compare, number
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
 
 #: Floats from here on are no longer ints of 64 bits.
 _LARGEST = 2.0**62
@@ -44,6 +49,81 @@ def hash_of(it: Interpreter, key: V.Value) -> V.Value:
 def number_of(it: Interpreter, key: V.Value) -> V.Value:
     """The number that the hash of a key, or of what it is part of, is made of."""
     return _number(it, key)
+
+
+@keeps_unions
+@handles(set_order.python_hash)
+def python_hash(it: Interpreter, key: V.Value) -> V.Value:
+    """hash(key); of what has another in each process, the number that tables take."""
+    if without_order(it, key) is not None:
+        return hash_of(it, key)
+    if isinstance(key, V.Union):
+        from pyrelay.infer.flow.unions import distribute
+
+        return distribute(it, key, lambda case: python_hash(it, case))
+    if isinstance(key, V.Known):
+        return V.Known(hash(key.value))
+    if isinstance(key, V.Tuple):
+        lanes = tuple(as_word(it, python_hash(it, item)) for item in key.items)
+        return _as_int(it, call(it, V.Known(set_order.hash_of_lanes), (V.Tuple(lanes),), {}))
+    if isinstance(key, V.OpenTuple):
+        return _as_int(it, call(it, V.Known(set_order.hash_of_items), (key,), {}))
+    key = number(it, key)
+    if is_int(key):
+        return call(it, V.Known(set_order.hash_of_int), (_as_int(it, key),), {})
+    return call(it, V.Known(set_order.hash_of_float), (key,), {})
+
+
+@handles(set_order.as_word)
+def as_word(it: Interpreter, number: V.Value) -> V.Value:
+    """The 64 bits of an int."""
+    if isinstance(number, V.Known):
+        return V.Known(np.uint64(number.value % (1 << 64)))
+    b = it.builder
+    word = b.call(OPS["bitcast"], b.handle(it.atom(number)), dtype=types.u64)
+    return V.Scalar(TensorType(types.u64), word.atom)
+
+
+def _as_int(it: Interpreter, number: V.Value) -> V.Value:
+    b, ty = it.builder, it.tensor(number)
+    found = it.atom(number)
+    if ty.dtype is types.u64:
+        found = b.call(OPS["bitcast"], b.handle(found), dtype=types.i64).atom
+    return V.Scalar(types.PY_INT, b.cast(found, types.i64, weak=True))
+
+
+def without_order(it: Interpreter, key: V.Value) -> str | None:
+    """What a key has that has another hash in each process of Python; None if it has nothing."""
+    match key:
+        case V.Known(value):
+            return _constant_without_order(value)
+        case V.Tuple(items):
+            return _first(without_order(it, item) for item in items)
+        case V.OpenTuple(items):
+            content = it.content(items.root)
+            if isinstance(content, tuple):
+                return without_order(it, V.Tuple(content))
+            return None if isinstance(content.template, L.LScalar) else "texts"
+        case V.Union():
+            return _first(without_order(it, case) for case in key.possible)
+        case V.Data():
+            return "objects"
+    return None if is_number(key) else "texts"
+
+
+def _first(found: Iterable[str | None]) -> str | None:
+    return next(filter(None, found), None)
+
+
+def _constant_without_order(value: Any) -> str | None:
+    if isinstance(value, tuple):
+        return _first(map(_constant_without_order, value))
+    if isinstance(value, (int, float, np.bool_, np.integer, np.floating)) and value == value:
+        own = type(value).__hash__
+        return None if own in (int.__hash__, float.__hash__) or (
+            isinstance(value, np.generic)
+        ) else "objects"
+    return "texts" if isinstance(value, (str, bytes)) else "constants"
 
 
 @handles(tables.differ)

@@ -1,0 +1,179 @@
+"""Sets in Python's order: tables as CPython keeps them, hashes, and compiled programs."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyrelay
+from pyrelay.errors import UnsupportedOperationError
+from pyrelay.infer.in_python import set_order
+from pyrelay.infer.in_python.containers import in_order
+
+_KEYS = st.one_of(
+    st.integers(-12, 60), st.integers(-(2**62), 2**62), st.floats(allow_nan=False),
+    st.tuples(st.integers(-9, 9), st.integers(-9, 9)),
+)
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([
+            "add", "add", "add", "add", "discard", "discard", "pop", "update", "many", "ior",
+            "iand", "isub", "ixor", "or", "and", "sub", "xor", "rsub", "copy", "clear", "swap",
+            "again", "itself", "common", "taken",
+        ]),
+        _KEYS, st.lists(_KEYS, max_size=30),
+    ),
+    max_size=60,
+)
+
+
+def _done(step, key, keys, make, a, b):
+    """The two sets after a step, and what it gave."""
+    given = None
+    match step:
+        case "add":
+            a.add(key)
+        case "discard":
+            a.discard(key)
+        case "pop":
+            given = a.pop() if len(a) else None
+        case "update" | "many":
+            a.update(keys * 3 if step == "many" else keys)
+        case "ior":
+            a.update(b)
+        case "iand":
+            a.intersection_update(b)
+        case "isub":
+            a.difference_update(b)
+        case "ixor":
+            a.symmetric_difference_update(b)
+        case "or":
+            a = a.union(b, keys)
+        case "and":
+            a = a.intersection(b)
+        case "sub":
+            a = a.difference(b)
+        case "rsub":
+            a = b.difference(a, keys)
+        case "xor":
+            a = a.symmetric_difference(b)
+        case "copy":
+            a = a.copy()
+        case "clear":
+            b.clear()
+        case "swap":
+            a, b = b, a
+        case "again":
+            a = make(make(keys))
+        case "itself":
+            a.update(a)
+            a = a.intersection(a)
+        case "common":
+            a = a.intersection(keys)
+        case "taken":
+            a.difference_update(keys)
+    return a, b, given
+
+
+@settings(max_examples=400, deadline=None)
+@given(_STEPS)
+def test_tables_are_those_of_cpython(steps):
+    ours, theirs = (set_order.OrderedMembers(), set_order.OrderedMembers()), (set(), set())
+    for step, key, keys in steps:
+        *ours, got = _done(step, key, keys, set_order.OrderedMembers, *ours)
+        *theirs, expected = _done(step, key, keys, set, *theirs)
+        assert got == expected
+        for mine, his in zip(ours, theirs, strict=True):
+            assert list(mine) == list(his)
+            slots = len(mine.table.slots)
+            assert his.__sizeof__() == set().__sizeof__() + (16 * slots if slots > 8 else 0)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@settings(max_examples=300, deadline=None)
+@given(st.integers(-(2**63) + 1, 2**63 - 1), st.floats(allow_nan=False), st.data())
+def test_hashes_are_those_of_cpython(number, real, data):
+    assert set_order.hash_of_int(number) == hash(number)
+    assert set_order.hash_of_float(real) == hash(real)
+    parts = data.draw(st.lists(st.integers(-5, 2**63 - 1), max_size=4))
+    lanes = [np.uint64(hash(p) % 2**64) for p in parts]
+    (found,) = struct.unpack("q", struct.pack("Q", int(set_order.hash_of_lanes(lanes))))
+    assert found == hash(tuple(parts))
+
+
+@pytest.mark.parametrize("items", [[15, 7], [7, 15], list(range(40, 0, -3)), [1.5, -2, 8, 16]])
+def test_sets_come_back_in_their_order(items):
+    order = list(set(items))
+    made = in_order(items, [True] * len(items), order, 8)
+    assert list(made) == order
+
+
+def visited(codes, keys):
+    cells, seen, met = set(), set(), []
+    for c, k in zip(codes.tolist(), keys.tolist(), strict=True):
+        if c == 0:
+            cells.add((k, k * k % 7))
+        elif c == 1:
+            cells.discard((k, k * k % 7))
+        elif c == 2:
+            seen |= {x + y for x, y in cells}
+        elif c == 3 and seen:
+            met.append(seen.pop())
+        elif c == 4:
+            seen -= {k, k + 1}
+        met.extend(x for x, _ in cells)
+        met.extend(list(seen))
+    return met, sum(0.1 * v for v in seen), next(iter(seen), None), max(cells, key=lambda c: c[1])
+
+
+def test_compiled_programs_go_through_sets_in_pythons_order():
+    draws = np.random.default_rng(0)
+    compiled = pyrelay.jit(visited)
+    for span in (6, 40, 2**30):
+        codes = np.append(0, draws.integers(0, 5, 60))
+        keys = draws.integers(-span, span, 61)
+        codes = np.append(codes, 0)
+        keys = np.append(keys, 3)
+        assert compiled(codes, keys) == visited(codes, keys)
+
+
+def numbers_of_all_kinds(x, n):
+    found = set(x.tolist())
+    for k in range(n):
+        found.add(k * 2.0**40)
+        found.add(k)
+        found.add(k % 2 == 0)
+    return list(found), [2 * v for v in found if v > 1]
+
+
+def test_floats_have_pythons_hash():
+    x = np.array([0.5, -1.0, 1e300, -1 / 3, np.inf, -0.0, 2.0**61, 5e-324])
+    assert pyrelay.jit(numbers_of_all_kinds)(x, 9) == numbers_of_all_kinds(x, 9)
+
+
+def test_a_set_that_changes_while_it_is_gone_through():
+    @pyrelay.jit
+    def grows(x):
+        found = set(x.tolist())
+        for v in found:
+            found.add(v + 1)
+        return len(found)
+
+    with pytest.raises(RuntimeError, match="Set changed size during iteration"):
+        grows(np.array([1, 5]))
+
+
+def test_texts_have_another_order_in_each_process():
+    def words(x):
+        found = set()
+        for v in x.tolist():
+            found.add(str(v))
+        return list(found)
+
+    with pytest.raises(UnsupportedOperationError, match=r"order of a set of texts") as caught:
+        pyrelay.jit(words)(np.arange(3))
+    assert "sorted(items)" in str(caught.value)
