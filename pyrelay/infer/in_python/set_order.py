@@ -314,7 +314,7 @@ class OrderedMembers(Members):
     keeps_order = True
 
     def __init__(self, iterable: Any = ()) -> None:
-        self.table = OrderedTable()
+        self.table: Any = OrderedTable()
         self.update(iterable)
 
     def __iter__(self) -> Iterator[Any]:
@@ -453,4 +453,4 @@ class OrderedMembers(Members):
     def __rsub__(self, other: Any) -> Any:
         return ordered(_set_for("-", other)).difference(self)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
