@@ -33,7 +33,7 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return text.compare(it, op, x, y)
     fields = _fields(it, x, y, op)
     if fields is not None:
-        return structures(it, op, *(_tuple_of(it, v, fields) for v in (x, y)))
+        return structures(it, op, *(V.Tuple(_values_of(it, v, fields)) for v in (x, y)))
     if op in _MIRRORED and (_holds_nodes(x) or _holds_nodes(y)):
         return structures(it, op, *(
             V.Tuple(trees.fields(it, v)) if isinstance(v, V.Data) else v for v in (x, y)
@@ -110,9 +110,8 @@ def _fields(
         return None
     found = tuple(f.name for f in dataclasses.fields(cls) if f.compare)
     if EVERYWHERE.of(cls) is not None:  # type: ignore[arg-type]
-        for value in (x, y):
-            if any(map(_is_of_a_tree, _tuple_of(it, value, found).items)):  # type: ignore[union-attr]
-                return None
+        held = (part for value in (x, y) for part in _values_of(it, value, found))
+        return None if any(map(_is_of_a_tree, held)) else found
     return found
 
 
@@ -123,12 +122,15 @@ def _is_of_a_tree(value: V.Value) -> bool:
     return isinstance(value, V.Items) or V.node_of(value) is not None
 
 
-def _tuple_of(it: Interpreter, value: V.Value, names: tuple[str, ...]) -> V.Value:
+def _values_of(
+    it: Interpreter, value: V.Value, names: tuple[str, ...]
+) -> tuple[V.Value, ...]:
+    """The values of these fields of an object."""
     if isinstance(value, V.Data):
-        return V.Tuple(tuple(trees.attribute(it, value, name) for name in names))
+        return tuple(trees.attribute(it, value, name) for name in names)
     assert isinstance(value, V.Ref)
     content = it.content(value.root)
-    return V.Tuple(tuple(content[name] for name in names))
+    return tuple(content[name] for name in names)
 
 
 def _items(it: Interpreter, value: V.Value) -> tuple[type | None, Any]:
