@@ -30,6 +30,12 @@ def jit(
     for what the settings say. What the function calls runs there as well. Raises ConfigError for
     another name; a PyrelayError, at the first call, for what cannot be compiled or where the device
     cannot be used; and whatever the function raises.
+
+    >>> @pyrelay.jit
+    ... def distance(x, y):
+    ...     return np.sqrt(np.sum((x - y) ** 2))
+    >>> float(distance(np.array([1.0, 2.0]), np.array([4.0, 6.0])))
+    5.0
     """
     if function is None:
         return functools.partial(jit, pure=pure, device=device)
@@ -63,6 +69,13 @@ def grad(
     the argument; leaves that are not floating are None. Raises GradientError at the call for a
     result that is no real scalar or an argument that has no derivative. Reverse mode; any order.
     device: as for `jit`; by default where a jitted function runs.
+
+    >>> def energy(x, k):
+    ...     return k * np.sum(x**2)
+    >>> pyrelay.grad(energy)(np.array([1.0, 2.0]), 3.0)
+    array([ 6., 12.])
+    >>> pyrelay.grad(energy, argnames="k")(np.array([1.0, 2.0]), 3.0)
+    5.0
     """
     return _derivative("grad", function, _options(argnums, argnames, has_aux), device)
 
@@ -72,7 +85,11 @@ def value_and_grad(
     argnames: str | Sequence[str] | None = None, has_aux: bool = False,
     *, device: str | None = None,
 ) -> Compiled:
-    """Like `grad`, and gives (value, gradient), or ((value, auxiliary), gradient) with has_aux."""
+    """Like `grad`, and gives (value, gradient), or ((value, auxiliary), gradient) with has_aux.
+
+    >>> pyrelay.value_and_grad(lambda x: x**3)(2.0)
+    (8.0, 12.0)
+    """
     return _derivative("value_and_grad", function, _options(argnums, argnames, has_aux), device)
 
 

@@ -175,6 +175,8 @@ def check_grads(
     random direction). order: derivatives up to this order; each is compared with differences of
     the one below. rtol: relative tolerance; a cube root of the precision if None. Raises
     AssertionError with both numbers where they differ, and GradientError as `grad` does.
+
+    >>> pyrelay.check_grads(lambda x: np.sum(np.tanh(x)), (np.array([0.1, 0.2]),))
     """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     numbers = tuple(n % len(args) for n in numbers)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
@@ -26,6 +26,12 @@ STAGES = ("parse", "infer", "grad", "optimise", "fuse", "kernelise", "plan", "em
 """What PYRELAY_DUMP and `f.ir(stage=...)` accept."""
 
 _SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def _close(name: str, known: Iterable[str]) -> list[str]:
+    import difflib
+
+    return [f"did you mean {other}?" for other in difflib.get_close_matches(name, [*known], 1)]
 
 
 def _flag(text: str) -> bool:
@@ -155,6 +161,7 @@ def from_environment(environment: Mapping[str, str]) -> Config:
             raise ConfigError(
                 f"the environment sets {variable}, which is no setting of pyrelay.",
                 notes=["settings are " + ", ".join(sorted(fields)) + "."],
+                hints=_close(variable, fields),
             )
         setting = fields[variable]
         try:
@@ -219,6 +226,7 @@ def checked(name: str, value: Any) -> Any:
         raise ConfigError(
             f"{name!r} is no setting of pyrelay.",
             notes=["settings are " + ", ".join(sorted(fields)) + "."],
+            hints=_close(name, fields),
         )
     setting = fields[name]
     text = ",".join(value) if isinstance(value, tuple) else value

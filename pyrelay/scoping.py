@@ -13,6 +13,14 @@ class scope:  # noqa: N801 -- used like a function
     """A context that names the statements inside it: `with pyrelay.scope("attention"):`.
 
     Scopes nest. Compiled or not, it has no effect on what is computed.
+
+    >>> @pyrelay.jit
+    ... def scaled(x):
+    ...     with pyrelay.scope("largest"):
+    ...         top = np.max(x)
+    ...     return x / top
+    >>> scaled(np.array([1.0, 4.0]))
+    array([0.25, 1.  ])
     """
 
     def __init__(self, name: str) -> None:

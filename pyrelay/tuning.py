@@ -56,6 +56,11 @@ def tune(
     long to run each alternative. progress: show a bar on standard error. The arguments are copied,
     so that a function that writes them may be tuned. Raises TypeError for a function that is not
     compiled by pyrelay.
+
+    >>> double = pyrelay.jit(lambda x: 2.0 * x)
+    >>> found = pyrelay.tune(double, np.ones(3), seconds=0.001, progress=False)
+    >>> double(np.ones(3))
+    array([2., 2., 2.])
     """
     if not isinstance(function, Compiled):
         raise TypeError(f"tune takes what pyrelay.jit or pyrelay.grad has made, not {function!r}")

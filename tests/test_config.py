@@ -127,3 +127,11 @@ def test_the_table_lists_every_setting() -> None:
     rows = config.table().splitlines()
     names = ["PYRELAY_" + field.name.upper() for field in dataclasses.fields(config.Config)]
     assert [row.split()[0] for row in rows] == names
+
+
+@pytest.mark.parametrize("name", ["num_thread", "cach"])
+def test_a_setting_that_is_misspelled_is_guessed(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean (num_threads|cache)\?"):
+        config.checked(name, 1)
+    with pytest.raises(ConfigError, match=r"did you mean PYRELAY_(NUM_THREADS|CACHE)\?"):
+        config.from_environment({f"PYRELAY_{name.upper()}": "1"})

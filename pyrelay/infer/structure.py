@@ -231,7 +231,15 @@ def pack(value: Any) -> Any:
 
     value: a tree, or a list, tuple or dict of trees (nested), which comes back with each tree
     packed. Later changes of the trees do not show; a function that changes their nodes is refused.
-    Raises TypeMismatchError if there is no tree in it, or for a tree with a cycle.
+    Raises TypeMismatchError if there is no tree in it, or for a tree with a cycle. A tree is an
+    object of a class that contains itself:
+
+        class Node:
+            left: Node | None
+            right: Node | None
+
+        packed = pyrelay.pack(root)
+        depth(packed)  # of a jitted function; `root` may be passed as well
     """
     flat = Flattened()
     flatten([(value, "the value")], flat)
@@ -242,7 +250,7 @@ def pack(value: Any) -> Any:
     }
     if not places:
         raise TypeMismatchError(
-            f"pack() needs trees, not a {type(value).__name__}.",
+            f"pack() needs trees, not {type(value).__name__}.",
             hints=("a tree is an object of a class that contains itself",),
         )
     for packed in flat.pools:
