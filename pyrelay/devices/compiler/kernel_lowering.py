@@ -38,6 +38,7 @@ from pyrelay.devices.compiler.kernel_language import (
 )
 from pyrelay.devices.compiler.kernel_names import values_alone
 from pyrelay.devices.compiler.kernel_operators import BINARY, COMPARED, UNARY, emit_truth, truth
+from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.records import dataclass
 
 INTERLEAVED = 2
@@ -50,7 +51,8 @@ Value = tuple[Any, types.Type]
 @dataclass(slots=True)
 class _Loop:
     """A loop being written: where `continue` and `break` go, whether any goes there, whether no
-    loop is inside, and whether it calls a function whose instructions wait for each other."""
+    loop is inside, whether it calls a function whose instructions wait for each other, and how many
+    lanes of vectors its rounds are, in how many vectors."""
 
     again: llvm.Block
     out: llvm.Block
@@ -58,6 +60,7 @@ class _Loop:
     ends: bool = False
     innermost: bool = True
     chained: bool = False
+    lanes: tuple[int, int] | None = None
 
 
 def lower_kernel(
@@ -244,13 +247,14 @@ class _Lowering:
     # -- loops -------------------------------------------------------------------------------------
 
     def _for(self, statement: ast.For) -> None:
+        lanes = self._lanes(statement.iter)
         start, stop, step = self._range(statement.iter)
         before, header, body = self.b.block, self._block("for"), self._block("body")
         self.b.branch(header)
         self._begin(header)
         index = self.b.phi(WORD)
         index.add_incoming(start, before)
-        loop = _Loop(self._block("next"), self._block("after"), ends=True)
+        loop = _Loop(self._block("next"), self._block("after"), ends=True, lanes=lanes)
         self.b.cbranch(self._is_inside(index, stop, step), body, loop.out)
         self._begin(body)
         if not isinstance(statement.target, ast.Name):
@@ -263,12 +267,25 @@ class _Lowering:
 
         self._rounds(statement.body, header, loop, following)
 
+    def _lanes(self, call: ast.expr) -> tuple[int, int] | None:
+        """How many numbers are a vector and how many vectors a loop goes through, if it is over
+        the lanes of vectors."""
+        match call:
+            case ast.Call(func=ast.Name(id="lanes"), args=[
+                ast.Constant(value=int(count)), ast.Constant(value=int(size)),
+            ]):  # fmt: skip
+                width = min(count, native_vector_bits() // 8 // size)
+                return width, count // width
+        return None
+
     def _range(self, call: ast.expr) -> tuple[Any, Any, Any]:
         match call:
             case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]) if (
                 "range" not in self.names and 1 <= len(args) <= 3
             ):
                 bounds = [self._value(arg) for arg in args]
+            case ast.Call(func=ast.Name(id="lanes"), args=[count, _]):
+                bounds = [self._value(count)]
             case _:
                 raise KernelError(f"a loop is over a range, not {ast.unparse(call)!r}")
         if any(kind is not types.int64 for _, kind in bounds):
@@ -324,9 +341,20 @@ class _Lowering:
         if loop.innermost and loop.chained:
             count = llvm.Constant(llvm.IntType(32), INTERLEAVED)
             hints.append(self.module.add_metadata(["llvm.loop.interleave.count", count]))
+        if loop.lanes is not None:
+            hints += self._vectors(*loop.lanes)
         told = distinct_metadata(self.module)
         told.operands = (told, *hints)
         return told
+
+    def _vectors(self, width: int, count: int) -> list[Any]:
+        """Hints by which a loop is `count` vectors and no loop. Written out before it is vectors,
+        it would be as many numbers."""
+        number = llvm.IntType(32)
+        return [
+            self.module.add_metadata(["llvm.loop.interleave.count", llvm.Constant(number, count)]),
+            self.module.add_metadata(["llvm.loop.unroll.disable"]),
+        ]
 
     # -- expressions -------------------------------------------------------------------------------
 

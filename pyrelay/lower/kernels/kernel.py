@@ -180,6 +180,8 @@ class For:
     A `program` loop is one that the user wrote, which has to look for Ctrl-C as every `While` has.
     It is `bounded` if it runs over an extent: then its rounds take no more than seconds.
     `rescaled`: what it and the loop inside it do in one pass (`lower/passes/online.py`).
+    `lanes`: bytes of the largest number in its rounds, if these are the lanes of vectors: there is
+    a literal number of them, and they touch nothing of each other's (`lower/passes/jammed_loops`).
     """
 
     index: Local
@@ -189,6 +191,7 @@ class For:
     program: bool = False
     bounded: bool = True
     rescaled: Rescaled | None = None
+    lanes: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,6 +58,8 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.kernels.pending import Pending, readers
 from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
+from pyrelay.lower.passes.held_elements import with_held_elements
+from pyrelay.lower.passes.jammed_loops import jammed
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.unrolling import unrolled
 from pyrelay.lower.text import call_spelling
@@ -83,8 +85,10 @@ _CONSTANTS = ("inf", "nan")
 
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
+    kernel = replace(kernel, body=parted(kernel.body))
+    kernel = replace(kernel, body=with_held_elements(kernel))
     kernel = replace(
-        kernel, body=unrolled(with_cold_paths(with_chosen_arms(parted(kernel.body)))),
+        kernel, body=unrolled(with_cold_paths(with_chosen_arms(jammed(kernel)))),
         routines=tuple(
             replace(r, body=with_cold_paths(with_chosen_arms(r.body), r.results))
             for r in kernel.routines
@@ -134,7 +138,7 @@ def _has_short_rows(kernel: Kernel) -> bool:
     """Whether a kernel of a program's loops computes with rows of a few elements."""
     return kernel.apart and any(
         isinstance(s, For) and isinstance(s.start, Literal) and isinstance(s.stop, Literal)
-        and 2 <= s.stop.value - s.start.value <= _LONGEST_ROW
+        and not s.lanes and 2 <= s.stop.value - s.start.value <= _LONGEST_ROW
         and any(isinstance(inner, Load) for inner in s.body)
         for s in statements(kernel.body)
     )
@@ -156,7 +160,7 @@ def _imported(function: ast.FunctionDef) -> set[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Name):
             (bound if isinstance(node.ctx, ast.Store) else used).add(node.id)
-    return used - bound - {"range"}
+    return used - bound - {"range", "lanes"}
 
 
 # -- loops that look for Ctrl-C ------------------------------------------------------------------
@@ -438,6 +442,11 @@ class _Printer:
 
     def _for(self, loop: For, first: ast.expr, last: ast.expr, out: list[ast.stmt]) -> None:
         index = self._named(loop.index, "i")
+        if loop.lanes:
+            over = call("lanes", last, ast.Constant(loop.lanes))
+            body = self._body(loop.body)
+            out.append(ast.For(ast.Name(index, ast.Store()), over, body, [], lineno=1))
+            return
         endless = loop.program and not loop.bounded
         each = self._rounds_inside(loop, last) if self.depth else None
         fixed = _fixed_rounds(loop.body) if loop.program and not _breaks(loop.body) else None

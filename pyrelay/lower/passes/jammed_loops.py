@@ -1,0 +1,470 @@
+"""Rounds of a loop around a loop that adds up something take several rounds side by side.
+
+In: a kernel of a program's loops, for the CPU. Out: its body, in which
+
+    for j in range(n):              for each block of rounds:
+        s = 0.0                         for l in lanes: s[l] = 0.0
+        for k in range(m):      as      for k in range(m):
+            s += a[k] * b[k, j]             for l in lanes: s[l] += a[k] * b[k, j + l]
+        c[j] = s                        for j in the block: c[j] = s[j - first]
+
+A sum of floats in a given order is a chain: each addition waits for the one before. The chains of
+several rounds are independent of each other, and their lanes are vectors (unroll and jam: Callahan,
+Carr and Kennedy, "Improving register allocation for subscripted variables", PLDI 1990). All numbers
+are computed as one by one, and in the same order.
+
+What is moved is what a round begins with, as long as it only reads: no store of a round may be
+where a later round of the same block reads before its own (`distinct_places`). Blocks are as many
+lanes as four vectors of 32 bytes have, then as one has; the last of these begins early enough to be
+whole, and what it computes anew is not used. Fewer rounds than that go on one by one. Lanes that
+read far from each other are no vectors, but as many numbers in registers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from pyrelay.ir.types import bool_, i32, i64
+from pyrelay.lower.kernels.kernel import (
+    Assign,
+    Body,
+    Break,
+    Call,
+    Compute,
+    Fail,
+    For,
+    If,
+    Kernel,
+    Literal,
+    Load,
+    Local,
+    LocalArray,
+    Operand,
+    Pointed,
+    Read,
+    Statement,
+    bodies,
+    operands,
+    replace_bodies,
+    statements,
+)
+from pyrelay.lower.passes.distinct_places import Integers, reads_before_stores, strides
+from pyrelay.lower.passes.lane_blocks import (
+    Asked,
+    Blocks,
+    Group,
+    Node,
+    Reading,
+    bound_by,
+    groups,
+    made_by,
+    read_by,
+)
+from pyrelay.lower.passes.loop_front import EITHER, ORDER, OVERFLOWS, SUMS
+
+_BYTES = 128  # of the lanes of a block
+_REST = 32  # of those of a block of what is left
+_APART = 8  # lanes that read far from each other
+_MOST_KEPT = 6  # numbers that are kept for each lane
+_FEW_VARIABLES = 2  # of which whole blocks find room in registers
+_MOST_READING, _MOST_STATEMENTS = 60, 200  # statements that are moved, and of a round
+_WRITTEN_OUT = 8  # rounds of inner loops that LLVM makes statements of
+_PLACES = frozenset(["add", "subtract", "multiply"])
+_SIDE_BY_SIDE = _PLACES | frozenset([
+    "divide", "negative", "positive", "absolute", "square", "reciprocal", "fma", "sqrt", "exp",
+    "log", "tanh", "sigmoid", "floor", "ceil", "trunc", "rint", "copysign", "minimum", "maximum",
+    "fmin", "fmax", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "where", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast",
+])  # fmt: skip
+"""Primitives that vectors have, or that LLVM makes of such."""
+
+
+class _UnfitError(Exception):
+    """A loop whose rounds do not run side by side."""
+
+
+Uses: TypeAlias = Counter[Operand]
+"""How often operands are read."""
+
+
+def jammed(kernel: Kernel) -> Body:
+    """The body of a kernel with its loops of chains as blocks of lanes."""
+    if not kernel.apart:
+        return kernel.body
+    if not any(isinstance(s, For) and _has_loop(s.body) for s in statements(kernel.body)):
+        return kernel.body
+    return tuple(_walked(kernel.body, Integers(), _counted(kernel.body)))
+
+
+def _counted(body: Body) -> Uses:
+    return Counter(o for s in statements(body) for o in operands(s))
+
+
+def _walked(body: Body, integers: Integers, uses: Uses) -> Iterator[Statement]:
+    for statement in body:
+        integers.note(statement)
+        if isinstance(statement, For):
+            reading = _reading(statement, integers, uses)
+            if reading is not None:
+                yield from Blocks(reading).statements()
+                continue
+            inside = Integers(integers)
+            inside.enter(statement)
+            yield replace(statement, body=tuple(_walked(statement.body, inside, uses)))
+        else:
+            yield replace_bodies(
+                statement, lambda b: tuple(_walked(b, Integers(integers), uses))
+            )
+
+
+# -- what is moved -------------------------------------------------------------------------------
+
+
+def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
+    """What may be moved of a loop, if that pays."""
+    if loop.rescaled is not None or not any(isinstance(s, (For, If)) for s in loop.body):
+        return None
+    every = list(statements(loop.body))
+    if len(every) > _MOST_STATEMENTS or any(isinstance(s, Call) for s in every):
+        return None
+    lucky, asked = _without_checks(loop)
+    length = _pure(lucky.body)
+    while length := _to_last_loop(lucky.body, length):
+        reading = _grouped(lucky, length, uses)
+        if isinstance(reading, int):
+            length = reading
+        elif _pays(reading) and reads_before_stores(lucky, length, around):
+            found = strides(lucky, length, around)
+            far = any(load.out in reading.varying and found[load] != 1 for load in _inner(reading))
+            far |= any(isinstance(s, If) and _loads(s) for g in groups(reading) for s in g.body)
+            _choose_lanes(reading, far)
+            reading.whole, reading.asked = loop, asked
+            return reading
+        else:
+            return None
+    return None
+
+
+def _without_checks(loop: For) -> tuple[For, Asked]:
+    """The loop as it is where no check of its rounds fails and no check of inner loops may, and
+    what has to be false for that at its first and at its last round.
+
+    What is asked compares integers that grow, or fall, from round to round.
+    """
+    made: dict[Operand, Compute] = {}
+    steady: set[Operand] = {loop.index}  # integers that grow or fall with it, or stay
+    moving: set[Operand] = {loop.index}  # those that do not stay
+    bound = {o for s in statements(loop.body) for o in bound_by(s)}
+    asked: list[Operand] = []
+    body: list[Statement] = []
+
+    def is_asked(cond: Operand) -> bool:
+        return isinstance(cond, Literal) or cond in truths or cond not in bound
+
+    truths: set[Operand] = set()
+    for s in loop.body:
+        match s:
+            case Compute(out=out, primitive=name, args=args):
+                known = all(a in steady or a not in bound for a in args)
+                moves = [a for a in args if a in moving]
+                if known and out.dtype == i64 and (
+                    name in SUMS or (name == "multiply" and len(moves) < 2)
+                ):
+                    steady.add(out)
+                    moving |= {out} if moves else set()
+                    made[out] = s
+                elif (known and (name in ORDER or name in OVERFLOWS)) or (
+                    name in EITHER and all(map(is_asked, args))
+                ):
+                    truths.add(out)
+                    made[out] = s
+            case Fail(cond=cond) if is_asked(cond):
+                asked.append(cond)
+                continue
+            case If(cond=cond, then=then, orelse=orelse) if (
+                is_asked(cond) and any(isinstance(each, Fail) for each in statements(then))
+                and not any(isinstance(each, (Fail, Break)) for each in statements(orelse))
+                and _has_loop(orelse)
+            ):
+                asked.append(cond)
+                body += orelse
+                continue
+        body.append(s)
+    if not asked:
+        return loop, Asked((), ())
+    lucky = replace(loop, body=_used_alone(tuple(body), made))
+    return lucky, Asked(tuple(made.values()), tuple(asked))
+
+
+def _used_alone(body: Body, made: dict[Operand, Compute]) -> Body:
+    """The body without those statements of `made` that nothing reads."""
+    while True:
+        read = {o for s in statements(body) for o in operands(s)}
+        left = tuple(
+            s for s in body if not (isinstance(s, Compute) and s.out in made and s.out not in read)
+        )
+        if len(left) == len(body):
+            return body
+        body = left
+
+
+def _pure(body: Body) -> int:
+    """How many statements at the beginning of a body only read."""
+    for number, statement in enumerate(body):
+        for s in statements((statement,)):
+            pure = isinstance(s, (Compute, Read, Load, Assign, If, For))
+            if not pure or (isinstance(s, For) and s.rescaled is not None):
+                return number
+    return len(body)
+
+
+def _to_last_loop(body: Body, length: int) -> int:
+    """The length up to the last statement with a loop."""
+    while length and not _has_loop(body[length - 1 : length]):
+        length -= 1
+    return length
+
+
+def _has_loop(body: Body) -> bool:
+    return any(isinstance(s, For) for s in statements(body))
+
+
+def _breaks(body: Body) -> bool:
+    """Whether a body ends the loop around it."""
+    return any(
+        isinstance(s, Break) or (isinstance(s, If) and any(map(_breaks, bodies(s)))) for s in body
+    )
+
+
+def _grouped(loop: For, length: int, uses: Uses) -> Reading | int:
+    """The first statements of a round in groups; or how many of them may be at most."""
+    body, rest = loop.body[:length], loop.body[length:]
+    if _breaks(rest):
+        return 0
+    if len(list(statements(body))) > _MOST_READING or not _starts_anew(body, rest, uses):
+        return 0
+    varying = _varying(loop, body)
+    again: dict[Operand, Compute] = {}
+    for number, statement in enumerate(body):
+        try:
+            _check(statement, varying)
+        except _UnfitError:
+            return number
+    for s in statements(body):
+        if isinstance(s, Compute) and s.out in varying and s.out.dtype == i64:
+            known = {loop.index, *again}
+            if s.primitive in _PLACES and all(a in known or a not in varying for a in s.args):
+                again[s.out] = s
+    inner: dict[For | If, list[list[Node]]] = {}
+    nodes = _nodes(body, varying, inner)
+    reading = Reading(loop, length, nodes, inner, varying, again)
+    _keep(reading)
+    return reading
+
+
+def _starts_anew(body: Body, rest: Body, uses: Uses) -> bool:
+    """Whether each round sets every variable that its first statements read and any statement of
+    the loop sets. One that is not set in every round is used in the first statements alone."""
+    changed = {s.variable for s in statements((*body, *rest)) if isinstance(s, Assign)}
+    definite: set[Operand] = set()
+    if not _sets_first(body, changed, definite):
+        return False
+    own = _counted(body)
+    return all(
+        v in definite or uses[v] == own[v]
+        for v in {s.variable for s in statements(body) if isinstance(s, Assign)}
+    )
+
+
+def _sets_first(body: Sequence[Statement], changed: set[Local], definite: set[Operand]) -> bool:
+    """Whether statements read none of the variables `changed` before they have set it; adds to
+    `definite` those that they set in any case."""
+    for s in body:
+        if any(o in changed and o not in definite for o in operands(s)):
+            return False
+        if isinstance(s, Assign):
+            definite.add(s.variable)
+        arms = [(each, set(definite)) for each in bodies(s)]
+        if not all(_sets_first(each, changed, found) for each, found in arms):
+            return False
+        if isinstance(s, If):
+            definite |= set.intersection(*(found for _, found in arms))
+    return True
+
+
+def _varying(loop: For, body: Body) -> set[Operand]:
+    """What differs between rounds."""
+    found: set[Operand] = {loop.index}
+
+    def visit(part: Body, chosen: bool) -> None:
+        for s in part:
+            differs = any(o in found for o in operands(s))
+            match s:
+                case (Compute(out=out) | Load(out=out)) if differs:
+                    found.add(out)
+                case Assign(variable=variable) if differs or chosen:
+                    found.add(variable)
+                case For(body=inner):
+                    visit(inner, chosen or differs)
+                case If():
+                    for inner in bodies(s):
+                        visit(inner, chosen or differs)
+
+    size = 0
+    while size < len(found):
+        size = len(found)
+        visit(body, False)
+    return found
+
+
+def _check(statement: Statement, varying: set[Operand]) -> None:
+    """Raises _UnfitError for a statement that does not run side by side."""
+    for s in statements((statement,)):
+        differs = any(o in varying for o in operands(s))
+        match s:
+            case For() if differs:
+                raise _UnfitError
+            case If() if differs and _has_loop((s,)):
+                raise _UnfitError
+            case Load(array=Pointed()):
+                raise _UnfitError
+            case Compute(out=out, primitive=name) if differs:
+                if name not in _SIDE_BY_SIDE or not _fits(out):
+                    raise _UnfitError
+                if name == "divide" and out.dtype.kind != "f":
+                    raise _UnfitError
+                if any(isinstance(a, Local) and not _fits(a) for a in s.args):
+                    raise _UnfitError
+            case Load(out=out) if differs and not _fits(out):
+                raise _UnfitError
+            case Assign(variable=variable) if variable in varying and not _fits(variable):
+                raise _UnfitError
+
+
+def _fits(local: Local) -> bool:
+    dtype = local.dtype
+    return dtype == bool_ or (dtype.kind in "iuf" and dtype.size in (4, 8))
+
+
+def _nodes(
+    body: Body, varying: set[Operand], inner: dict[For | If, list[list[Node]]]
+) -> list[Node]:
+    out: list[Node] = []
+    group: list[Statement] = []
+
+    def end() -> None:
+        if group:
+            out.append(Group(list(group)))
+            group.clear()
+
+    for s in body:
+        chosen = isinstance(s, If) and s.cond not in varying
+        if isinstance(s, (For, If)) and (chosen or _has_loop((s,))):
+            end()
+            inner[s] = [_nodes(each, varying, inner) for each in bodies(s)]
+            out.append(s)
+        elif _uniform(s, varying):
+            if isinstance(s, Assign):
+                end()
+            out.append(s)
+        else:
+            group.append(s)
+    end()
+    return out
+
+
+def _uniform(statement: Statement, varying: set[Operand]) -> bool:
+    """Whether a statement does the same in all rounds."""
+    return not any(
+        o in varying for s in statements((statement,))
+        for o in (*operands(s), *([s.variable] if isinstance(s, Assign) else ()))
+    )  # fmt: skip
+
+
+def _keep(reading: Reading) -> None:
+    """Decides what is kept for each lane, and how many lanes there are."""
+    parts = list(groups(reading))
+    after = read_by(reading.rest)
+    kept: dict[Local, None] = {}
+    own: set[Local] = set()
+    for group in parts:
+        mine = {s.variable for s in statements(tuple(group.body)) if isinstance(s, Assign)}
+        elsewhere = after.union(*(read_by(g.body) for g in parts if g is not group))
+        for variable in mine:
+            if variable in elsewhere or not _sets_first(group.body, {variable}, set()):
+                own.add(variable)
+    kept |= dict.fromkeys(own)
+    for group in parts:
+        elsewhere = after.union(*(read_by(g.body) for g in parts if g is not group))
+        for out in made_by(group.body):
+            if out in elsewhere and out not in reading.again:
+                kept[out] = None
+    sizes = [
+        s.out.dtype.size for g in parts for s in statements(tuple(g.body))
+        if isinstance(s, (Compute, Load)) and s.out not in reading.again
+    ]  # fmt: skip
+    size = max([4, *sizes, *(v.dtype.size for v in kept)])
+    reading.size, reading.own = size, len(own)
+    reading.kept = {local: LocalArray(local.dtype, 0) for local in kept}
+
+
+def _inner(reading: Reading) -> Iterator[Load]:
+    """The loads in the loops of what is moved."""
+    for loop in statements(reading.body):
+        if isinstance(loop, For):
+            yield from (s for s in statements(loop.body) if isinstance(s, Load))
+
+
+def _loads(choice: If) -> bool:
+    """Whether a branch loads something, which vectors would do number by number."""
+    return any(isinstance(s, Load) for s in statements((choice,)))
+
+
+def _choose_lanes(reading: Reading, far: bool) -> None:
+    """Decides how many lanes there are; if they read far from each other they are no vectors."""
+    size = reading.size
+    if far:
+        reading.lanes, reading.rest_lanes, reading.size = _APART, _APART // 2, 0
+    else:
+        reading.lanes = _BYTES // size // (1 if reading.own <= _FEW_VARIABLES else 2)
+        reading.rest_lanes = _REST // size
+    for local in reading.kept:
+        dtype = local.dtype
+        if dtype == bool_:
+            dtype = i64 if size == i64.size else i32
+        reading.kept[local] = LocalArray(dtype, reading.lanes)
+
+
+def _pays(reading: Reading) -> bool:
+    """Whether an inner loop has a chain of floats, and more rounds than LLVM writes out."""
+    chained = False
+    for loop in statements(reading.body):
+        if not isinstance(loop, For):
+            continue
+        for s in statements(loop.body):
+            if isinstance(s, Assign) and s.variable in reading.varying:
+                chained |= s.variable.dtype.kind == "f"
+    return chained and len(reading.kept) <= _MOST_KEPT and not _is_short(reading.body)
+
+
+def _is_short(body: Body) -> bool:
+    """Whether the loops of a body are known to have few rounds in all."""
+
+    def rounds(part: Body) -> int:
+        total = 0
+        for s in part:
+            if isinstance(s, For):
+                known = isinstance(s.start, Literal) and isinstance(s.stop, Literal)
+                if not known:
+                    return _WRITTEN_OUT + 1
+                number = s.stop.value - s.start.value  # type: ignore[union-attr]
+                total += number * max(1, rounds(s.body))
+            else:
+                total += sum(map(rounds, bodies(s)))
+        return total
+
+    return rounds(body) <= _WRITTEN_OUT

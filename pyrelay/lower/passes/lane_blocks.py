@@ -1,0 +1,331 @@
+"""Writes a loop whose rounds begin with an inner loop as blocks of lanes.
+
+In: a `Reading`, what `jammed_loops` has found in a loop. Out: the statements that stand in its
+place: the loop itself for few rounds, and blocks for more. In a block the first statements of its
+rounds are done for all lanes, with loops outside and lanes inside; then the rest of each round, one
+by one. What one part leaves to another lies in small arrays with an element for each lane, which
+LLVM keeps in vectors as long as an inner loop goes on. Integers that follow from a round's index
+are computed anew where they are needed, so that positions of lanes are seen to be neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+from typing import TypeAlias
+
+from pyrelay.ir.types import bool_, i64
+from pyrelay.lower.kernels.kernel import (
+    Assign,
+    Body,
+    Compute,
+    For,
+    If,
+    Literal,
+    Load,
+    Local,
+    LocalArray,
+    Operand,
+    Read,
+    Statement,
+    Store,
+    operands,
+    statements,
+)
+from pyrelay.lower.passes.copies import Copy
+from pyrelay.records import dataclass
+
+_SHORTEST = 3  # rounds of inner loops
+_ZERO, _ONE = Literal(0, i64), Literal(1, i64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Statements that are done for one lane after the other: no loop is among them."""
+
+    body: list[Statement]
+
+
+Node: TypeAlias = Group | Statement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Conditions that are false in all rounds of a loop if they are in the first and in the last
+    one, and what computes them."""
+
+    made: tuple[Compute, ...]
+    conditions: tuple[Operand, ...]
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a round of `loop` begins with: its first `length` statements, in groups, with those of
+    loops and choices around groups in `inner`; what differs between rounds; integers that are
+    computed anew where they are needed; what is kept for each lane, and how many variables that is;
+    how many lanes a block has, and one of what is left; and the bytes of the largest number, if the
+    lanes are vectors. Where `loop` is without checks, `whole` is the loop as it was, and `asked`
+    what has to be false."""
+
+    loop: For
+    length: int
+    nodes: list[Node]
+    inner: dict[For | If, list[list[Node]]]
+    varying: set[Operand]
+    again: dict[Operand, Compute]
+    kept: dict[Local, LocalArray] = field(default_factory=dict)
+    own: int = 0
+    lanes: int = 0
+    rest_lanes: int = 0
+    size: int = 0
+    whole: For | None = None
+    asked: Asked = Asked((), ())
+
+    @property
+    def body(self) -> Body:
+        """The statements that are moved."""
+        return self.loop.body[: self.length]
+
+    @property
+    def rest(self) -> Body:
+        """Those that follow."""
+        return self.loop.body[self.length :]
+
+
+def groups(reading: Reading) -> Iterator[Group]:
+    """The groups of what is moved."""
+    waiting = [reading.nodes]
+    while waiting:
+        for node in waiting.pop():
+            if isinstance(node, Group):
+                yield node
+            elif isinstance(node, (For, If)) and node in reading.inner:
+                waiting += reading.inner[node]
+
+
+def made_by(body: Sequence[Statement]) -> Iterator[Local]:
+    """What statements compute, not those in their bodies."""
+    for s in body:
+        if isinstance(s, (Compute, Load, Read)):
+            yield s.out
+
+
+def read_by(body: Sequence[Statement]) -> set[Operand]:
+    """What statements read, and those in their bodies."""
+    return {o for s in statements(tuple(body)) for o in operands(s)}
+
+
+class Blocks:
+    """Writes a loop as blocks of lanes."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.out: list[Statement] = []
+        used = read_by(reading.rest)
+        used |= {a for compute in _again(reading, used) for a in compute.args}
+        # What the first part of a round computes for all lanes alike, and the second one reads.
+        self.alike: dict[Operand, Operand] = {
+            o: Local(o.dtype, variable=True) for o in made_by(reading.body)
+            if o in used and o not in reading.varying
+        }  # fmt: skip
+
+    def _compute(self, name: str, *args: Operand, dtype: object = i64) -> Local:
+        out = Local(dtype)  # type: ignore[arg-type]
+        self.out.append(Compute(out, name, args))
+        return out
+
+    def statements(self) -> list[Statement]:
+        """What stands in place of the loop."""
+        loop, lanes = self.reading.loop, self.reading.lanes
+        few = self.reading.rest_lanes
+        wide, narrow = Literal(lanes, i64), Literal(few, i64)
+        difference = self._compute("subtract", loop.stop, loop.start)
+        count = self._compute("maximum", difference, _ZERO)
+        alone: Operand = self._compute("less", count, narrow, dtype=bool_)
+        rounds = self._rounds()
+        if rounds is not None:
+            brief = self._compute("less", rounds, Literal(_SHORTEST, i64), dtype=bool_)
+            alone = self._compute("logical_or", alone, brief, dtype=bool_)
+        alone = self._fails(alone)
+        before, self.out = self.out, []
+
+        whole = self._compute("right_shift", count, _log2(lanes))
+        done = self._compute("left_shift", whole, _log2(lanes))
+        more = self._compute("subtract", count, done)
+        rounded = self._compute("add", more, Literal(few - 1, i64))
+        parts = self._compute("right_shift", rounded, _log2(few))
+        blocks = self._compute("add", whole, parts)
+        last = self._compute("subtract", loop.stop, narrow)
+        front, self.out = self.out, []
+
+        number = Local(i64)
+        is_whole = self._compute("less", number, whole, dtype=bool_)
+        beyond = self._compute("subtract", number, whole)
+        in_rest = self._compute("add", done, self._compute("multiply", beyond, narrow))
+        in_whole = self._compute("left_shift", number, _log2(lanes))
+        offset = self._compute("where", is_whole, in_whole, in_rest)
+        first = self._compute("add", loop.start, offset)
+        far = self._compute("where", is_whole, wide, narrow)
+        stop = self._compute("minimum", loop.stop, self._compute("add", first, far))
+        base = self._compute("minimum", first, last)
+        arms = tuple(self._lanes(first, lanes)), tuple(self._lanes(base, few))
+        self.out.append(If(is_whole, *arms))
+        self.out.append(replace(
+            loop, start=first, stop=stop, program=False, bounded=True,
+            body=tuple(self._round(base)),
+        ))  # fmt: skip
+        over = replace(loop, index=number, start=_ZERO, stop=blocks, body=tuple(self.out))
+        return [*before, If(alone, (self.reading.whole or loop,), (*front, over))]
+
+    def _fails(self, alone: Operand) -> Operand:
+        """Whether rounds go one by one for another reason, or because a check may fail."""
+        loop, asked = self.reading.loop, self.reading.asked
+        if not asked.conditions:
+            return alone
+        for index in (loop.start, self._compute("subtract", loop.stop, _ONE)):
+            copy = Copy({loop.index: index}, set())
+            self.out += copy.body(asked.made)
+            for each in asked.conditions:
+                alone = self._compute("logical_or", alone, copy.operand(each), dtype=bool_)
+        return alone
+
+    def _rounds(self) -> Operand | None:
+        """How many rounds the inner loops of a round have, as far as that is known before it."""
+        bound = {o for s in statements(self.reading.loop.body) for o in bound_by(s)}
+        total: Operand | None = None
+        body: Body = self.reading.body
+        while loop := next((s for s in body if isinstance(s, For)), None):
+            body = loop.body
+            if loop.start in bound or loop.stop in bound:
+                continue
+            rounds = self._compute("subtract", loop.stop, loop.start)
+            total = rounds if total is None else self._compute("multiply", total, rounds)
+        return total
+
+    # -- the lanes of the first part ---------------------------------------------------------------
+
+    def _lanes(self, base: Operand, count: int) -> Iterator[Statement]:
+        copy = Copy({}, set())
+        yield from self._nodes(self.reading.nodes, base, count, copy)
+        for local, variable in self.alike.items():
+            assert isinstance(variable, Local)
+            yield Assign(variable, copy.operand(local))
+
+    def _nodes(
+        self, nodes: list[Node], base: Operand, count: int, copy: Copy
+    ) -> Iterator[Statement]:
+        for node in nodes:
+            if isinstance(node, Group):
+                yield self._group(node, base, count, copy)
+            elif isinstance(node, (For, If)) and node in self.reading.inner:
+                inner = self.reading.inner[node]
+                if isinstance(node, For):
+                    index = Local(i64)
+                    bounds = copy.operand(node.start), copy.operand(node.stop)
+                    copy.names[node.index] = index
+                    body = tuple(self._nodes(inner[0], base, count, copy))
+                    yield replace(
+                        node, index=index, start=bounds[0], stop=bounds[1], body=body,
+                        program=node.program and not node.bounded,
+                    )  # fmt: skip
+                else:
+                    cond = copy.operand(node.cond)
+                    arms = [tuple(self._nodes(arm, base, count, copy)) for arm in inner]
+                    yield replace(node, cond=cond, then=arms[0], orelse=arms[1])
+            else:
+                yield from copy.body((node,))
+
+    def _group(self, group: Group, base: Operand, count: int, around: Copy) -> Statement:
+        reading = self.reading
+        lane, index = Local(i64), Local(i64)
+        out: list[Statement] = [Compute(index, "add", (base, lane))]
+        copy = Copy({**around.names, reading.loop.index: index}, set())
+        made = set(made_by(group.body))
+        used = read_by(group.body)
+        out += copy.body(tuple(_again(reading, used - made)))
+        every = list(statements(tuple(group.body)))
+        assigned = {s.variable for s in every if isinstance(s, Assign)}
+        for local, array in reading.kept.items():
+            if local in made or not (local in used or local in assigned):
+                continue
+            if local.variable:
+                own = Local(local.dtype, variable=True)
+                if local in used or not any(
+                    isinstance(s, Assign) and s.variable is local for s in group.body
+                ):
+                    out.append(Assign(own, _taken(local, array, lane, out)))
+                copy.names[local] = own
+            else:
+                copy.names[local] = _taken(local, array, lane, out)
+        for local in assigned:
+            if local not in reading.kept:
+                copy.names[local] = Local(local.dtype, variable=True)
+        out += copy.body(tuple(group.body))
+        for local, array in reading.kept.items():
+            if local in assigned or local in made:
+                _put(copy.operand(local), array, lane, out)
+        return For(lane, _ZERO, Literal(count, i64), tuple(out), lanes=reading.size)
+
+    # -- a round behind its lanes ------------------------------------------------------------------
+
+    def _round(self, base: Operand) -> list[Statement]:
+        reading = self.reading
+        lane = Local(i64)
+        out: list[Statement] = [Compute(lane, "subtract", (reading.loop.index, base))]
+        used = read_by(reading.rest)
+        copy = Copy({}, set())
+        copy.names.update(self.alike)
+        out += copy.body(tuple(_again(reading, used)))
+        for local, array in reading.kept.items():
+            if local.variable:
+                out.append(Assign(local, _taken(local, array, lane, out)))
+            elif local in used:
+                copy.names[local] = _taken(local, array, lane, out)
+        return [*out, *copy.body(reading.rest)]
+
+
+def bound_by(statement: Statement) -> tuple[Local, ...]:
+    match statement:
+        case Compute(out=out) | Load(out=out) | Read(out=out) | Assign(variable=out):
+            return (out,)
+        case For(index=index):
+            return (index,)
+    return ()
+
+
+def _taken(local: Local, array: LocalArray, lane: Local, out: list[Statement]) -> Local:
+    """What is kept for a lane. Truth values are numbers as wide as others, for they are chosen
+    between by vectors of such."""
+    found = Local(array.dtype)
+    out.append(Load(found, array, lane, True))
+    if local.dtype != bool_:
+        return found
+    truth = Local(bool_)
+    out.append(Compute(truth, "not_equal", (found, Literal(0, array.dtype))))
+    return truth
+
+
+def _put(value: Operand, array: LocalArray, lane: Local, out: list[Statement]) -> None:
+    """Keeps a value for a lane."""
+    if value.dtype == bool_:
+        number = Local(array.dtype)
+        chosen = (value, Literal(1, array.dtype), Literal(0, array.dtype))
+        out.append(Compute(number, "where", chosen))
+        value = number
+    out.append(Store(array, lane, value, True))
+
+
+def _again(reading: Reading, used: set[Operand]) -> list[Compute]:
+    """What computes the integers that are needed and follow from a round's index."""
+    needed: set[Operand] = set()
+    waiting = [o for o in used if o in reading.again]
+    while waiting:
+        each = waiting.pop()
+        if each not in needed:
+            needed.add(each)
+            waiting += [a for a in reading.again[each].args if a in reading.again]
+    return [compute for local, compute in reading.again.items() if local in needed]
+
+
+def _log2(number: int) -> Literal:
+    return Literal(number.bit_length() - 1, i64)

@@ -1,0 +1,316 @@
+"""Rounds of loops around chains of floats run side by side, with the numbers of one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+
+def product(a: Any, b: Any) -> Any:
+    c = np.zeros((a.shape[0], b.shape[1]), dtype=a.dtype)
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = a.dtype.type(0)
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            c[i, j] = s
+    return c
+
+
+def product_of_rows(a: Any, b: Any) -> Any:
+    c = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b.T[j, k]
+            c[i, j] = s
+    return c
+
+
+def least_sums(a: Any, b: Any) -> Any:
+    c = np.zeros((a.shape[0], b.shape[1]))
+    at = np.zeros((a.shape[0], b.shape[1]), dtype=np.int64)
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            least, where, strange = np.inf, -1, False
+            for k in range(a.shape[1]):
+                s = a[i, k] + b[k, j]
+                if s < least:
+                    least = s
+                    where = k
+                strange = strange or s != s
+            c[i, j] = -1.0 if strange else least
+            at[i, j] = where
+    return c, at
+
+
+def filtered(a: Any, b: Any) -> Any:
+    rows, columns = a.shape[0] - 2, a.shape[1] - 2
+    out = np.zeros((max(rows, 0), max(columns, 0)))
+    last = 0.0
+    for i in range(rows):
+        for j in range(columns):
+            s = 0.0
+            for u in range(3):
+                for v in range(3):
+                    s += a[i + u, j + v] * 0.25 * (u + 2 * v)
+            last = s + j
+            out[i, j] = s
+    return out, last
+
+
+def densities(a: Any, b: Any) -> Any:
+    x, q = a.ravel(), b.ravel()
+    out = np.zeros(len(q))
+    for i in range(len(q)):
+        s = 0.0
+        for j in range(len(x)):
+            s += np.exp(-(q[i] - x[j]) ** 2)
+        out[i] = s
+    return out
+
+
+def nearest(a: Any, b: Any) -> Any:
+    out = np.zeros(a.shape[0], dtype=np.int64)
+    for i in range(a.shape[0]):
+        best, at = np.inf, 0
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += (a[i, k] - b[k, j]) ** 2
+            if s < best:
+                best, at = s, j
+        out[i] = at
+    return out
+
+
+def likeliest(a: Any, b: Any) -> Any:
+    """Each row of `best` from the one before."""
+    n = a.shape[1]
+    best = np.zeros((a.shape[0], n))
+    total = 0.0
+    for t in range(1, a.shape[0]):
+        for j in range(n):
+            most = -np.inf
+            for i in range(n):
+                if best[t - 1, i] + b[i, j] > most:
+                    most = best[t - 1, i] + b[i, j]
+            best[t, j] = most + a[t, j]
+            total += most
+    return best, total
+
+
+FUNCTIONS = [product, product_of_rows, least_sums, filtered, densities, nearest, likeliest]
+
+
+def same(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, tuple):
+        for f, w in zip(found, wanted, strict=True):
+            same(f, w)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+        assert np.asarray(found).dtype == np.asarray(wanted).dtype
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_every_number_of_rounds_gives_what_python_gives(f: Callable[..., Any]) -> None:
+    compiled = pyrelay.jit(f)
+    rng = np.random.default_rng(0)
+    for n in [0, 1, 2, 3, 4, 5, 7, 8, 11, 12, 15, 16, 17, 19, 20, 31, 33]:
+        a, b = rng.standard_normal((3, n)), rng.standard_normal((n, n))
+        if f is likeliest and n == 0:
+            continue
+        if n > 4:
+            a[1, 2] = np.nan
+        wanted, found = f(a, b), compiled(a, b)
+        if f is densities:  # exp differs from NumPy's in the last digit
+            np.testing.assert_allclose(found, wanted, rtol=1e-14)
+        else:
+            same(found, wanted)
+    text = str(compiled.code(a, b))
+    assert "local_f64(" in text  # what is kept for each lane
+    assert (" in lanes(" in text) == (f not in (product_of_rows, nearest))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lanes_are_as_many_as_vectors_hold(dtype: Any) -> None:
+    compiled = pyrelay.jit(product)
+    rng = np.random.default_rng(1)
+    for inner, columns in [(1, 70), (2, 40), (3, 37), (40, 3), (9, 64), (0, 50), (5, 100)]:
+        a = rng.standard_normal((4, inner)).astype(dtype)
+        b = rng.standard_normal((inner, columns)).astype(dtype)
+        same(compiled(a, b), product(a, b))
+    width = 128 // np.dtype(dtype).itemsize
+    assert f"lanes({width}, {np.dtype(dtype).itemsize})" in str(compiled.code(a, b))
+
+
+def shifted(x: Any, rows: int, row: int, column: int, steps: int, slope: int) -> Any:
+    """Stores to its own argument, somewhere before, at, or behind what it reads."""
+    for i in range(3, rows - 3):
+        for j in range(6, x.shape[1] - 12):
+            s = 0.0
+            for k in range(steps):
+                s += x[i, j + slope * k]
+            x[i + row, j + column] = s * 0.25
+    return x
+
+
+@pytest.mark.parametrize("row", [-1, 0, 1])
+@pytest.mark.parametrize("column", [-5, -1, 0, 1, 2, 6])
+def test_what_a_round_stores_a_later_one_reads(row: int, column: int) -> None:
+    def fixed(x: Any, slope: int) -> Any:
+        for i in range(1, x.shape[0] - 1):
+            for j in range(6, x.shape[1] - 12):
+                s = 0.0
+                for k in range(5):
+                    for _ in range(2):
+                        s += x[i, j + k] + x[i, j - k] * 0.5
+                x[i + row, j + column] = s * 0.25 - slope
+        return x
+
+    compiled = pyrelay.jit(fixed)
+    x = np.random.default_rng(2).standard_normal((6, 60))
+    same(compiled(x.copy(), 1), fixed(x.copy(), 1))
+    both = pyrelay.jit(shifted)
+    for slope in (-1, 0, 1, 2):
+        same(both(x.copy(), 6, row, column, 4, slope), shifted(x.copy(), 6, row, column, 4, slope))
+
+
+def running(x: Any, n: int) -> Any:
+    """Each element is made of those before."""
+    for j in range(1, n):
+        s = 0.0
+        for k in range(len(x)):
+            s += x[k] * 0.125
+        x[j] = s
+    return x
+
+
+def carried(x: Any, n: int) -> Any:
+    """What a round reads the one before has set."""
+    start = 1.0
+    for j in range(n):
+        s = start
+        for k in range(len(x)):
+            s += x[k] * j
+        start = s * 0.5
+        x[j] += 1e-3 * s
+    return x, start
+
+
+def ended(x: Any, n: int) -> Any:
+    out = np.zeros(len(x))
+    for j in range(n):
+        s = 0.0
+        for k in range(len(x)):
+            s += x[k] * (j + 1)
+        if s > 40.0:
+            break
+        out[j] = s
+    return out
+
+
+@pytest.mark.parametrize("f", [running, carried, ended])
+def test_rounds_that_hang_on_each_other_go_one_by_one(f: Callable[..., Any]) -> None:
+    compiled = pyrelay.jit(f)
+    x = np.random.default_rng(3).random(40)
+    same(compiled(x.copy(), 40), f(x.copy(), 40))
+    assert " in lanes(" not in str(compiled.code(x, 40))
+
+
+def placed(x: Any, places: Any) -> Any:
+    for j in range(len(places)):
+        s = 0.0
+        for k in range(len(x)):
+            s += x[k] * j
+        x[places[j]] = s
+    return x
+
+
+def placed_elsewhere(x: Any, places: Any) -> Any:
+    out = np.zeros(len(x))
+    for j in range(len(places)):
+        s = 0.0
+        for k in range(len(x)):
+            s += x[k] * j
+        out[places[j]] = s
+    return out
+
+
+@pytest.mark.parametrize("f", [placed, placed_elsewhere])
+def test_a_round_that_fails_leaves_what_those_before_it_stored(f: Callable[..., Any]) -> None:
+    compiled = pyrelay.jit(f)
+    x = np.random.default_rng(4).random(30)
+    for wrong in (0, 3, 17, 29):
+        places = np.random.default_rng(5).permutation(30)
+        one, other = x.copy(), x.copy()
+        same(compiled(one, places), f(other, places))
+        same(one, other)
+        places[wrong] = 30
+        messages = []
+        for function, array in ((f, other), (compiled, one)):
+            with pytest.raises(IndexError) as caught:
+                function(array, places)
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
+        same(one, other)
+
+
+def test_an_argument_that_is_given_twice_is_one_array() -> None:
+    def into(a: Any, b: Any, c: Any) -> Any:
+        for j in range(c.shape[0]):
+            s = 0.0
+            for k in range(a.shape[0]):
+                s += a[k] * b[k, j]
+            c[j] = s
+        return c
+
+    compiled = pyrelay.jit(into)
+    b = np.random.default_rng(6).random((24, 24))
+    for make in (lambda: (np.ones(24),) * 2, lambda: (np.ones(24), np.ones(24))):
+        a, c = make()
+        found = compiled(a, b, c)
+        a, c = make()
+        same(found, into(a, b, c))
+
+
+def test_variables_hold_what_the_last_round_left() -> None:
+    def left(x: Any, m: int) -> Any:
+        s, count, most = -1.0, 0, 0.0
+        for j in range(x.shape[1]):
+            s = 0.0
+            for k in range(x.shape[0]):
+                s += x[k, j]
+            while count < j // 2:
+                count += 1
+            most = max(most, s * count)
+        return s, count, most
+
+    compiled = pyrelay.jit(left)
+    for n in (0, 1, 3, 4, 6, 16, 21, 32):
+        x = np.random.default_rng(7).random((9, n))
+        same(compiled(x, 3), left(x, 3))
+
+
+def test_integers_are_added_as_before() -> None:
+    """LLVM adds integers in any order by itself."""
+
+    def counts(x: Any) -> Any:
+        out = np.zeros(x.shape[1], dtype=np.int64)
+        for j in range(x.shape[1]):
+            s = 0
+            for k in range(x.shape[0]):
+                s += x[k, j] * 3
+            out[j] = s
+        return out
+
+    compiled = pyrelay.jit(counts)
+    x = np.arange(600).reshape(20, 30)
+    same(compiled(x), counts(x))
+    assert " in lanes(" not in str(compiled.code(x))
