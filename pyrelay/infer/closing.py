@@ -85,6 +85,7 @@ class Close:
     arrays: dict[Any, LeafResult] = field(default_factory=dict)
     certain: set[V.Root] = field(default_factory=set)  # containers that the result surely has
     mentions: Counter[V.Root] = field(default_factory=Counter)
+    returning: bool = False
 
     def finish(self, value: V.Value, raised: V.Value) -> Specialised:
         it, attempt = self.it, self.attempt
@@ -112,6 +113,9 @@ class Close:
         # Behind what is changed, as it is put together: an object in both is made for the changes.
         plain = {r: c.plain for r, c in it.heap.contents.items() if isinstance(c, V.Varied)}
         it.heap.contents.update(plain)  # the result is read where nothing is raised
+        # Of a result, what may be a view of an argument is a copy: recursions over trees that may
+        # give either are laid out level by level. What is stored keeps to its memory.
+        self.returning = True
         tree = self._outcome(value, raised)
         body = it.builder.block(self.atoms)
         symbols = [s for p in attempt.params for s in types.type_symbols(p.type)]  # type: ignore[arg-type]
@@ -271,7 +275,7 @@ class Close:
         if root.leaf is not None or not others:
             return self._certain(root, view)
         if not identity.told_apart(root, others):
-            if self.it.program.exact < 2:
+            if self.it.program.exact < (1 if self.returning else 2):
                 raise needs.NeedsIdentity(root)
             return self._certain(root, view)
         cases = [self._certain(r, view) for r in (root, *others)]
