@@ -68,10 +68,13 @@ from pyrelay.lower.passes.loop_front import EITHER, ORDER, OVERFLOWS, SUMS
 _BYTES = 128  # of the lanes of a block
 _REST = 32  # of those of a block of what is left
 _APART = 8  # lanes that read far from each other
+_MOST_INNER = 2  # loops inside, at whose ends checks are asked for
 _MOST_KEPT = 6  # numbers that are kept for each lane
 _FEW_VARIABLES = 2  # of which whole blocks find room in registers
 _MOST_READING, _MOST_STATEMENTS = 60, 200  # statements that are moved, and of a round
 _WRITTEN_OUT = 8  # rounds of inner loops that LLVM makes statements of
+_LINEAR = SUMS | frozenset(["negative"])
+_EQUAL = frozenset(["equal", "not_equal"])
 _PLACES = frozenset(["add", "subtract", "multiply"])
 _SIDE_BY_SIDE = _PLACES | frozenset([
     "divide", "negative", "positive", "absolute", "square", "reciprocal", "fma", "sqrt", "exp",
@@ -132,9 +135,10 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     if len(every) > _MOST_STATEMENTS or any(isinstance(s, Call) for s in every):
         return None
     lucky, asked = _without_checks(loop)
+    outside = uses - _counted(loop.body)
     length = _pure(lucky.body)
     while length := _to_last_loop(lucky.body, length):
-        reading = _grouped(lucky, length, uses)
+        reading = _grouped(lucky, length, outside)
         if isinstance(reading, int):
             length = reading
         elif _pays(reading) and reads_before_stores(lucky, length, around):
@@ -149,67 +153,117 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     return None
 
 
-def _without_checks(loop: For) -> tuple[For, Asked]:
-    """The loop as it is where no check of its rounds fails and no check of inner loops may, and
-    what has to be false for that at its first and at its last round.
+class _Checks:
+    """Takes the checks out of a loop, and out of loops inside whose bounds it does not change.
 
-    What is asked compares integers that grow, or fall, from round to round.
+    What is asked compares integers that grow or fall with each index, so that it is false in every
+    round if it is at the ends of all.
     """
-    made: dict[Operand, Compute] = {}
-    steady: set[Operand] = {loop.index}  # integers that grow or fall with it, or stay
-    moving: set[Operand] = {loop.index}  # those that do not stay
-    bound = {o for s in statements(loop.body) for o in bound_by(s)}
-    asked: list[Operand] = []
-    body: list[Statement] = []
 
-    def is_asked(cond: Operand) -> bool:
-        return isinstance(cond, Literal) or cond in truths or cond not in bound
+    def __init__(self, loop: For) -> None:
+        self.bound = {o for s in statements(loop.body) for o in bound_by(s)}
+        self.made: dict[Operand, Compute] = {}
+        self.steady: set[Operand] = {loop.index}  # integers that grow or fall, or stay
+        self.moving: set[Operand] = {loop.index}  # those that do not stay
+        self.truths: set[Operand] = set()
+        self.asked: list[Operand] = []
+        self.inner: list[For] = []
 
-    truths: set[Operand] = set()
-    for s in loop.body:
-        match s:
-            case Compute(out=out, primitive=name, args=args):
-                known = all(a in steady or a not in bound for a in args)
-                moves = [a for a in args if a in moving]
-                if known and out.dtype == i64 and (
-                    name in SUMS or (name == "multiply" and len(moves) < 2)
+    def without(self, body: Body) -> Body:
+        """A body without the checks that are asked for."""
+        out: list[Statement] = []
+        for s in body:
+            match s:
+                case Compute(primitive="where", args=(cond, _, place)) if self._is_wrapped(cond):
+                    self.asked.append(cond)
+                    s = Compute(s.out, "add", (place, Literal(0, i64)))
+                    self._note(s)
+                case Compute():
+                    self._note(s)
+                case Fail(cond=cond) if self._is_asked(cond):
+                    self.asked.append(cond)
+                    continue
+                case If(cond=cond, then=then, orelse=orelse) if (
+                    self._is_asked(cond) and _fails(then) and not _fails(orelse)
+                    and _has_loop(orelse)
                 ):
-                    steady.add(out)
-                    moving |= {out} if moves else set()
-                    made[out] = s
-                elif (known and (name in ORDER or name in OVERFLOWS)) or (
-                    name in EITHER and all(map(is_asked, args))
+                    self.asked.append(cond)
+                    out += orelse
+                    continue
+                case For(index=index) if (
+                    len(self.inner) < _MOST_INNER and _fails(s.body)
+                    and self._stays(s.start) and self._stays(s.stop)
                 ):
-                    truths.add(out)
-                    made[out] = s
-            case Fail(cond=cond) if is_asked(cond):
-                asked.append(cond)
-                continue
-            case If(cond=cond, then=then, orelse=orelse) if (
-                is_asked(cond) and any(isinstance(each, Fail) for each in statements(then))
-                and not any(isinstance(each, (Fail, Break)) for each in statements(orelse))
-                and _has_loop(orelse)
-            ):
-                asked.append(cond)
-                body += orelse
-                continue
-        body.append(s)
-    if not asked:
-        return loop, Asked((), ())
-    lucky = replace(loop, body=_used_alone(tuple(body), made))
-    return lucky, Asked(tuple(made.values()), tuple(asked))
+                    self.inner.append(s)
+                    self.steady.add(index)
+                    self.moving.add(index)
+                    out.append(replace(s, body=self.without(s.body)))
+                    continue
+            out.append(s)
+        return tuple(out)
+
+    def _note(self, s: Compute) -> None:
+        known = all(a in self.steady or a not in self.bound for a in s.args)
+        moves = sum(a in self.moving for a in s.args)
+        name = s.primitive
+        linear = name in _LINEAR or (name == "multiply" and moves < 2)
+        compared = name in ORDER or name in OVERFLOWS or (name in _EQUAL and not moves)
+        if known and linear and s.out.dtype == i64:
+            self.steady.add(s.out)
+        elif (known and compared) or (name in EITHER and all(map(self._is_asked, s.args))):
+            self.truths.add(s.out)
+        else:
+            return
+        self.moving |= {s.out} if moves else set()
+        self.made[s.out] = s
+
+    def _is_wrapped(self, cond: Operand) -> bool:
+        """Whether a condition asks for a position that counts from the end."""
+        made = self.made.get(cond)
+        if made is None or made.primitive != "less":
+            return False
+        zero = made.args[1]
+        return isinstance(zero, Literal) and zero.value == 0
+
+    def _stays(self, operand: Operand) -> bool:
+        """Whether an integer is the same in all rounds."""
+        return operand not in self.moving and (operand in self.steady or operand not in self.bound)
+
+    def _is_asked(self, cond: Operand) -> bool:
+        return isinstance(cond, Literal) or cond in self.truths or cond not in self.bound
+
+
+def _fails(body: Body) -> bool:
+    return any(isinstance(s, Fail) for s in statements(body))
+
+
+def _without_checks(loop: For) -> tuple[For, Asked]:
+    """The loop as it is where no check fails, and what has to be false for that."""
+    checks = _Checks(loop)
+    body = checks.without(loop.body)
+    if not checks.asked:
+        return loop, Asked((), (), (), ())
+    made = checks.made.items()
+    still = tuple(s for o, s in made if o not in checks.moving)
+    moving = tuple(s for o, s in made if o in checks.moving)
+    asked = Asked(still, moving, tuple(checks.asked), tuple(checks.inner))
+    return replace(loop, body=_used_alone(body, checks.made)), asked
 
 
 def _used_alone(body: Body, made: dict[Operand, Compute]) -> Body:
     """The body without those statements of `made` that nothing reads."""
-    while True:
-        read = {o for s in statements(body) for o in operands(s)}
-        left = tuple(
-            s for s in body if not (isinstance(s, Compute) and s.out in made and s.out not in read)
-        )
-        if len(left) == len(body):
-            return body
-        body = left
+    left = set(made)
+    while unread := left - {o for s in statements(body) for o in operands(s)}:
+        body = _without(body, unread)
+        left -= unread
+    return body
+
+
+def _without(body: Body, unread: set[Operand]) -> Body:
+    return tuple(
+        replace(s, body=_without(s.body, unread)) if isinstance(s, For) else s
+        for s in body if not (isinstance(s, Compute) and s.out in unread)
+    )  # fmt: skip
 
 
 def _pure(body: Body) -> int:
@@ -240,12 +294,12 @@ def _breaks(body: Body) -> bool:
     )
 
 
-def _grouped(loop: For, length: int, uses: Uses) -> Reading | int:
+def _grouped(loop: For, length: int, outside: Uses) -> Reading | int:
     """The first statements of a round in groups; or how many of them may be at most."""
     body, rest = loop.body[:length], loop.body[length:]
     if _breaks(rest):
         return 0
-    if len(list(statements(body))) > _MOST_READING or not _starts_anew(body, rest, uses):
+    if len(list(statements(body))) > _MOST_READING or not _starts_anew(body, rest, outside):
         return 0
     varying = _varying(loop, body)
     again: dict[Operand, Compute] = {}
@@ -266,16 +320,16 @@ def _grouped(loop: For, length: int, uses: Uses) -> Reading | int:
     return reading
 
 
-def _starts_anew(body: Body, rest: Body, uses: Uses) -> bool:
+def _starts_anew(body: Body, rest: Body, outside: Uses) -> bool:
     """Whether each round sets every variable that its first statements read and any statement of
     the loop sets. One that is not set in every round is used in the first statements alone."""
     changed = {s.variable for s in statements((*body, *rest)) if isinstance(s, Assign)}
     definite: set[Operand] = set()
     if not _sets_first(body, changed, definite):
         return False
-    own = _counted(body)
+    after = read_by(rest)
     return all(
-        v in definite or uses[v] == own[v]
+        v in definite or not (v in after or outside[v])
         for v in {s.variable for s in statements(body) if isinstance(s, Assign)}
     )
 

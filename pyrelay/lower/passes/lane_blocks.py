@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
+from itertools import product
 from typing import TypeAlias
 
 from pyrelay.ir.types import bool_, i64
@@ -52,10 +53,13 @@ Node: TypeAlias = Group | Statement
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """Conditions that are false in all rounds of a loop if they are in the first and in the last
-    one, and what computes them."""
+    one, and at both ends of loops inside; what computes them, of what stays and of what the indices
+    change; and those loops."""
 
-    made: tuple[Compute, ...]
+    still: tuple[Compute, ...]
+    moving: tuple[Compute, ...]
     conditions: tuple[Operand, ...]
+    inner: tuple[For, ...]
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ class Reading:
     rest_lanes: int = 0
     size: int = 0
     whole: For | None = None
-    asked: Asked = Asked((), ())
+    asked: Asked = Asked((), (), (), ())
 
     @property
     def body(self) -> Body:
@@ -182,11 +186,18 @@ class Blocks:
         loop, asked = self.reading.loop, self.reading.asked
         if not asked.conditions:
             return alone
-        for index in (loop.start, self._compute("subtract", loop.stop, _ONE)):
-            copy = Copy({loop.index: index}, set())
-            self.out += copy.body(asked.made)
-            for each in asked.conditions:
-                alone = self._compute("logical_or", alone, copy.operand(each), dtype=bool_)
+        still = Copy({}, set())
+        self.out += still.body(asked.still)
+        ends = []
+        for each in (loop, *asked.inner):
+            first, stop = still.operand(each.start), still.operand(each.stop)
+            last = self._compute("subtract", stop, _ONE)
+            ends.append([(each.index, first), (each.index, last)])
+        for corner in product(*ends):
+            copy = Copy({**still.names, **dict(corner)}, set())
+            self.out += copy.body(asked.moving)
+            for cond in asked.conditions:
+                alone = self._compute("logical_or", alone, copy.operand(cond), dtype=bool_)
         return alone
 
     def _rounds(self) -> Operand | None:

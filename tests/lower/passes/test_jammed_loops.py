@@ -314,3 +314,37 @@ def test_integers_are_added_as_before() -> None:
     x = np.arange(600).reshape(20, 30)
     same(compiled(x), counts(x))
     assert " in lanes(" not in str(compiled.code(x))
+
+
+def windowed(x: Any, w: Any, o: Any, first: int, rows: int, columns: int) -> Any:
+    """Windows whose places the arguments tell: they may count from the end, or lie outside."""
+    r = w.shape[0] // 2
+    for i in range(first, rows):
+        for j in range(first, columns):
+            s = 0.0
+            for u in range(-r, r + 1):
+                for v in range(-r, r + 1):
+                    s += x[i + u, j + v] * w[u + r, v + r]
+            o[i, j] = s
+    return o
+
+
+@pytest.mark.parametrize("r", [0, 1, 2])
+def test_checks_that_hold_at_all_ends_are_not_asked_in_lanes(r: int) -> None:
+    compiled = pyrelay.jit(windowed)
+    rng = np.random.default_rng(8)
+    x, w = rng.random((12, 30)), rng.random((2 * r + 1, 2 * r + 1))
+    for first in (0, r):  # places before the first row count from the end
+        for rows, columns in [(12 - r, 30 - r), (12, 30), (13, 28), (9, 31), (5, r), (12, 40)]:
+            outcomes = []
+            for f in (windowed, compiled):
+                o = np.zeros((12, 30))
+                try:
+                    f(x, w, o, first, rows, columns)
+                    outcomes.append(("", o))
+                except IndexError as error:
+                    outcomes.append((str(error), o))
+            assert outcomes[0][0] == outcomes[1][0]
+            same(outcomes[1][1], outcomes[0][1])
+    text = str(compiled.code(x, w, o, r, 12 - r, 30 - r))
+    assert r == 0 or " in lanes(" in text  # a window of one element is no loop
