@@ -237,7 +237,9 @@ def test_samples_by_weights_are_those_of_numpy(generator: Any, size: int) -> Non
         (np.random.default_rng, lambda rng, p: [rng.poisson(40 * p), rng.poisson(2.5, (2, 2))]),
         (np.random.default_rng, lambda rng, p: [rng.binomial(200, p), rng.binomial(n=4, p=p[1])]),
         (np.random.default_rng, lambda rng, p: [rng.gamma(p, 2.0), rng.standard_gamma(1.5, 3)]),
-        (np.random.default_rng, lambda rng, p: [rng.dirichlet(p)]),
+        pytest.param(
+            np.random.default_rng, lambda rng, p: [rng.dirichlet(p)], marks=pytest.mark.slow
+        ),
         (np.random.default_rng, lambda rng, p: [rng.choice(3, 2, replace=False, p=p)]),
         (np.random.default_rng, lambda rng, p: [rng.choice(9, (2, 2), replace=False)]),
         (np.random.default_rng, lambda rng, p: [rng.laplace(1.0, p), rng.geometric(p[0])]),

@@ -126,3 +126,8 @@ def resized_in_place(x):
     y = x.copy()
     y.resize(6)
     return y
+
+
+@use(("abc",), ("/",), ("",), ("a/",))
+def of_paths(text):
+    return os.path.join(text, "b")

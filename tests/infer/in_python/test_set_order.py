@@ -130,6 +130,7 @@ def visited(codes, keys):
     return met, sum(0.1 * v for v in seen), next(iter(seen), None), max(cells, key=lambda c: c[1])
 
 
+@pytest.mark.slow
 def test_compiled_programs_go_through_sets_in_pythons_order():
     draws = np.random.default_rng(0)
     compiled = pyrelay.jit(visited)
