@@ -233,10 +233,19 @@ def test_samples_by_weights_are_those_of_numpy(generator: Any, size: int) -> Non
     ("made", "program"),
     [
         (np.random.default_rng, lambda rng, p: [rng.multinomial(20, p)]),
-        (np.random.default_rng, lambda rng, p: [rng.multinomial(1, p, size=2).argmax(axis=1)]),
+        pytest.param(
+            np.random.default_rng, lambda rng, p: [rng.multinomial(1, p, size=2).argmax(axis=1)],
+            marks=pytest.mark.slow,
+        ),
         (np.random.default_rng, lambda rng, p: [rng.poisson(40 * p), rng.poisson(2.5, (2, 2))]),
-        (np.random.default_rng, lambda rng, p: [rng.binomial(200, p), rng.binomial(n=4, p=p[1])]),
-        (np.random.default_rng, lambda rng, p: [rng.gamma(p, 2.0), rng.standard_gamma(1.5, 3)]),
+        pytest.param(
+            np.random.default_rng, lambda rng, p: [rng.binomial(200, p), rng.binomial(n=4, p=p[1])],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            np.random.default_rng, lambda rng, p: [rng.gamma(p, 2.0), rng.standard_gamma(1.5, 3)],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             np.random.default_rng, lambda rng, p: [rng.dirichlet(p)], marks=pytest.mark.slow
         ),
@@ -244,7 +253,10 @@ def test_samples_by_weights_are_those_of_numpy(generator: Any, size: int) -> Non
         (np.random.default_rng, lambda rng, p: [rng.choice(9, (2, 2), replace=False)]),
         (np.random.default_rng, lambda rng, p: [rng.laplace(1.0, p), rng.geometric(p[0])]),
         (np.random.default_rng, lambda rng, p: [rng.integers(9, size=3, dtype=np.int32)]),
-        (np.random.RandomState, lambda rng, p: [rng.poisson(40 * p), rng.beta(2.0, p)]),
+        pytest.param(
+            np.random.RandomState, lambda rng, p: [rng.poisson(40 * p), rng.beta(2.0, p)],
+            marks=pytest.mark.slow,
+        ),
         (np.random.RandomState, lambda rng, p: [rng.choice(9, 4, replace=False)]),
     ],
 )
