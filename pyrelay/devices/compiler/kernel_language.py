@@ -10,7 +10,9 @@ call.  Kernels are Python functions, of which ``kernel_lowering`` makes LLVM.  A
   ``//`` and ``%`` on integers (rounding down, zero for a zero divisor, as NumPy), ``-x``,
   ``~x``, ``not x``, all comparisons; integers wrap around (``kernel_operators``);
 * assignment to names, several at once too, and ``x += y``; ``if``, ``while``,
-  ``for i in range(...)``, ``break``, ``continue``, ``return``, ``and``, ``or``, ``a if c else b``;
+  ``for i in range(...)``, ``for i in lanes(n, size)`` over n lanes of whole vectors, whose largest
+  number has ``size`` bytes and which touch nothing of each other's (both literals); ``break``,
+  ``continue``, ``return``, ``and``, ``or``, ``a if c else b``;
   a name is assigned above where it is used, and has one type;
 * numbers that the text has under a name outside of its functions;
 * intrinsics: functions that emit LLVM instructions in place.

@@ -52,7 +52,7 @@ Value = tuple[Any, types.Type]
 class _Loop:
     """A loop being written: where `continue` and `break` go, whether any goes there, whether no
     loop is inside, whether it calls a function whose instructions wait for each other, and how many
-    lanes of vectors its rounds are, in how many vectors."""
+    vectors its rounds are the lanes of, if they are."""
 
     again: llvm.Block
     out: llvm.Block
@@ -60,7 +60,7 @@ class _Loop:
     ends: bool = False
     innermost: bool = True
     chained: bool = False
-    lanes: tuple[int, int] | None = None
+    vectors: int | None = None
 
 
 def lower_kernel(
@@ -247,14 +247,14 @@ class _Lowering:
     # -- loops -------------------------------------------------------------------------------------
 
     def _for(self, statement: ast.For) -> None:
-        lanes = self._lanes(statement.iter)
+        vectors = self._vectors(statement.iter)
         start, stop, step = self._range(statement.iter)
         before, header, body = self.b.block, self._block("for"), self._block("body")
         self.b.branch(header)
         self._begin(header)
         index = self.b.phi(WORD)
         index.add_incoming(start, before)
-        loop = _Loop(self._block("next"), self._block("after"), ends=True, lanes=lanes)
+        loop = _Loop(self._block("next"), self._block("after"), ends=True, vectors=vectors)
         self.b.cbranch(self._is_inside(index, stop, step), body, loop.out)
         self._begin(body)
         if not isinstance(statement.target, ast.Name):
@@ -267,15 +267,13 @@ class _Lowering:
 
         self._rounds(statement.body, header, loop, following)
 
-    def _lanes(self, call: ast.expr) -> tuple[int, int] | None:
-        """How many numbers are a vector and how many vectors a loop goes through, if it is over
-        the lanes of vectors."""
+    def _vectors(self, call: ast.expr) -> int | None:
+        """How many vectors a loop over lanes goes through."""
         match call:
             case ast.Call(func=ast.Name(id="lanes"), args=[
                 ast.Constant(value=int(count)), ast.Constant(value=int(size)),
             ]):  # fmt: skip
-                width = min(count, native_vector_bits() // 8 // size)
-                return width, count // width
+                return max(count // (native_vector_bits() // 8 // size), 1)
         return None
 
     def _range(self, call: ast.expr) -> tuple[Any, Any, Any]:
@@ -284,7 +282,7 @@ class _Lowering:
                 "range" not in self.names and 1 <= len(args) <= 3
             ):
                 bounds = [self._value(arg) for arg in args]
-            case ast.Call(func=ast.Name(id="lanes"), args=[count, _]):
+            case ast.Call(func=ast.Name(id="lanes"), args=[ast.Constant() as count, _]):
                 bounds = [self._value(count)]
             case _:
                 raise KernelError(f"a loop is over a range, not {ast.unparse(call)!r}")
@@ -338,23 +336,17 @@ class _Lowering:
         if loop.innermost:
             groups.append(access_group(self.module, INNERMOST_LOOPS))
         hints = [self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])]
-        if loop.innermost and loop.chained:
-            count = llvm.Constant(llvm.IntType(32), INTERLEAVED)
+        interleaved = loop.vectors
+        if interleaved is not None:  # written out before it is vectors, it would be as many numbers
+            hints.append(self.module.add_metadata(["llvm.loop.unroll.disable"]))
+        elif loop.innermost and loop.chained:
+            interleaved = INTERLEAVED
+        if interleaved is not None:
+            count = llvm.Constant(llvm.IntType(32), interleaved)
             hints.append(self.module.add_metadata(["llvm.loop.interleave.count", count]))
-        if loop.lanes is not None:
-            hints += self._vectors(*loop.lanes)
         told = distinct_metadata(self.module)
         told.operands = (told, *hints)
         return told
-
-    def _vectors(self, width: int, count: int) -> list[Any]:
-        """Hints by which a loop is `count` vectors and no loop. Written out before it is vectors,
-        it would be as many numbers."""
-        number = llvm.IntType(32)
-        return [
-            self.module.add_metadata(["llvm.loop.interleave.count", llvm.Constant(number, count)]),
-            self.module.add_metadata(["llvm.loop.unroll.disable"]),
-        ]
 
     # -- expressions -------------------------------------------------------------------------------
 

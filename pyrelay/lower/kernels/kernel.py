@@ -436,6 +436,30 @@ def statements(body: Body) -> Iterator[Statement]:
             pending.pop()
 
 
+def has_loops(body: Body) -> bool:
+    """Whether there is a loop in a body, or in a body inside it."""
+    return any(isinstance(statement, (For, While)) for statement in statements(body))
+
+
+def breaks(body: Body) -> bool:
+    """Whether a body ends the loop that it belongs to."""
+    return any(
+        isinstance(s, Break) or (isinstance(s, If) and any(map(breaks, bodies(s)))) for s in body
+    )
+
+
+def bound_by(statement: Statement) -> tuple[Local, ...]:
+    """What a statement binds or sets itself, not those inside its bodies."""
+    match statement:
+        case Compute(out=out) | Load(out=out) | Read(out=out) | Assign(variable=out):
+            return (out,)
+        case For(index=index):
+            return (index,)
+        case Call(outs=outs, too_deep=too_deep):
+            return outs if too_deep is None else (*outs, too_deep)
+    return ()
+
+
 def operands(statement: Statement) -> tuple[Operand, ...]:
     """The operands a statement reads itself, not those inside its bodies."""
     match statement:

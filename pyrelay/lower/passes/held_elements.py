@@ -36,11 +36,13 @@ from pyrelay.lower.kernels.kernel import (
     Local,
     Operand,
     Parameter,
+    Pointed,
     Read,
     Statement,
     Store,
     While,
     bodies,
+    bound_by,
     replace_bodies,
     statements,
 )
@@ -99,8 +101,11 @@ def _fits(loop: For) -> bool:
 
 
 def _held(loop: For, around: Integers) -> Iterator[_Held]:
-    made = _unchanging(loop)
+    bound = {o for s in statements((loop,)) for o in bound_by(s)}
+    made = _unchanging(loop, bound)
     known = places(loop, around)
+    if any(isinstance(access.array, Pointed) for access in known):
+        return  # which may be any array
     stored: dict[Array, list[Store]] = {}
     for access in known:
         if isinstance(access, Store):
@@ -110,22 +115,22 @@ def _held(loop: For, around: Integers) -> Iterator[_Held]:
         is_slot = isinstance(array, Parameter) and array.role == SLOT
         if not isinstance(array, Parameter) or is_slot or array.dtype.kind not in "iuf":
             continue
-        if array.dtype.size not in (4, 8) or not _stays(first.index, made, loop):
+        if array.dtype.size not in (4, 8) or (first.index in bound and first.index not in made):
             continue
         if any(known[s] != known[first] for s in stores):
             continue
         loads = [a for a in known if isinstance(a, Load) and a.array == array]
         same = [a for a in loads if known[a] == known[first]]
         others = [a for a in loads if a not in same]
-        sure = _surely(loop, frozenset([*stores, *same]))
+        accesses: frozenset[Load | Store] = frozenset([*stores, *same])
+        sure = _surely(loop.body, accesses, bound)
         if not same or sure is None or not never_at(loop, first, others, around):
             continue
-        yield _Held(frozenset([*stores, *same]), tuple(made.values()), first, known[first], sure)
+        yield _Held(accesses, tuple(made.values()), first, known[first], sure)
 
 
-def _unchanging(loop: For) -> dict[Operand, Compute]:
+def _unchanging(loop: For, bound: set[Local]) -> dict[Operand, Compute]:
     """The integers that a loop computes alike in all its rounds."""
-    bound = {o for s in statements((loop,)) for o in _bound(s)}
     made: dict[Operand, Compute] = {}
     for s in statements(loop.body):
         if not isinstance(s, Compute) or s.out.dtype != i64 or s.primitive not in _PLACES:
@@ -135,39 +140,21 @@ def _unchanging(loop: For) -> dict[Operand, Compute]:
     return made
 
 
-def _bound(statement: Statement) -> tuple[Local, ...]:
-    match statement:
-        case For(index=index):
-            return (index,)
-        case Assign(variable=variable):
-            return (variable,)
-    out = getattr(statement, "out", None)
-    return () if out is None else (out,)
-
-
-def _stays(place: Operand, made: dict[Operand, Compute], loop: For) -> bool:
-    bound = {o for s in statements((loop,)) for o in _bound(s)}
-    return place in made or place not in bound
-
-
-def _surely(loop: For, accesses: frozenset[Load | Store]) -> tuple[For, ...] | None:
-    """The loops inside which a round of a loop touches an element, if it does wherever these go
-    round at all; None if a branch or an end decides."""
-    bound = {o for s in statements((loop,)) for o in _bound(s)}
-
-    def found(body: Body) -> tuple[For, ...] | None:
-        for s in body:
-            if s in accesses:
-                return ()
-            if isinstance(s, For) and s.start not in bound and s.stop not in bound:
-                inside = found(s.body)
-                if inside is not None:
-                    return (s, *inside)
-            if not isinstance(s, (Compute, Load, Store, Assign, For, If)):
-                return None
-        return None
-
-    return found(loop.body)
+def _surely(
+    body: Body, accesses: frozenset[Load | Store], bound: set[Local]
+) -> tuple[For, ...] | None:
+    """The loops inside which a body touches an element, if it does wherever these go round at all;
+    None if a branch or an end decides."""
+    for s in body:
+        if s in accesses:
+            return ()
+        if isinstance(s, For) and s.start not in bound and s.stop not in bound:
+            inside = _surely(s.body, accesses, bound)
+            if inside is not None:
+                return (s, *inside)
+        if not isinstance(s, (Compute, Load, Store, Assign, For, If)):
+            return None
+    return None
 
 
 def _hold(

@@ -31,7 +31,6 @@ from pyrelay.ir.types import bool_, i32, i64
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
-    Break,
     Call,
     Compute,
     Fail,
@@ -47,6 +46,9 @@ from pyrelay.lower.kernels.kernel import (
     Read,
     Statement,
     bodies,
+    bound_by,
+    breaks,
+    has_loops,
     operands,
     replace_bodies,
     statements,
@@ -58,7 +60,6 @@ from pyrelay.lower.passes.lane_blocks import (
     Group,
     Node,
     Reading,
-    bound_by,
     groups,
     made_by,
     read_by,
@@ -98,7 +99,7 @@ def jammed(kernel: Kernel) -> Body:
     """The body of a kernel with its loops of chains as blocks of lanes."""
     if not kernel.apart:
         return kernel.body
-    if not any(isinstance(s, For) and _has_loop(s.body) for s in statements(kernel.body)):
+    if not any(isinstance(s, For) and has_loops(s.body) for s in statements(kernel.body)):
         return kernel.body
     return tuple(_walked(kernel.body, Integers(), _counted(kernel.body)))
 
@@ -147,7 +148,7 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
             far |= any(isinstance(s, If) and _loads(s) for g in groups(reading) for s in g.body)
             _choose_lanes(reading, far)
             reading.whole, reading.asked = loop, asked
-            return reading
+            return reading if len(reading.kept) <= _MOST_KEPT else None
         else:
             return None
     return None
@@ -185,7 +186,7 @@ class _Checks:
                     continue
                 case If(cond=cond, then=then, orelse=orelse) if (
                     self._is_asked(cond) and _fails(then) and not _fails(orelse)
-                    and _has_loop(orelse)
+                    and has_loops(orelse)
                 ):
                     self.asked.append(cond)
                     out += orelse
@@ -278,26 +279,15 @@ def _pure(body: Body) -> int:
 
 def _to_last_loop(body: Body, length: int) -> int:
     """The length up to the last statement with a loop."""
-    while length and not _has_loop(body[length - 1 : length]):
+    while length and not has_loops(body[length - 1 : length]):
         length -= 1
     return length
-
-
-def _has_loop(body: Body) -> bool:
-    return any(isinstance(s, For) for s in statements(body))
-
-
-def _breaks(body: Body) -> bool:
-    """Whether a body ends the loop around it."""
-    return any(
-        isinstance(s, Break) or (isinstance(s, If) and any(map(_breaks, bodies(s)))) for s in body
-    )
 
 
 def _grouped(loop: For, length: int, outside: Uses) -> Reading | int:
     """The first statements of a round in groups; or how many of them may be at most."""
     body, rest = loop.body[:length], loop.body[length:]
-    if _breaks(rest):
+    if breaks(rest):
         return 0
     if len(list(statements(body))) > _MOST_READING or not _starts_anew(body, rest, outside):
         return 0
@@ -315,9 +305,7 @@ def _grouped(loop: For, length: int, outside: Uses) -> Reading | int:
                 again[s.out] = s
     inner: dict[For | If, list[list[Node]]] = {}
     nodes = _nodes(body, varying, inner)
-    reading = Reading(loop, length, nodes, inner, varying, again)
-    _keep(reading)
-    return reading
+    return Reading(loop, length, nodes, inner, varying, again)
 
 
 def _starts_anew(body: Body, rest: Body, outside: Uses) -> bool:
@@ -382,7 +370,7 @@ def _check(statement: Statement, varying: set[Operand]) -> None:
         match s:
             case For() if differs:
                 raise _UnfitError
-            case If() if differs and _has_loop((s,)):
+            case If() if differs and has_loops((s,)):
                 raise _UnfitError
             case Load(array=Pointed()):
                 raise _UnfitError
@@ -417,7 +405,7 @@ def _nodes(
 
     for s in body:
         chosen = isinstance(s, If) and s.cond not in varying
-        if isinstance(s, (For, If)) and (chosen or _has_loop((s,))):
+        if isinstance(s, (For, If)) and (chosen or has_loops((s,))):
             end()
             inner[s] = [_nodes(each, varying, inner) for each in bodies(s)]
             out.append(s)
@@ -439,31 +427,24 @@ def _uniform(statement: Statement, varying: set[Operand]) -> bool:
     )  # fmt: skip
 
 
-def _keep(reading: Reading) -> None:
-    """Decides what is kept for each lane, and how many lanes there are."""
+def _kept(reading: Reading) -> tuple[list[Local], list[Local]]:
+    """The variables that each lane has of its own, and what else is computed in one group and read
+    in another, or in the rest of the round."""
     parts = list(groups(reading))
     after = read_by(reading.rest)
-    kept: dict[Local, None] = {}
-    own: set[Local] = set()
-    for group in parts:
-        mine = {s.variable for s in statements(tuple(group.body)) if isinstance(s, Assign)}
-        elsewhere = after.union(*(read_by(g.body) for g in parts if g is not group))
-        for variable in mine:
-            if variable in elsewhere or not _sets_first(group.body, {variable}, set()):
-                own.add(variable)
-    kept |= dict.fromkeys(own)
+    variables: dict[Local, None] = {}
+    others: list[Local] = []
     for group in parts:
         elsewhere = after.union(*(read_by(g.body) for g in parts if g is not group))
-        for out in made_by(group.body):
-            if out in elsewhere and out not in reading.again:
-                kept[out] = None
-    sizes = [
-        s.out.dtype.size for g in parts for s in statements(tuple(g.body))
-        if isinstance(s, (Compute, Load)) and s.out not in reading.again
-    ]  # fmt: skip
-    size = max([4, *sizes, *(v.dtype.size for v in kept)])
-    reading.size, reading.own = size, len(own)
-    reading.kept = {local: LocalArray(local.dtype, 0) for local in kept}
+        for s in statements(tuple(group.body)):
+            if isinstance(s, Assign) and (
+                s.variable in elsewhere or not _sets_first(group.body, {s.variable}, set())
+            ):
+                variables[s.variable] = None
+        others += [
+            o for o in made_by(group.body) if o in elsewhere and o not in reading.again
+        ]  # fmt: skip
+    return list(variables), others
 
 
 def _inner(reading: Reading) -> Iterator[Load]:
@@ -479,17 +460,22 @@ def _loads(choice: If) -> bool:
 
 
 def _choose_lanes(reading: Reading, far: bool) -> None:
-    """Decides how many lanes there are; if they read far from each other they are no vectors."""
-    size = reading.size
+    """Decides what is kept for each lane, and how many lanes there are; if they read far from each
+    other they are no vectors."""
+    variables, others = _kept(reading)
+    computed = [
+        s.out for g in groups(reading) for s in statements(tuple(g.body))
+        if isinstance(s, (Compute, Load)) and s.out not in reading.again
+    ]  # fmt: skip
+    size = max([4, *(o.dtype.size for o in (*computed, *variables))])
     if far:
-        reading.lanes, reading.rest_lanes, reading.size = _APART, _APART // 2, 0
+        reading.lanes, reading.rest_lanes = _APART, _APART // 2
     else:
-        reading.lanes = _BYTES // size // (1 if reading.own <= _FEW_VARIABLES else 2)
-        reading.rest_lanes = _REST // size
-    for local in reading.kept:
-        dtype = local.dtype
-        if dtype == bool_:
-            dtype = i64 if size == i64.size else i32
+        reading.lanes = _BYTES // size // (1 if len(variables) <= _FEW_VARIABLES else 2)
+        reading.rest_lanes, reading.size = _REST // size, size
+    truths = i64 if size == i64.size else i32
+    for local in (*variables, *others):
+        dtype = truths if local.dtype == bool_ else local.dtype
         reading.kept[local] = LocalArray(dtype, reading.lanes)
 
 
@@ -502,7 +488,7 @@ def _pays(reading: Reading) -> bool:
         for s in statements(loop.body):
             if isinstance(s, Assign) and s.variable in reading.varying:
                 chained |= s.variable.dtype.kind == "f"
-    return chained and len(reading.kept) <= _MOST_KEPT and not _is_short(reading.body)
+    return chained and not _is_short(reading.body)
 
 
 def _is_short(body: Body) -> bool:

@@ -30,6 +30,7 @@ from pyrelay.lower.kernels.kernel import (
     Read,
     Statement,
     Store,
+    bound_by,
     operands,
     statements,
 )
@@ -66,10 +67,9 @@ class Asked:
 class Reading:
     """What a round of `loop` begins with: its first `length` statements, in groups, with those of
     loops and choices around groups in `inner`; what differs between rounds; integers that are
-    computed anew where they are needed; what is kept for each lane, and how many variables that is;
-    how many lanes a block has, and one of what is left; and the bytes of the largest number, if the
-    lanes are vectors. Where `loop` is without checks, `whole` is the loop as it was, and `asked`
-    what has to be false."""
+    computed anew where they are needed; what is kept for each lane; how many lanes a block has, and
+    one of what is left; and the bytes of the largest number, if the lanes are vectors. Where `loop`
+    is without checks, `whole` is the loop as it was, and `asked` what has to be false."""
 
     loop: For
     length: int
@@ -78,7 +78,6 @@ class Reading:
     varying: set[Operand]
     again: dict[Operand, Compute]
     kept: dict[Local, LocalArray] = field(default_factory=dict)
-    own: int = 0
     lanes: int = 0
     rest_lanes: int = 0
     size: int = 0
@@ -293,15 +292,6 @@ class Blocks:
             elif local in used:
                 copy.names[local] = _taken(local, array, lane, out)
         return [*out, *copy.body(reading.rest)]
-
-
-def bound_by(statement: Statement) -> tuple[Local, ...]:
-    match statement:
-        case Compute(out=out) | Load(out=out) | Read(out=out) | Assign(variable=out):
-            return (out,)
-        case For(index=index):
-            return (index,)
-    return ()
 
 
 def _taken(local: Local, array: LocalArray, lane: Local, out: list[Statement]) -> Local:

@@ -13,19 +13,17 @@ from dataclasses import replace
 
 from pyrelay.ir.types import i64
 from pyrelay.lower.kernels.kernel import (
-    Assign,
     Body,
     Break,
     Compute,
     For,
     If,
     Literal,
-    Load,
     Local,
     Operand,
-    Read,
     Statement,
     While,
+    bound_by,
     replace_bodies,
     statements,
 )
@@ -84,11 +82,7 @@ def _asked(loop: For) -> tuple[Local, Operand, Compute | None] | None:
     """What a branch of a loop asks, the first index for which that is false, and what computes this
     inside the loop, if that is the place."""
     made = {s.out: s for s in loop.body if isinstance(s, Compute)}
-    bound: set[Operand] = {loop.index}
-    for s in statements(loop.body):
-        match s:
-            case Compute(out=out) | Load(out=out) | Read(out=out) | Assign(variable=out):
-                bound.add(out)
+    bound: set[Operand] = {o for s in statements((loop,)) for o in bound_by(s)}
     for s in loop.body:
         asked = made.get(s.cond) if isinstance(s, If) and isinstance(s.cond, Local) else None
         if asked is None or asked.primitive != "less" or asked.args[0] is not loop.index:

@@ -52,6 +52,8 @@ from pyrelay.lower.kernels.kernel import (
     Store,
     While,
     bodies,
+    breaks,
+    has_loops,
     operands,
     statements,
 )
@@ -202,12 +204,8 @@ def _loop(index: str, bounds: list[ast.expr], body: list[ast.stmt]) -> ast.stmt:
 def _counts_rounds(statement: Statement) -> bool:
     """Whether a statement is a loop that looks for Ctrl-C."""
     if isinstance(statement, For):
-        return statement.program and (not statement.bounded or _has_loops(statement.body))
+        return statement.program and (not statement.bounded or has_loops(statement.body))
     return isinstance(statement, While) and statement.most is None
-
-
-def _has_loops(body: Body) -> bool:
-    return any(isinstance(statement, (For, While)) for statement in statements(body))
 
 
 def _fixed_rounds(body: Body) -> int | None:
@@ -232,18 +230,6 @@ def _fixed_rounds(body: Body) -> int | None:
             return None
         total += inner
     return total
-
-
-def _breaks(body: Body) -> bool:
-    """Whether a body ends the loop that it belongs to."""
-    waiting = [body]
-    while waiting:
-        for statement in waiting.pop():
-            if isinstance(statement, Break):
-                return True
-            if isinstance(statement, If):
-                waiting += bodies(statement)
-    return False
 
 
 def _order(access: Load | Store) -> str:
@@ -449,12 +435,12 @@ class _Printer:
             return
         endless = loop.program and not loop.bounded
         each = self._rounds_inside(loop, last) if self.depth else None
-        fixed = _fixed_rounds(loop.body) if loop.program and not _breaks(loop.body) else None
+        fixed = _fixed_rounds(loop.body) if loop.program and not breaks(loop.body) else None
         if each is not None:  # in a loop that looks now and then
             self._short_or_not(loop, each, first, last, out)
         elif fixed:
             out += self._in_blocks(loop, index, first, last, fixed)
-        elif (loop.program and _has_loops(loop.body)) or (endless and _breaks(loop.body)):
+        elif (loop.program and has_loops(loop.body)) or (endless and breaks(loop.body)):
             # A `while` loop in each round counts that as well.
             counted = any(isinstance(s, While) and s.most is None for s in loop.body)
             number = 1 + sum(s.most or 0 for s in loop.body if isinstance(s, While))
@@ -484,7 +470,7 @@ class _Printer:
                 total = ast.BinOp(total, ast.Add(), ast.Constant(each.most))
                 continue
             endless = isinstance(each, For) and each.program and not each.bounded
-            if not isinstance(each, For) or endless or _has_loops(each.body):
+            if not isinstance(each, For) or endless or has_loops(each.body):
                 return None
             stop = each.stop
             if not isinstance(each.start, Literal) or each.start.value != 0:

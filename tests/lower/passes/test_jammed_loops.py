@@ -348,3 +348,10 @@ def test_checks_that_hold_at_all_ends_are_not_asked_in_lanes(r: int) -> None:
             same(outcomes[1][1], outcomes[0][1])
     text = str(compiled.code(x, w, o, r, 12 - r, 30 - r))
     assert r == 0 or " in lanes(" in text  # a window of one element is no loop
+
+
+def test_the_text_is_the_same_each_time() -> None:
+    """Kernels are found again by their text."""
+    a, b = np.ones((3, 20)), np.ones((20, 20))
+    texts = {str(pyrelay.jit(f).code(a, b)) for f in [least_sums, nearest] for _ in range(4)}
+    assert len(texts) == 2
