@@ -17,6 +17,7 @@ from pyrelay.devices.routines import (
     sorting,
 )
 from pyrelay.devices.runtime.entry import Executable
+from pyrelay.devices.runtime.ufunc_loops import has_loop
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.encode import encode
 from pyrelay.lower.planning.instructions import Plan
@@ -64,7 +65,7 @@ def target(choices: Choices = DEFAULT) -> Target:
 
     return Target(
         emit, product, _convolution, attended, points_inside=True, parts=True,
-        attention_gradient=attended_gradient, chain=_chain, line_sort=_line_sort,
+        attention_gradient=attended_gradient, chain=_chain, line_sort=_line_sort, has_loop=has_loop,
     )
 
 

@@ -1,4 +1,5 @@
-"""The discrete Fourier transform, computed by NumPy through the host gate.
+"""The discrete Fourier transform, computed by NumPy: by its loops, called by the program itself
+(`lower/planning/plan_ufuncs`), or through the host gate.
 
 In: numbers along the last axis. Out: their transform, without a factor in either direction.
 

@@ -1,4 +1,5 @@
-"""Decompositions and inverses of matrices, computed by NumPy through the host gate.
+"""Decompositions and inverses of matrices, computed by NumPy: by its loops, called by the program
+itself (`lower/planning/plan_ufuncs`), or through the host gate.
 
 In: matrices of floats in the last two axes; leading axes are batch axes. Out: what the function of
 `np.linalg` gives. The derivatives are made of ops again, so that every order exists. The functions

@@ -22,6 +22,7 @@ from pyrelay.devices.compiler import native
 from pyrelay.devices.runtime import boundary_fields as fields
 from pyrelay.devices.runtime.layout import RECORD_WORDS, WORD, Control, Status
 from pyrelay.devices.runtime.library import Runtime, runtime
+from pyrelay.devices.runtime.ufunc_loops import loop_address
 from pyrelay.ir.types import numpy_dtype
 from pyrelay.lower.planning import boundary
 from pyrelay.lower.planning.encode import EncodedPlan
@@ -91,6 +92,8 @@ def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record
     code, constants = plan.code.copy(), plan.constants.copy()
     for word, kernel in plan.kernel_words:
         code[word] = kernels[kernel]
+    for word, ufunc in plan.ufunc_words:
+        code[word : word + 2] = loop_address(plan.ufuncs[ufunc])
     arrays = [np.ascontiguousarray(array) for array in plan.arrays]
     for word, array in plan.data_words:
         constants[word] = arrays[array].ctypes.data

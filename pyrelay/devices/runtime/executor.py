@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from pyrelay.devices.compiler.llvm_writer import VOID, Flag, Function, Word
+from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
 from pyrelay.devices.runtime.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATIONS, Checks
 from pyrelay.devices.runtime.layout import POLL, WORD, Control, Process, State, Status, Tape
 from pyrelay.devices.runtime.memory import Memory
@@ -25,6 +25,9 @@ from pyrelay.lower.planning.opcodes import ADDRESS, LINK_WORDS, OPCODES
 
 POLL_PERIOD = 10_000_000_000
 """Picoseconds of estimated work between two looks for Ctrl-C."""
+
+INVALID = 1
+"""The flag of invalid operations, FE_INVALID on both x86 and ARM."""
 
 JUMP_WORK = 5_000
 """Picoseconds that one round of a loop, or one poll, counts for beside its launches."""
@@ -110,6 +113,7 @@ class Executor:
             "raise": self._raise,
             "guard": self._guard,
             "host_call": self._host_call,
+            "ufunc_call": self._ufunc_call,
         }
         for name in OPCODES:
             group, _, rest = name.partition(".")
@@ -168,6 +172,16 @@ class Executor:
             value = self._resolve(self.f.load(words + (index << 3)))
             self.f.store(target + (index << 3), 0, value)
 
+    def _resolve_operands(self, words: Word, count: Word, target: Word) -> None:
+        """The same of words that may ask for the address of a slot."""
+        f = self.f
+        with f.counting(count) as index:
+            word = f.load(words + (index << 3))
+            is_address = word >= ADDRESS
+            near = is_address.choose(word - ADDRESS, word)
+            place = (near < 0).choose(self.constants, self.frame.now) + (near << 3)
+            f.store(target + (index << 3), 0, is_address.choose(place, f.load(place)))
+
     # -- going on
 
     def _next(self, words: int) -> None:
@@ -212,13 +226,7 @@ class Executor:
         words = self.ip.now + (6 + begins) * WORD
         begin = self._value(6) if begins else f.number(0)
         f.store(self.scratch, 0, self.state + State.RECORD)
-        with f.counting(count) as index:
-            word = f.load(words + (index << 3))
-            is_address = word >= ADDRESS
-            near = is_address.choose(word - ADDRESS, word)
-            place = (near < 0).choose(self.constants, self.frame.now) + (near << 3)
-            value = is_address.choose(place, f.load(place))
-            f.store(self.scratch + (index << 3), WORD, value)
+        self._resolve_operands(words, count, self.scratch + WORD)
         work = (extent - begin) * self._value(3)
         self.work_left.set(self.work_left.now - work)
         status = f.variable(0)
@@ -448,3 +456,15 @@ class Executor:
             slot = f.load(targets + (index << 3))
             f.store(self.frame.now + (slot << 3), 0, f.load(results + (index << 3)))
         self._go(targets + (wanted << 3))
+
+    def _ufunc_call(self) -> None:
+        """As NumPy calls a loop: addresses, extents, steps, and a word that is the loop's own."""
+        f = self.f
+        loop, own, arrays, before_steps, count = (self._word(k) for k in (1, 2, 4, 5, 6))
+        words = self.ip.now + 7 * WORD
+        self._resolve_operands(words, count, self.scratch)
+        extents, steps = (self.scratch + (k << 3) for k in (arrays, before_steps))
+        f.c("feclearexcept", INVALID, returns=INT32)
+        f.call_address(loop, self.scratch, extents, steps, own)
+        self._set(3, f.c("fetestexcept", INVALID, returns=INT32).differs(0).word())
+        self._go(words + (count << 3))

@@ -37,7 +37,8 @@ class EncodedPlan:
 
     code: int64 words. constants: int64 words. kernel_words: (word of code, kernel): to become the
     kernel's address. data_words: (word of constants, array): to become its data's address.
-    kernel_constants: (word of constants, kernel): to become the kernel's address.
+    kernel_constants: (word of constants, kernel): to become the kernel's address. ufunc_words:
+    (word of code, ufunc): to become the address of its loop, the next word what that is given.
     entry_slots: slots of the first frame. scratch_words: the longest list of words that any
     instruction hands over at once. parallel: whether any launch may use the pool.
     """
@@ -57,6 +58,8 @@ class EncodedPlan:
     single: bool
     hosts: tuple[plan_ir.HostFunction, ...] = ()
     kernel_constants: tuple[tuple[int, int], ...] = ()
+    ufuncs: tuple[plan_ir.Ufunc, ...] = ()
+    ufunc_words: tuple[tuple[int, int], ...] = ()
 
 
 def encode(plan: Plan) -> EncodedPlan:
@@ -85,6 +88,7 @@ class _Encoder:
         self.code: list[int] = []
         self.constants: dict[tuple[str, int], int] = {}
         self.kernel_words: list[tuple[int, int]] = []
+        self.ufunc_words: list[tuple[int, int]] = []
         self.calls: list[tuple[int, int]] = []
         self.starts: list[int] = []
         self.scratch = sum(result.words for result in plan.results)
@@ -109,6 +113,7 @@ class _Encoder:
             plan_ir.TapePop: self.tape_pop,
             plan_ir.Raise: self.stop,
             plan_ir.HostCall: self.host_call,
+            plan_ir.UfuncCall: self.ufunc_call,
         }
         self.simple: dict[type, Callable[[Any], list[Any]]] = {
             plan_ir.Unary: lambda i: [i.op, i.target, i.a],
@@ -157,6 +162,12 @@ class _Encoder:
         assert isinstance(operand, plan_ir.Data)
         _expect(0 <= operand.index < len(self.plan.arrays), f"There is no array {operand.index}.")
         return self.constant("data", operand.index)
+
+    def addressed(self, operand: plan_ir.Operand) -> int:
+        """The word of an operand that may be the address of a slot."""
+        if isinstance(operand, plan_ir.AddressOf):
+            return self.slot(operand.index) + ADDRESS
+        return self.value(operand)
 
     def values(self, operands: Sequence[plan_ir.Operand]) -> list[int]:
         self.scratch = max(self.scratch, len(operands))
@@ -216,12 +227,7 @@ class _Encoder:
 
     def launch(self, instruction: plan_ir.Launch) -> None:
         number = self.kernel(instruction.kernel)
-        operands = []
-        for operand in instruction.operands:
-            if isinstance(operand, plan_ir.AddressOf):
-                operands.append(self.slot(operand.index) + ADDRESS)
-            else:
-                operands.append(self.value(operand))
+        operands = list(map(self.addressed, instruction.operands))
         self.kernel_words.append((len(self.code) + 1, number))
         self.parallel = self.parallel or not instruction.serial
         self.scratch = max(self.scratch, 1 + len(operands))
@@ -278,6 +284,17 @@ class _Encoder:
         self.emit("host_call", [instruction.host, len(arguments), len(results),
                                 *arguments, *results])  # fmt: skip
 
+    def ufunc_call(self, instruction: plan_ir.UfuncCall) -> None:
+        _expect(0 <= instruction.ufunc < len(self.plan.ufuncs),
+                f"There is no ufunc {instruction.ufunc}.")  # fmt: skip
+        arrays = list(map(self.addressed, instruction.arrays))
+        words = [*arrays, *map(self.value, (*instruction.extents, *instruction.steps))]
+        self.ufunc_words.append((len(self.code) + 1, instruction.ufunc))
+        self.scratch = max(self.scratch, len(words))
+        before_steps = len(arrays) + len(instruction.extents)
+        self.emit("ufunc_call", [0, 0, self.slot(instruction.target), len(arrays), before_steps,
+                                 len(words), *words])  # fmt: skip
+
     def finish(self) -> EncodedPlan:
         plan = self.plan
         entry = plan.functions[0]
@@ -297,5 +314,5 @@ class _Encoder:
             np.array(self.code, np.int64), constants, tuple(self.kernel_words),
             tuple(addresses["data"]), entry.slots, self.scratch, self.parallel, plan.kernels,
             plan.sites, plan.arrays, plan.parameters, plan.results, plan.single, plan.hosts,
-            tuple(addresses["kernel"]),
+            tuple(addresses["kernel"]), plan.ufuncs, tuple(self.ufunc_words),
         )  # fmt: skip

@@ -395,11 +395,27 @@ class HostCall:
     results: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class UfuncCall:
+    """Call a loop of NumPy's: `Plan.ufuncs[ufunc]` over addresses of its arguments and results.
+
+    extents: of the loop, then of each axis that the ufunc's signature names. steps: bytes from one
+    turn to the next, for each array, then along each of its axes. `target = 1` where the loop has
+    raised the flag of invalid operations, by which those of `np.linalg` tell that they failed.
+    """
+
+    ufunc: int
+    target: int
+    arrays: tuple[Operand, ...]
+    extents: tuple[Value, ...]
+    steps: tuple[Value, ...]
+
+
 Instruction = (
     Launch | Unary | Binary | Checked | Select | Label | Jump | JumpIf | JumpUnless | LoopNext
     | Parts | PartEnd | Poll | Alloc | Free | Copy | Zero | Load | Store | Call | Return
     | TapeNew | TapePush | TapePop | TapePushBytes | TapePopBytes | TapeFree | Raise | Guard
-    | HostCall
+    | HostCall | UfuncCall
 )  # fmt: skip
 
 
@@ -407,6 +423,16 @@ Instruction = (
 
 HostFunction = Callable[[Sequence[int]], Sequence[int]]
 """Takes the raw words of a host call's arguments, gives those of its results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ufunc:
+    """A generalised ufunc of NumPy by its module and name, and the types of one of its loops as it
+    lists them: "d->dd"."""
+
+    module: str
+    name: str
+    types: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,8 +477,8 @@ class PlanFunction:
 class Plan:
     """A whole program: `functions[0]` is the entry, `arrays` are its constants.
 
-    `hosts` are the Python functions that its host calls call. `single` returns the one result
-    itself, not a tuple of one.
+    `hosts` are the Python functions that its host calls call, `ufuncs` those of NumPy that it
+    calls itself. `single` returns the one result itself, not a tuple of one.
     """
 
     functions: tuple[PlanFunction, ...]
@@ -463,3 +489,4 @@ class Plan:
     results: tuple[Result, ...] = ()
     single: bool = False
     hosts: tuple[HostFunction, ...] = ()
+    ufuncs: tuple[Ufunc, ...] = ()

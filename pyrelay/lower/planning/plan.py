@@ -104,6 +104,7 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
     return Plan(
         tuple(functions), tuple(program.kernels), tuple(program.sites), (), entry.parameters,
         entry.results, entry.single, tuple(program.hosts),
+        tuple(program.ufuncs),
     )
 
 

@@ -15,7 +15,7 @@ from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import KernelCall, Let, OpCall
 from pyrelay.ir.types import DType, TensorType, Type
-from pyrelay.lower.planning import host, plan_panels, plan_scatters, plan_sorts
+from pyrelay.lower.planning import host, plan_panels, plan_scatters, plan_sorts, plan_ufuncs
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import (
     Free,
@@ -323,9 +323,14 @@ def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     p.define(let.outs[0], (address,))
 
 
+def _host(p: FunctionPlanner, let: Let, call: OpCall) -> None:
+    if not plan_ufuncs.ufunc_call(p, let, call):
+        host.host_call(p, let, call)
+
+
 _LIBRARY = {
     "matmul": product, "convolution": product, "scan": scan, "scatter": plan_scatters.scatter,
-    "sort": plan_sorts.sort, "host": host.host_call,
+    "sort": plan_sorts.sort, "host": _host,
 }  # fmt: skip
 
 

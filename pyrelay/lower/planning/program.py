@@ -19,7 +19,7 @@ from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.kernels.kernel import Lowering
 from pyrelay.lower.kernels.kernelise import kernelise
 from pyrelay.lower.planning.finishing import in_place
-from pyrelay.lower.planning.instructions import HostFunction, Kernel, Site
+from pyrelay.lower.planning.instructions import HostFunction, Kernel, Site, Ufunc
 from pyrelay.lower.planning.target import Target
 from pyrelay.opt.finishing import product_of
 from pyrelay.records import dataclass
@@ -53,6 +53,7 @@ class Program:
         self.kernels: list[Kernel] = []
         self.sites: list[Site] = []
         self.hosts: list[HostFunction] = []
+        self.ufuncs: list[Ufunc] = []
 
     def lowering(self, function: Function) -> Group:
         """The kernels of a fused group; equal groups share them, unless they can fail.
@@ -95,6 +96,12 @@ class Program:
             self._by_source[text] = len(self.kernels)
             self.kernels.append(Kernel(name, text, code.spans if code else (), code))
         return self._by_source[text]
+
+    def ufunc(self, ufunc: Ufunc) -> int:
+        """The number of a ufunc that the plan calls."""
+        if ufunc not in self.ufuncs:
+            self.ufuncs.append(ufunc)
+        return self.ufuncs.index(ufunc)
 
     def site(
         self, exception: str | type[BaseException], parts: Sequence[Any],

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.lower.planning.instructions import Ufunc
 from pyrelay.records import dataclass
 
 
@@ -316,6 +317,7 @@ class Target:
                  kernel of their products, added up in float32; None where they are cast before.
     half_convolution  the same types, which product, whether channels come last -> the kernel, where
                  there is `half_matmul`.
+    has_loop     whether programs may call a loop of a ufunc of NumPy's; None if they call none.
     splits       whether few long rows are cut into parts, as many as blocks fill the device.
     """
 
@@ -338,3 +340,4 @@ class Target:
     splits: bool = False
     parts: bool = False
     chain: Callable[[DType], ChainKernel] | None = None
+    has_loop: Callable[[Ufunc], bool] | None = None

@@ -237,6 +237,10 @@ def _instruction(
             return f"return {several(values)}"
         case I.HostCall(host, arguments, results):
             return _assigned(results, f"host {host}({several(arguments)})")
+        case I.UfuncCall(ufunc, target, arrays, extents, steps):
+            name = plan.ufuncs[ufunc].name
+            given = f"{several(arrays)}; {several(extents)}; {several(steps)}"
+            return f"s{target} = {name}({given})"
         case I.Raise(site, values):
             return f"raise {_site(plan, site)} ({several(values)})"
         case I.Guard(condition):
