@@ -15,7 +15,7 @@ from typing import Any
 
 from pyrelay.frontend import closures
 from pyrelay.frontend.assignment import assign
-from pyrelay.frontend.expressions import alternatives, call, condition
+from pyrelay.frontend.expressions import alternatives, call, condition, gone_through
 from pyrelay.frontend.lowering import FALSE, NONE, NOT_READ, NOT_SET, Lowering, evaluate, lowers
 from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.regions import CONTINUE, LoopRegion
@@ -60,14 +60,14 @@ def generator(low: Lowering, node: ast.GeneratorExp) -> Work[Atom]:
     if function is None:
         return (yield items(low, node))
     value = yield closures.make(low, function)
-    first = yield evaluate(low, node.generators[0].iter)
+    first = yield gone_through(low, node.generators[0].iter)
     return low.py("call", (value, first), low.span(node), keywords=(None,))
 
 
 @lowers(ast.ListComp, ast.SetComp)
 def items(low: Lowering, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Work[Atom]:
     span = low.span(node)
-    first = yield evaluate(low, node.generators[0].iter)
+    first = yield gone_through(low, node.generators[0].iter)
     found = low.py("list", (), span, starred=())
 
     def element(_: Atom) -> Work[Atom]:
@@ -83,7 +83,7 @@ def items(low: Lowering, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) ->
 
 @lowers(ast.DictComp)
 def entries(low: Lowering, node: ast.DictComp) -> Work[Atom]:
-    first = yield evaluate(low, node.generators[0].iter)
+    first = yield gone_through(low, node.generators[0].iter)
     found = low.py("dict", (), low.span(node), merged=())
 
     def element(_: Atom) -> Work[Atom]:
@@ -120,7 +120,7 @@ def total(
     """sum(... for ...) and sum((... for ...), start)."""
     callee = yield evaluate(low, func)
     low.act("expect", (callee, Const(sum)), low.span(func))
-    first = yield evaluate(low, generator.generators[0].iter)
+    first = yield gone_through(low, generator.generators[0].iter)
     begin = (yield evaluate(low, start[0])) if start else Const(0)
 
     def element(so_far: Atom) -> Work[Atom]:
@@ -138,7 +138,7 @@ def extreme(
     meant, better, best = _EXTREMES[func.id]
     callee = yield evaluate(low, func)
     low.act("expect", (callee, Const(meant)), low.span(func))
-    first = yield evaluate(low, generator.generators[0].iter)
+    first = yield gone_through(low, generator.generators[0].iter)
 
     def element(so_far: Atom) -> Work[Atom]:
         value = yield evaluate(low, generator.elt)
@@ -157,7 +157,7 @@ def search(
     negated = func.id == "all"
     callee = yield evaluate(low, func)
     low.act("expect", (callee, Const(all if negated else any)), low.span(func))
-    first = yield evaluate(low, generator.generators[0].iter)
+    first = yield gone_through(low, generator.generators[0].iter)
 
     def element(_: Atom) -> Work[Atom]:
         holds = yield condition(low, generator.elt)
@@ -199,7 +199,7 @@ def rounds(
             return (yield alternatives(low, node, cond, inside(test + 1), unchanged))
         if at + 1 == len(node.generators):
             return (yield element(now))
-        further = yield evaluate(low, node.generators[at + 1].iter)
+        further = yield gone_through(low, node.generators[at + 1].iter)
         kept = now if keeps else None
         return (yield rounds(low, node, at + 1, further, kept, element, stops))
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Sequence
 
 from pyrelay.errors import Span
-from pyrelay.frontend import closures
+from pyrelay.frontend import closures, constant_sets
 from pyrelay.frontend.flow import always_true
 from pyrelay.frontend.lowering import FALSE, NONE, TRUE, Lowering, evaluate, lowers
 from pyrelay.frontend.operators import BINARY, COMPARE, UNARY
@@ -112,11 +112,24 @@ def values(low: Lowering, nodes: Sequence[ast.AST]) -> Work[list[Atom]]:
 
 
 @lowers(ast.Tuple, ast.List, ast.Set)
-def display(low: Lowering, node: ast.Tuple | ast.List | ast.Set) -> Work[Atom]:
+def display(
+    low: Lowering, node: ast.Tuple | ast.List | ast.Set, iterated: bool = False
+) -> Work[Atom]:
     kind = type(node).__name__.lower()
-    starred = tuple(isinstance(e, ast.Starred) for e in node.elts)
-    items = yield values(low, [e.value if isinstance(e, ast.Starred) else e for e in node.elts])
-    return low.py(kind, items, low.span(node), starred=starred)
+    elts: Sequence[ast.expr] = node.elts
+    attrs = {}
+    if isinstance(node, ast.Set):
+        elts, attrs["copied"] = constant_sets.in_order(node, low.program.code, iterated)
+    starred = tuple(isinstance(e, ast.Starred) for e in elts)
+    items = yield values(low, [e.value if isinstance(e, ast.Starred) else e for e in elts])
+    return low.py(kind, items, low.span(node), starred=starred, **attrs)
+
+
+def gone_through(low: Lowering, node: ast.AST) -> Work[Atom]:
+    """What a `for` runs over."""
+    if isinstance(node, ast.Set):
+        return (yield display(low, node, iterated=True))
+    return (yield evaluate(low, node))
 
 
 @lowers(ast.Dict)

@@ -10,9 +10,9 @@ import ast
 from collections.abc import Callable
 
 from pyrelay.frontend.assignment import assign
-from pyrelay.frontend.expressions import condition
+from pyrelay.frontend.expressions import condition, gone_through
 from pyrelay.frontend.flow import BREAK, CONTINUE, RETURN, Summary, always_true
-from pyrelay.frontend.lowering import FALSE, NOT_READ, Lowering, evaluate
+from pyrelay.frontend.lowering import FALSE, NOT_READ, Lowering
 from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.regions import DONE, FALL, LoopRegion, Region
 from pyrelay.frontend.scope import Variable
@@ -97,7 +97,7 @@ def plan(low: Lowering, node: LoopNode) -> Plan:
 def loop(low: Lowering, node: LoopNode, body: Body) -> Work[Left]:
     """Emit the loop; the variables then have the values that it ends with."""
     what = plan(low, node)
-    iterable = (yield evaluate(low, node.iter)) if isinstance(node, ast.For) else None
+    iterable = (yield gone_through(low, node.iter)) if isinstance(node, ast.For) else None
     region = _region(low, what)
     item = Var("item", span=low.span(node.target)) if isinstance(node, ast.For) else None
     outer = low.env

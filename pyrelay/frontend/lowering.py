@@ -10,6 +10,7 @@ it is checked.
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -55,6 +56,7 @@ class Program:
     source: FunctionSource
     names: Names
     is_builtin: Callable[[str], bool]
+    code: types.CodeType
     package: str
     pending: list[Pending] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)

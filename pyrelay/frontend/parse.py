@@ -82,7 +82,7 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
     def is_builtin(name: str) -> bool:
         return name not in function.__globals__ and hasattr(builtins, name)
 
-    program = Program(found, names, is_builtin, function.__globals__.get("__package__") or "")
+    program = Program(found, names, is_builtin, code, function.__globals__.get("__package__") or "")
     entry = function.__name__
     program.taken.add(entry)
     functions = {entry: _function(program, found.node, entry, frozenset())}

@@ -428,9 +428,10 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
     elif kind == "table":
         entries = zip(*parts, strict=True)
         if isinstance(container, set):
-            kept = [name for name, _, there in entries if there]
-            container.clear()
-            container.update(kept)
+            kept = dict.fromkeys(name for name, _, there in entries if there)
+            for item in [item for item in container if item not in kept]:
+                container.remove(item)
+            container.update(kept)  # what is there already keeps its place
             return
         columns.store_entries(container, {k: v for k, v, there in entries if there})
     elif kind == "dict":

@@ -236,7 +236,7 @@ PY_KINDS: dict[str, str] = {
     "truth": "bool(x) as `if` and `while` judge it (x)",
     "tuple": "(item, ...) (item...; starred: one bool per item)",
     "list": "[item, ...] (item...; starred)",
-    "set": "{item, ...} (item...; starred)",
+    "set": "{item, ...} (item...; starred; copied: from a set of these)",
     "dict": "{key: value, ...} (key, value, key, value...); key Const(None) with attribute "
     "merged[i] true stands for **value",
     "slice": "start:stop:step (start, stop, step), Const(None) where absent",

@@ -19,12 +19,13 @@ def is_open(key: V.Value) -> bool:
 
     That is a number, a character, one of several constants, a node, or a tuple of such keys.
     """
-    return not _is_known(key) and can_be_key(key)
+    return not is_known(key) and can_be_key(key)
 
 
-def _is_known(key: V.Value) -> bool:
+def is_known(key: V.Value) -> bool:
+    """Whether a key is a constant, or a tuple of such keys."""
     if isinstance(key, V.Tuple):
-        return all(map(_is_known, key.items))
+        return all(map(is_known, key.items))
     return isinstance(key, V.Known)
 
 

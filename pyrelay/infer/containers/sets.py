@@ -2,23 +2,32 @@
 
 In: references to sets (the heap holds their items in the order in which Python goes through them)
 and known frozensets. Out: sets, numbers and truths; changed contents on the heap.
+
+The order of a set in CPython is that of its table, which another set of equal items need not have.
+So contents whose items are known have a set of Python's own, which came about as the program's
+would have (`KnownItems`).
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.containers.open_keys import is_open, key_of
+from pyrelay.infer.containers.open_keys import is_known, is_open, key_of
 from pyrelay.infer.interpreter import Interpreter
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "&": operator.and_, "|": operator.or_, "-": operator.sub, "^": operator.xor,
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
     ">=": operator.ge,
+}
+_INPLACE = {
+    "&": "intersection_update", "|": "update", "-": "difference_update",
+    "^": "symmetric_difference_update",
 }
 _METHODS = frozenset({
     "difference", "intersection", "isdisjoint", "issubset", "issuperset", "symmetric_difference",
@@ -30,18 +39,46 @@ _CHANGES = frozenset({
 })  # fmt: skip
 
 
-def new(it: Interpreter, items: Iterable[V.Value]) -> V.Ref:
+class KnownItems(tuple[V.Value, ...]):
+    """Known items, in order, and a set of them, which nobody changes.
+
+    `begin` makes such a set as the program did, which `changes`, names of methods and what they
+    were given, bring to the same state: no copy of a set is sure to have its table.
+    """
+
+    python: set[Any]
+    begin: Callable[[], set[Any]]
+    changes: tuple[tuple[str, tuple[Any, ...]], ...]
+
+    @classmethod
+    def made(
+        cls, begin: Callable[[], set[Any]], changes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    ) -> KnownItems:
+        """The items of what `begin` makes, changed."""
+        python = begin()
+        for name, args in changes:
+            getattr(python, name)(*args)
+        content = cls(map(V.Known, python))
+        content.python, content.begin, content.changes = python, begin, changes
+        return content
+
+
+def new(it: Interpreter, items: Iterable[V.Value]) -> V.Value:
     """A set of these items, each once if they are known."""
     found = tuple(items)
-    if all(isinstance(i, V.Known) for i in found):
-        return it.new_ref("set", _ordered({i.value for i in found}))  # type: ignore[union-attr]
+    if all(map(is_known, found)):
+        values = [it.static(i, "an item of a set") for i in found]
+        return it.new_ref("set", KnownItems.made(partial(set, values)))
     if it.let is not None and any(map(is_open, found)):
         it.program.open_keys.add(it.let)
     return it.new_ref("set", found)
 
 
-def _ordered(python: Any) -> tuple[V.Value, ...]:
-    return tuple(map(V.Known, python))
+def copy_of(it: Interpreter, value: V.Value) -> V.Value:
+    """set(value) of a set."""
+    if isinstance(value, V.Ref) and not isinstance(it.content(value.root), KnownItems):
+        return it.new_ref("set", it.content(value.root))
+    return it.new_ref("set", KnownItems.made(partial(set, python_set(it, value))))
 
 
 def is_set(value: V.Value) -> bool:
@@ -64,34 +101,50 @@ def items(it: Interpreter, ref: V.Ref) -> tuple[V.Value, ...]:
 
 
 def python_set(it: Interpreter, value: V.Value) -> Any:
-    """The Python set of a set whose items are known."""
+    """The Python set of a set whose items are known, which is not to be changed."""
     if isinstance(value, V.Known):
         return value.value
     assert isinstance(value, V.Ref)
-    return {it.static(i, "an item of a set") for i in items(it, value)}
+    return _known_items(it, value).python
+
+
+def _known_items(it: Interpreter, ref: V.Ref) -> KnownItems:
+    content = items(it, ref)
+    if isinstance(content, KnownItems):
+        return content
+    values = [it.static(i, "an item of a set") for i in content]
+    return KnownItems.made(partial(set, values))
 
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """`x op y` of two sets; None for anything else."""
     if not (is_set(x) and is_set(y)) or op not in _OPERATORS:
         return None
-    return _result(it, _OPERATORS[op](python_set(it, x), python_set(it, y)))
+    return _result(it, partial(_OPERATORS[op], python_set(it, x), python_set(it, y)))
 
 
-def _result(it: Interpreter, found: Any) -> V.Value:
-    return it.new_ref("set", _ordered(found)) if isinstance(found, set) else V.Known(found)
+def _result(it: Interpreter, compute: Callable[[], Any]) -> V.Value:
+    found = compute()
+    if not isinstance(found, set):
+        return V.Known(found)
+    return it.new_ref("set", KnownItems.made(compute))
 
 
 def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """`x op= y`, which changes a set; None for anything else."""
     if not (isinstance(x, V.Ref) and is_set(x) and is_set(y)) or op not in "&|-^":
         return None
-    _write(it, x, _OPERATORS[op](python_set(it, x), python_set(it, y)))
+    if x != y:
+        _change(it, x, _INPLACE[op], (python_set(it, y),))
+    elif op in "-^":
+        _change(it, x, "clear", ())
     return x
 
 
-def _write(it: Interpreter, ref: V.Ref, python: Any) -> None:
-    it.heap.write(ref.root, _ordered(python), it.let.span if it.let else None)
+def _change(it: Interpreter, ref: V.Ref, name: str, args: tuple[Any, ...]) -> None:
+    content = _known_items(it, ref)
+    changed = KnownItems.made(content.begin, (*content.changes, (name, args)))
+    it.heap.write(ref.root, changed, it.let.span if it.let else None)
 
 
 def _as_argument(it: Interpreter, value: V.Value) -> Any:
@@ -105,7 +158,7 @@ def _as_argument(it: Interpreter, value: V.Value) -> Any:
 def _asking(name: str) -> Callable[..., V.Value]:
     def method(it: Interpreter, x: V.Ref, *others: V.Value) -> V.Value:
         given = [_as_argument(it, other) for other in others]
-        return _result(it, getattr(python_set(it, x), name)(*given))
+        return _result(it, partial(getattr(python_set(it, x), name), *given))
 
     return method
 
@@ -118,14 +171,17 @@ def _changing(name: str) -> Callable[..., V.Value]:
         given = [
             key_of(it, x, a, "an item of a set") if single else _as_argument(it, a) for a in args
         ]
-        changed = python_set(it, x)
+        if x in args:  # what is given is the set before
+            given = [set(g) if isinstance(g, set) else g for g in given]
+        content = _known_items(it, x)
+        python = KnownItems.made(content.begin, content.changes).python
         try:
-            result = getattr(changed, name)(*given)
+            result = getattr(python, name)(*given)
         except KeyError as error:
             raise raised(it, error) from None
         except TypeError as error:
             raise it.failure(errors.TypeMismatchError, str(error)) from None
-        _write(it, x, changed)
+        _change(it, x, name, tuple(given))
         return V.Known(result)
 
     return method

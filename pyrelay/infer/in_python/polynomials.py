@@ -89,7 +89,7 @@ class Poly1d:
     def __mul__(self, other: Any) -> Poly1d:
         if np.isscalar(other):
             return Poly1d(self.given * other)
-        return Poly1d(np.polymul(self.given, Poly1d(other).given))
+        return Poly1d(products.convolve(self.given, Poly1d(other).given))
 
     __rmul__ = __mul__
 

@@ -133,24 +133,30 @@ def polysub(a1: Array, a2: Array) -> Array:
 
 
 def polymul(a1: Array, a2: Array) -> Array:
-    """Product of polynomials."""
-    return convolve(np.atleast_1d(a1), np.atleast_1d(a2))
+    """Product of polynomials, without zeros in front."""
+    return convolve(_without_zeros(a1), _without_zeros(a2))
+
+
+def _without_zeros(coefficients: Array) -> Array:
+    """What np.poly1d keeps: the first is not 0, unless it is the only one."""
+    given = np.atleast_1d(coefficients)
+    found = np.trim_zeros(given, "f")
+    return np.zeros(1, dtype=given.dtype) if len(found) == 0 else found
 
 
 def polydiv(u: Array, v: Array) -> Any:
     """Quotient and remainder of polynomials whose first coefficients are not 0."""
-    top = np.atleast_1d(u) * 1.0
-    bottom = np.atleast_1d(v) * 1.0
+    top = np.atleast_1d(u) + 0.0
+    bottom = np.atleast_1d(v) + 0.0
     steps = top.shape[0] - bottom.shape[0] + 1
     dtype = np.result_type(top, bottom)
     rest = top.astype(dtype)
-    if steps < 1:
-        return np.zeros(1, dtype), rest
-    quotient = np.zeros(steps, dtype)
+    quotient = np.zeros(max(steps, 1), dtype)
+    scale = 1.0 / bottom[0]
     for k in range(steps):
-        quotient[k] = rest[k] / bottom[0]
+        quotient[k] = scale * rest[k]
         rest[k : k + bottom.shape[0]] -= quotient[k] * bottom
-    low = np.trim_zeros(np.where(np.abs(rest) < 1e-14, 0.0, rest), "f")
+    low = np.trim_zeros(np.where(np.abs(rest) <= 1e-8, 0.0, rest), "f")
     kept = max(low.shape[0], 1)
     return quotient, rest[rest.shape[0] - kept :]
 

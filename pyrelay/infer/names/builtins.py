@@ -19,6 +19,7 @@ from pyrelay.infer.containers import (
     open_sequences,
     sets,
 )
+from pyrelay.infer.containers.open_keys import is_known
 from pyrelay.infer.containers.open_layouts import sequences
 from pyrelay.infer.containers.text import ask, is_text
 from pyrelay.infer.flow.effects import raise_where
@@ -188,8 +189,10 @@ def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
         from pyrelay.infer.names.containers import members
 
         return members(it, iterable)
+    if sets.is_set(iterable):
+        return sets.copy_of(it, iterable)
     found = sequence_of(it, iterable) if lists.has_known_length(it, iterable) else None
-    if found is None or not all(isinstance(i, V.Known) for i in found):
+    if found is None or not all(map(is_known, found)):
         if it.let is not None:
             it.program.open_keys.add(it.let)
         raise unsupported(it, set)

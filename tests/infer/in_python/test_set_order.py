@@ -178,3 +178,34 @@ def test_texts_have_another_order_in_each_process():
     with pytest.raises(UnsupportedOperationError, match=r"order of a set of texts") as caught:
         pyrelay.jit(words)(np.arange(3))
     assert "sorted(items)" in str(caught.value)
+
+
+def known_sets(n):
+    corners = {(0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1)}
+    places = {7, 15} | {31, 8, 0}
+    places.add(24)
+    places -= {7}
+    met = [2 * x + y for x, y in {(0, 1), (1, 0), (0, -1), (-1, 0)}]
+    both = places
+    both |= both
+    both ^= {31, 9}
+    first = both.pop()
+    return (
+        list(corners), list(places), met, list({31, 15, 0, 1, 2}), list(set(corners)), first,
+        [v + 1 for v in {31, 15, 0, 1, 2}], list({16, 0}.union([24, 40])), list(places & {8, 0}),
+    )
+
+
+def test_sets_known_while_compiling_have_pythons_order():
+    assert pyrelay.jit(known_sets)(1) == known_sets(1)
+
+
+def test_an_argument_keeps_the_order_of_what_stays_in_it():
+    def changed(items, n):
+        items.add(n)
+        items.discard(16)
+
+    ours, pythons = {33, 1, 65, 16}, {33, 1, 65, 16}
+    pyrelay.jit(changed)(ours, 47)
+    changed(pythons, 47)
+    assert list(ours) == list(pythons)
