@@ -257,14 +257,22 @@ _WINOGRAD = """\
         entry_blocks = (batch + together - 1) // together
         together = (batch + entry_blocks - 1) // entry_blocks
         all_tiled = entry_blocks * groups * output_blocks * bands
-        image_line = across * 4 + {line_extra}
         spectra, values = local_f32({spectra_size}), local_f32({values_size})
-        sums, lines = local_f32({values_size}), local_f32({lines_size})
+        sums, halves = local_f32({sums_size}), local_f32({halves_size})
+        tile_places = local_i64({tile_line})
+        pitch = (across * 4 + 2 + {lanes_most}) // {lanes} * {lanes}
         for k in range({block}):
             store_ordered_i64(table, k, k * {tile_line})
-        for unit in range(begin * all_tiled // all_units, end * all_tiled // all_units):
-            o0, rest = unit % output_blocks * {block}, unit // output_blocks
-            o_count = outputs - o0 if outputs - o0 < {block} else {block}
+        own, own_end = begin * all_tiled // all_units, end * all_tiled // all_units
+        while own < own_end:
+            # Blocks of outputs of the same tiles share the transforms of the image.
+            output_block, rest = own % output_blocks, own // output_blocks
+            sharing = output_blocks - output_block
+            sharing = own_end - own if own_end - own < sharing else sharing
+            sharing = {shared} if {shared} < sharing else sharing
+            own += sharing
+            o0 = output_block * {block}
+            o_count = outputs - o0 if outputs - o0 < sharing * {block} else sharing * {block}
             first, rest = rest % bands * tall, rest // bands
             group, entry = rest % groups, rest // groups * together
             entries = batch - entry if batch - entry < together else together
@@ -279,21 +287,29 @@ _WINOGRAD = """\
             last_line = extent0 - t0_first if extent0 - t0_first < high * 4 + 2 else high * 4 + 2
             first_line = high * 4 + 2 if first_line > high * 4 + 2 else first_line
             last_line = first_line if last_line < first_line else last_line
+            # What lies outside of the image stays 0.
+            for row in range(6):
+                for k in range(entries * high * pitch):
+                    store_ordered_f32(halves, row * {halves_plane} + k, f32(0))
+            for k in range(tiles):
+                k_line = k // across if k < entries * own_tiles else 0
+                store_ordered_i64(tile_places, k, k_line * pitch + k % across * 4)
             c0 = 0
             while c0 < channels and high > 0:
                 c_count = channels - c0 if channels - c0 < {block} else {block}
-                for n in range(c_count * entries):
-                    c, which = n // entries, n % entries
-                    plane = ((entry + which) * groups + group) * channels + c0 + c
-                    copy_lines_{vectors}(
-                        lines, image_line,
-                        x + (plane * image + t0_first * extent2 - before2) * 4, extent2,
-                        high * 4 + 2, first_line, last_line, low, stop, across * 4 + 2, 1)
-                    for r in range(high):
-                        winograd_image_{vectors}(
-                            lines + r * 4 * image_line * 4, image_line,
-                            values + (c * {tile_line} + which * own_tiles + r * across) * 4,
-                            {values_plane}, across)
+                for c in range(c_count):
+                    for which in range(entries):
+                        plane = ((entry + which) * groups + group) * channels + c0 + c
+                        seen = plane * image + t0_first * extent2 + low - before2
+                        for r in range(high):
+                            winograd_lines_{vectors}(
+                                x + (seen + r * 4 * extent2) * 4, extent2,
+                                first_line - r * 4, last_line - r * 4,
+                                halves + ((which * high + r) * pitch + low) * 4, {halves_plane},
+                                stop - low)
+                    winograd_image_{vectors}(
+                        halves, {halves_plane}, tile_places, values + c * {tile_line} * 4,
+                        {values_plane}, tiles)
                 for o in range(o_count):
                     winograd_weights_{vectors}(
                         w + ((group * outputs + o0 + o) * channels + c0) * 36,
@@ -302,7 +318,7 @@ _WINOGRAD = """\
                     store_ordered_i64(words, 0, spectra + element * {spectra_plane} * 4)
                     store_ordered_i64(words, 1, {block})
                     store_ordered_i64(words, 2, values + element * {values_plane} * 4)
-                    store_ordered_i64(words, 3, sums + element * {values_plane} * 4)
+                    store_ordered_i64(words, 3, sums + element * {sums_plane} * 4)
                     store_ordered_i64(words, 4, {tile_line})
                     store_ordered_i64(words, 5, table)
                     store_ordered_i64(words, 6, o_count)
@@ -319,7 +335,7 @@ _WINOGRAD = """\
                         q_count = out0 - q0 if out0 - q0 < 4 else 4
                         winograd_outputs_{vectors}(
                             sums + (o * {tile_line} + which * own_tiles + r * across) * 4,
-                            {values_plane}, across,
+                            {sums_plane}, across,
                             y + ((row + o) * pixels + q0 * out2) * 4, out2, q_count, out2)
                 q_end = out0 if out0 < (first + high) * 4 else (first + high) * 4
                 # Transforms spread what is not finite: such outputs are added up term by term.
@@ -352,18 +368,25 @@ _WINOGRAD = """\
                     call_address(finisher, finishing, row, row + o_count)
         return 0
 """
-_BLOCK = 32  # channels, and outputs, at a time
+_BLOCK = 32  # channels, and outputs of a unit, at a time
+_SHARED = 2  # units of the same tiles that are done together
 _TILE_LINE = MOST_TILES + 16  # an odd number of cache lines, and room for a vector more
 
 
 def _winograd(lanes: int) -> str:
-    planes = {"values_plane": _BLOCK * _TILE_LINE + 16, "spectra_plane": _BLOCK * _BLOCK + 16}
+    planes = {
+        "values_plane": _BLOCK * _TILE_LINE + 16,
+        "spectra_plane": _SHARED * _BLOCK * _BLOCK + 16,
+        "sums_plane": _SHARED * _BLOCK * _TILE_LINE + 16,
+        "halves_plane": MOST_TILES * max(8, lanes) + 32,
+    }
     return _WINOGRAD.format(
         vectors=f"f32x{lanes}", lanes=lanes, lanes_most=lanes - 1, block=_BLOCK,
-        block_most=_BLOCK - 1, tile_line=_TILE_LINE, most_tiles=MOST_TILES,
-        fewest_tiles=FEWEST_TILES, line_extra=2 + 16, values_size=36 * planes["values_plane"] + 64,
-        spectra_size=36 * planes["spectra_plane"] + 64,
-        lines_size=(4 * MOST_TILES + 2) * 22 + 64, **planes,
+        block_most=_BLOCK - 1, shared=_SHARED, tile_line=_TILE_LINE, most_tiles=MOST_TILES,
+        fewest_tiles=FEWEST_TILES, values_size=36 * planes["values_plane"] + 64,
+        halves_size=6 * planes["halves_plane"] + 64,
+        spectra_size=36 * planes["spectra_plane"] + 64, sums_size=36 * planes["sums_plane"] + 64,
+        **planes,
     )  # fmt: skip
 
 
@@ -374,7 +397,7 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     winograd = transforms = ""
     if dtype.name == "f32":
         winograd = _winograd(lanes)
-        parts = ("image", "weights", "outputs")
+        parts = ("lines", "image", "weights", "outputs")
         names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in parts)
         transforms = f"from pyrelay.devices.routines.winograd import (\n    {names})"
     single = SINGLE.format(

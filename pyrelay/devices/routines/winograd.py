@@ -8,9 +8,14 @@ those of Lavin and Gray, *Fast Algorithms for Convolutional Neural Networks*, 20
 0, 1, -1, 2, -2). Rounding is relative to the largest terms of a tile: the error is below 1e-5 of
 the largest sum of absolute products (``tests/devices/routines/test_winograd.py``).
 
-    winograd_image_f32x8(lines, line, target, plane, tiles)
-        6 lines of the image, ``line`` elements apart -> 36 planes of ``tiles`` elements, ``plane``
-        elements apart; reads and writes up to one vector beyond the ends
+    winograd_lines_f32x8(image, line, first, last, target, plane, columns)
+        6 lines of the image, ``line`` elements apart, of which those before ``first`` and from
+        ``last`` on are 0 and not read -> 6 planes of ``columns`` elements, ``plane`` elements
+        apart: half of the transform. Writes 0 up to a vector beyond the ends
+    winograd_image_f32x8(source, apart, places, target, plane, tiles)
+        such planes, ``apart`` elements apart -> 36 planes of ``tiles`` elements, ``plane`` elements
+        apart. The words of ``places`` say where in a source each tile begins, so that tiles of
+        several lines and images fill vectors. Reads and writes up to one vector beyond the ends
     winograd_weights_f32x8(weights, target, plane, channels)
         the 9 taps of ``channels`` channels -> 36 planes of ``channels`` elements, likewise
     winograd_outputs_f32x8(source, plane, tiles, y, line, rows, columns)
@@ -133,23 +138,50 @@ class _Writer(ABC):
         return self.f.address(array)
 
 
+class _Lines(_Writer):
+    def write(self, *parameters: Word) -> None:
+        image, line, first, last, target, plane, columns = parameters
+        f, code, lanes = self.f, self.code, self.lanes
+        nothing = self.local(0)
+        inside = [(first < row + 1) & (last > row) for row in range(6)]
+        # A line outside is read as any other one, with no elements.
+        pointers = [
+            self.at(there.choose(image + line * row * _SIZE, nothing), 0)
+            for row, there in enumerate(inside)
+        ]
+
+        def transformed(column: Word, rest: Word | None) -> None:
+            elements = []
+            for pointer, there in zip(pointers, inside, strict=True):
+                place = code.at(pointer, column.raw)
+                mask = None if rest is None else code.below(there.choose(rest, 0).raw, 0)
+                elements.append(code.load_part(place, mask))
+            for k, value in enumerate(self.vectors.image(elements)):
+                code.store(value, self.at(target, plane * k + column))
+
+        every = inside[0]
+        for there in inside[1:]:
+            every = every & there
+        whole = every.choose(columns.unsigned_div(lanes) * lanes, 0)
+        with over(f, 0, whole, lanes) as column:
+            transformed(column, None)
+        with over(f, whole, columns, lanes) as column:
+            transformed(column, columns - column)
+
+
 class _Image(_Writer):
     def write(self, *parameters: Word) -> None:
-        lines, line, target, plane, tiles = parameters
+        source, apart, places, target, plane, tiles = parameters
         f, code, vectors = self.f, self.code, self.vectors
-        width = 4 * (MOST_TILES + self.lanes) + 4 * self.lanes
-        turned = self.local(6 * width)
-        with over(f, 0, tiles * 4 + 2, self.lanes) as column:
-            column_of = [code.load(self.at(lines, line * row + column)) for row in range(6)]
-            for k, value in enumerate(vectors.image(column_of)):
-                code.store(value, self.at(turned, column + k * width))
-        with over(f, 0, tiles, self.lanes) as tile, over(f, 0, f.number(6), 1) as row:
-            first = tile * 4 + row * width
-            pointers = [self.at(turned, first + 4 * lane) for lane in range(self.lanes)]
-            # Lines are long enough to read a whole vector of the last tile.
-            values = vectors.image(_whole_columns(code, pointers, 6))
-            for k, value in enumerate(values):
-                code.store(value, self.at(target, (row * 6 + k) * plane + tile))
+        with over(f, 0, tiles, self.lanes) as tile:
+            firsts = [f.load(places + (tile + lane) * 8) for lane in range(self.lanes)]
+            with over(f, 0, f.number(6), 1) as row:
+                line = source + row * apart * _SIZE
+                pointers = [self.at(line, first) for first in firsts]
+                # Planes are long enough to read a whole vector of the last tile.
+                values = vectors.image(_whole_columns(code, pointers, 6))
+                for k, value in enumerate(values):
+                    code.store(value, self.at(target, (row * 6 + k) * plane + tile))
 
 
 def _whole_columns(code: Code, pointers: Sequence[Any], count: int) -> list[Any]:
@@ -221,7 +253,7 @@ class _Outputs(_Writer):
 
 
 _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
-    "image": (_Image, 5), "weights": (_Weights, 4), "outputs": (_Outputs, 7),
+    "lines": (_Lines, 7), "image": (_Image, 6), "weights": (_Weights, 4), "outputs": (_Outputs, 7),
 }
 
 
@@ -237,7 +269,7 @@ def _intrinsic(name: str, what: str, lanes: int) -> Intrinsic:
 
 
 def __getattr__(name: str) -> Intrinsic:
-    match = re.fullmatch(r"winograd_(image|weights|outputs)_f32x(4|8|16)", name)
+    match = re.fullmatch(r"winograd_(lines|image|weights|outputs)_f32x(4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _intrinsic(name, match[1], int(match[2]))
