@@ -41,6 +41,7 @@ from pyrelay.opt.commits import commits, in_place
 from pyrelay.opt.compaction import compaction
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
+from pyrelay.opt.decompositions import decompositions
 from pyrelay.opt.dots import dots
 from pyrelay.opt.fold import fold
 from pyrelay.opt.fuse import fuse
@@ -103,7 +104,8 @@ STAGES = (
         "optimise",
         (
             plain, picks, sorting, compaction, halves, inline, lengths, ranges, commits, checks,
-            *CLEAN, spectra, hoist, rows, remember, rolling, near_loops, ranges, *CLEAN,
+            *CLEAN, spectra, decompositions, hoist, rows, remember, rolling, near_loops, ranges,
+            *CLEAN,
         ),
         "grad", "optimise",
     ),

@@ -21,6 +21,7 @@ from pyrelay.ops import (
     arithmetic,
     contract,
     convolution,
+    decompositions,
     fourier,
     functions,
     host,
@@ -37,6 +38,7 @@ from pyrelay.ops import (
 )
 
 __all__ = [
-    "arithmetic", "contract", "convolution", "fourier", "functions", "host", "index", "linalg",
-    "logic", "normalised", "order", "program", "reduce", "running", "shape", "special",
+    "arithmetic", "contract", "convolution", "decompositions", "fourier", "functions", "host",
+    "index", "linalg", "logic", "normalised", "order", "program", "reduce", "running", "shape",
+    "special",
 ]

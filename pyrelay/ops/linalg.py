@@ -34,7 +34,6 @@ from pyrelay.ir.op import (
     RelationError,
     Sample,
     define,
-    not_differentiable,
 )
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.ops.arithmetic import conj, imag, make_complex, real
@@ -57,7 +56,7 @@ SIZED = frozenset(["solve", "inv", "det", "slogdet", "cofactors", "cholesky"])
 # -- types -----------------------------------------------------------------------------------------
 
 
-def _matrix(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Extent, Extent]:
+def matrix(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Extent, Extent]:
     """Batch axes, rows, columns of an operand."""
     if ty.rank < 2:
         raise RelationError(f"takes matrices, and got {ty}", arg=0)
@@ -67,7 +66,7 @@ def _matrix(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Exten
 
 def _square(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Extent]:
     """Batch axes and rows of a square operand."""
-    batch, rows, columns = _matrix(ty, kinds)
+    batch, rows, columns = matrix(ty, kinds)
     if same_extent(rows, columns) is None:
         raise RelationError(f"takes square matrices, and got {ty}", arg=0)
     return batch, rows
@@ -99,7 +98,7 @@ def _of_reals(rule: Any) -> Any:
     return vjp
 
 
-def _host(
+def host(
     name: str, relation: Any, numpy: Any, vjp: Any, samples: Any, doc: str,
 ) -> Op:
     def meaning(*args: Any, small: bool = False, **attrs: Any) -> Any:
@@ -219,7 +218,7 @@ def _cotangents_of_solve(
     return -_product(of_b, y, right=True), of_b
 
 
-solve: Op = _host(
+solve: Op = host(
     "solve", _system, np.linalg.solve, _cotangents_of_solve,
     _sized(
         Sample((_general(), spread((3, 2)))), Sample((_general(2), spread((3, 1)))),
@@ -234,14 +233,14 @@ def _cotangent_of_inv(y: Handle, g: Handle, a: Handle, *, small: bool) -> tuple[
     return (-_product(_product(y, g, left=True), y, right=True),)
 
 
-inv: Op = _host(
+inv: Op = host(
     "inv", _same, np.linalg.inv, _cotangent_of_inv, _sized(*_SQUARES, _COMPLEX), "the inverse"
 )
 
 
 def _pinv_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
-    batch, rows, columns = _matrix(a, "fc")
+    batch, rows, columns = matrix(a, "fc")
     return (TensorType(a.dtype, (*batch, columns, rows)),)
 
 
@@ -260,7 +259,7 @@ def _cotangent_of_pinv(y: Handle, g: Handle, a: Handle, *, rcond: float | None) 
     )
 
 
-pinv: Op = _host(
+pinv: Op = host(
     "pinv", _pinv_type, _pinv, _of_reals(_cotangent_of_pinv),
     (
         Sample((_general()[:, :2],), {"rcond": None}),
@@ -300,7 +299,7 @@ def _cotangent_of_cofactors(y: Handle, g: Handle, a: Handle, *, small: bool) -> 
     return ((total * y - _product(_product(y, g, right=True), y)) / whole,)
 
 
-cofactors: Op = _host(
+cofactors: Op = host(
     "cofactors", _same, _cofactors, _cotangent_of_cofactors, _sized(*_SQUARES[:3], _COMPLEX),
     "the derivative of the determinant by each element",
 )
@@ -310,7 +309,7 @@ def _cotangent_of_det(y: Handle, g: Handle, a: Handle, *, small: bool) -> tuple[
     return (expand_dims(g, axes=(a.rank - 2, a.rank - 1)) * cofactors(a, small=small),)
 
 
-det: Op = _host(
+det: Op = host(
     "det", _number, np.linalg.det, _cotangent_of_det,
     _sized(*_SQUARES, _COMPLEX, Sample((np.array([[1.0, 2.0], [2.0, 4.0]]),), {}, False)),
     "the determinant; its derivative holds at singular matrices too",
@@ -329,7 +328,7 @@ def _cotangent_of_slogdet(y: Any, g: Any, a: Handle, *, small: bool) -> tuple[An
     return (expand_dims(g[1], axes=(a.rank - 2, a.rank - 1)) * _turned(inv(a, small=small)),)
 
 
-slogdet: Op = _host(
+slogdet: Op = host(
     "slogdet", _sign_and_logarithm, lambda a: tuple(np.linalg.slogdet(a)),
     _of_reals(_cotangent_of_slogdet),
     _sized(*_SQUARES[:3], Sample(_COMPLEX.args, {}, False)),
@@ -354,7 +353,7 @@ def _cotangent_of_cholesky(
     return (_of_triangle(both, upper),)
 
 
-cholesky: Op = _host(
+cholesky: Op = host(
     "cholesky", _same, _cholesky, _of_reals(_cotangent_of_cholesky),
     _sized(
         Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": False}),
@@ -365,9 +364,9 @@ cholesky: Op = _host(
 )
 
 
-def _qr_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+def qr_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
-    batch, rows, columns = _matrix(a, "fc")
+    batch, rows, columns = matrix(a, "fc")
     inner = dims.minimum(rows, columns)
     return (
         TensorType(a.dtype, (*batch, rows, inner)), TensorType(a.dtype, (*batch, inner, columns)),
@@ -394,8 +393,8 @@ def _of_tall(q: Handle, r: Handle, of_q: Handle, of_r: Handle) -> Handle:
     return _turned(solve(r, _turned(of_q + _product(q, mirrored)), small=False))
 
 
-qr: Op = _host(
-    "qr", _qr_type, lambda a: tuple(np.linalg.qr(a)), _of_reals(_cotangent_of_qr),
+qr: Op = host(
+    "qr", qr_type, lambda a: tuple(np.linalg.qr(a)), _of_reals(_cotangent_of_qr),
     (
         Sample((_general(),)), Sample((_general(2)[..., :2],)), Sample((_general()[:2],)),
         Sample((_general(dtype="f4"),)), Sample(_COMPLEX.args, {}, False),
@@ -406,7 +405,7 @@ qr: Op = _host(
 # -- eigenvalues and singular values ---------------------------------------------------------------
 
 
-def _eigh_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+def eigh_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
     batch, rows = _square(a, "fc")
     return TensorType(_real_of(a), (*batch, rows)), a
@@ -419,8 +418,8 @@ def _cotangent_of_eigh(y: Any, g: Any, a: Handle, *, upper: bool) -> tuple[Any, 
     return (_of_triangle(whole, upper),)
 
 
-eigh: Op = _host(
-    "eigh", _eigh_type, lambda a, *, upper: tuple(np.linalg.eigh(a, "U" if upper else "L")),
+eigh: Op = host(
+    "eigh", eigh_type, lambda a, *, upper: tuple(np.linalg.eigh(a, "U" if upper else "L")),
     _of_reals(_cotangent_of_eigh),
     (
         Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": True}),
@@ -430,9 +429,9 @@ eigh: Op = _host(
 )
 
 
-def _svd_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+def svd_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
-    batch, rows, columns = _matrix(a, "fc")
+    batch, rows, columns = matrix(a, "fc")
     inner = dims.minimum(rows, columns)
     left, right = (rows, columns) if attrs["full"] else (inner, inner)
     return (
@@ -472,8 +471,8 @@ def _crossed(u: Handle, u1: Handle, of_u: Handle) -> Handle:
     return _product(u2, _product(of_u2, u1, left=True))
 
 
-svd: Op = _host(
-    "svd", _svd_type, lambda a, *, full: tuple(np.linalg.svd(a, full)),
+svd: Op = host(
+    "svd", svd_type, lambda a, *, full: tuple(np.linalg.svd(a, full)),
     _of_reals(_cotangent_of_svd),
     (
         Sample((_general(),), {"full": False}), Sample((_general(2)[..., :2],), {"full": False}),
@@ -485,7 +484,7 @@ svd: Op = _host(
 )
 
 
-def _eig_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+def eig_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
     batch, rows = _square(a, "fc")
     dtype = types.c64 if a.dtype.name in ("f32", "c64") else types.c128
@@ -520,36 +519,8 @@ def _of_phases(v: Handle, turn: Handle) -> Handle:
     return result
 
 
-eig: Op = _host(
-    "eig", _eig_type, _eig, _cotangent_of_eig,
+eig: Op = host(
+    "eig", eig_type, _eig, _cotangent_of_eig,
     (*_SQUARES[:3], Sample((np.array([[0.0, 1.0], [-1.0, 0.0]]),), {}, False), _COMPLEX),
     "whether all eigenvalues are real, the eigenvalues and the eigenvectors as complex numbers",
-)
-
-
-# -- values alone, of what derivatives have not to be taken any more (`opt/spectra.py`) ------------
-
-_WRITTEN_LATE = not_differentiable("it is written after derivatives are expanded")
-
-eigvalsh: Op = _host(
-    "eigvalsh", lambda args, attrs: _eigh_type(args, attrs)[:1],
-    lambda a, *, upper: np.linalg.eigvalsh(a, "U" if upper else "L"), _WRITTEN_LATE, eigh.samples,
-    "the eigenvalues of a symmetric matrix, of which one triangle is read",
-)
-svdvals: Op = _host(
-    "svdvals", lambda args, attrs: _svd_type(args, {"full": False})[1:2],
-    lambda a: np.linalg.svd(a, compute_uv=False), _WRITTEN_LATE,
-    (Sample((_general(),)), Sample((_general(2)[..., :2],)), Sample((_general(dtype="f4"),))),
-    "the singular values",
-)
-
-
-def _eigvals(a: Any) -> Any:
-    w = np.linalg.eigvals(a)
-    return bool(w.dtype.kind != "c"), w.astype(np.result_type(a.dtype, np.complex64))
-
-
-eigvals: Op = _host(
-    "eigvals", lambda args, attrs: _eig_type(args, attrs)[:2], _eigvals, _WRITTEN_LATE, eig.samples,
-    "whether all eigenvalues are real, and these as complex numbers",
 )

@@ -2,7 +2,8 @@
 
 In: a module whose derivatives are expanded, so that what reads the vectors is in sight. Out: one
 where `eigh`, `eig` and `svd` of which only the values are read are `eigvalsh`, `eigvals` and
-`svdvals`, which cost a quarter of that.
+`svdvals`, which cost a quarter of that. Singular values of a matrix of which there is a
+pseudoinverse too, as in `np.linalg.lstsq`, are the same as those that that is made of.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ def _of(function: Function) -> Function:
         read.update(walk.operands(let.rhs))
         for block in walk.blocks(let.rhs):
             read.update(block.results)
+    inverted = {
+        let.rhs.args[0] for let in walk.nested_lets(function.body)
+        if isinstance(let.rhs, OpCall) and let.rhs.op.name == "pinv"
+    }  # fmt: skip
     outs = {
-        out for let in found if not any(
+        out for let in found if walk.operands(let.rhs)[0] not in inverted and not any(
             each in read for k, each in enumerate(let.outs) if k not in _kept(let)
         ) for out in let.outs
     }  # fmt: skip

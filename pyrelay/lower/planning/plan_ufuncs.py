@@ -21,6 +21,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.lower.planning.instructions import (
     AddressOf,
     Binary,
+    Copy,
     Immediate,
     Jump,
     JumpIf,
@@ -48,13 +49,15 @@ class _Form:
     """The ufunc of an op: its name, the axes of its arguments and results as its signature names
     them, and what a loop that failed means.
 
-    A ufunc of np.fft takes a factor besides, and transforms axes that are not empty.
+    A ufunc of np.fft takes a factor besides, and transforms axes that are not empty. overwrites:
+    the loop writes the op's first result over its argument.
     """
 
     name: str
     signature: str
     error: str = ""
     module: str = _LINALG
+    overwrites: bool = False
 
 
 def _linalg(error: str, **signatures: str) -> dict[bool, _Form]:
@@ -87,6 +90,10 @@ _FORMS = {
     "eigvalsh": _linalg(_DIVERGED, eigvalsh_lo="mm->m", eigvalsh_up="mm->m"),
     "svd": _linalg("SVD did not converge", svd_s="mn->mp,p,pn", svd_f="mn->mm,p,nn"),
     "svdvals": _linalg("SVD did not converge", svd="mn->p"),
+    "eig_values": _linalg(_DIVERGED, eigvals="mm->m"),
+    "eig_vectors": _linalg(_DIVERGED, eig="mm->m,mm"),
+    "qr_reflections": {False: _Form("qr_r_raw", "mn->p", overwrites=True)},
+    "qr_product": _linalg("", qr_reduced="mn,k->mk"),
     "fft": _fft(fft="n->m", ifft="n->m"),
     "rfft": _fft(rfft_n_even="n->m", rfft_n_odd="n->m"),
     "irfft": _fft(irfft="n->m"),
@@ -102,8 +109,8 @@ def ufunc_call(p: FunctionPlanner, let: Let, call: OpCall) -> bool:
     flag = any(call.attrs.get(name, False) for name in _FLAGS)
     chosen = tuple(forms.values()) if call.op.name == "rfft" else (forms[flag],)
     arguments = [_tensor(a.type) for a in call.args]
-    results = [_tensor(out.type) for out in let.outs]
-    planned = _Planned.of(chosen[0], arguments, results)
+    outs = let.outs[1:] if chosen[0].overwrites else let.outs
+    planned = _Planned.of(chosen[0], arguments, [_tensor(out.type) for out in outs])
     ufuncs = [Ufunc(form.module, form.name, planned.types) for form in chosen]
     if not planned.fits or not all(map(p.program.target.has_loop, ufuncs)):
         return False
@@ -115,7 +122,11 @@ def ufunc_call(p: FunctionPlanner, let: Let, call: OpCall) -> bool:
         one = immediate(1.0, "float32" if "f" in planned.types else "float64")
         p.frame.emit(Unary("move", factor, one))
         addresses.append(AddressOf(factor))
-    for out in let.outs:
+    if chosen[0].overwrites:
+        copy = Slot(p.make(let.outs[0]))
+        p.frame.emit(Copy(copy, p.scalar(call.args[0]), p.bytes_of(call.args[0].type)))
+        addresses = [copy]
+    for out in outs:
         if is_array(out):
             addresses.append(Slot(p.make(out)))
         else:  # what a slot has beside a short number is 0

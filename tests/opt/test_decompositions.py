@@ -1,0 +1,68 @@
+"""Decompositions of several steps, in the precision in which NumPy computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from passes import after, assert_same_runs, core, ops
+
+import pyrelay
+from pyrelay.opt.cse import cse
+from pyrelay.opt.dce import dce
+from pyrelay.opt.decompositions import decompositions
+from pyrelay.opt.inline import inline
+from pyrelay.opt.spectra import spectra
+
+rng = np.random.default_rng(0)
+A = rng.standard_normal((5, 3))
+
+
+def factors(a):
+    q, r = np.linalg.qr(a)
+    return q, r, np.linalg.pinv(a)
+
+
+def general(a):
+    w, v = np.linalg.eig(a)
+    return w, v
+
+
+def fitted(a, b):
+    return np.linalg.lstsq(a, b)
+
+
+@pytest.mark.parametrize("a", [A, A.T.astype("f4"), A + 1j * A[::-1], np.stack([A, A])[:, :0]])
+def test_steps_give_what_numpys_functions_give(a: Any) -> None:
+    for mine, theirs in zip(pyrelay.jit(factors)(a), factors(a), strict=True):
+        assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+        close = 10 * float(np.finfo(theirs.dtype).eps)
+        np.testing.assert_allclose(mine, theirs, rtol=close, atol=close)
+
+
+def test_eigenvalues_are_real_if_all_are() -> None:
+    compiled = pyrelay.jit(general)
+    for a in (np.array([[2.0, 1], [0, 3]]), np.array([[0.0, 1], [-1, 0]])):
+        for mine, theirs in zip(compiled(a), general(a), strict=True):
+            assert mine.dtype == theirs.dtype
+            np.testing.assert_allclose(mine, theirs, rtol=1e-14)
+    for bad in (np.inf, np.nan):
+        with pytest.raises(np.linalg.LinAlgError, match="must not contain infs or NaNs"):
+            compiled(np.full((2, 2), bad))
+
+
+def test_single_precision_is_computed_in_double() -> None:
+    hilbert = (1 / (1 + np.add.outer(np.arange(5), np.arange(5)))).astype("f4")
+    found = pyrelay.jit(lambda a: (np.linalg.inv(a), np.linalg.svdvals(a)))(hilbert)
+    for mine, function in zip(found, (np.linalg.inv, np.linalg.svdvals), strict=True):
+        assert mine.dtype == np.float32
+        np.testing.assert_allclose(mine, function(hilbert), rtol=1e-6)
+
+
+def test_a_least_squares_solution_takes_singular_values_once() -> None:
+    before = after(core(fitted, A, A[:, 0]), inline, dce)
+    module = after(before, spectra, decompositions, cse, dce)
+    found = ops(module)
+    assert (found["svd"], found["svdvals"], found["pinv"]) == (1, 0, 0)
+    assert_same_runs(before, module, (A, A[:, 0]))
