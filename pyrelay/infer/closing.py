@@ -280,7 +280,8 @@ class Close:
             return self._certain(root, view)
         cases = [self._certain(r, view) for r in (root, *others)]
         chosen: V.Value = V.Known(0)
-        for number, other in enumerate(others, 1):
+        for number in range(len(others), 0, -1):  # arguments last: what is one of them is that one
+            other = others[number - 1]
             same = identity.same_object(self.it, root, other)
             chosen = self.it.call("where", same, V.Known(number), chosen)
         return CaseResult(self._result(self.it.atom(chosen)), tuple(cases))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pyrelay
 from pyrelay.infer import values
@@ -71,6 +72,29 @@ def test_a_new_array_put_into_the_callers_dict_is_the_one_returned() -> None:
 
     table: dict[str, Any] = {}
     assert called(store, table, np.arange(3.0)) is table["y"]
+
+
+class Holder:
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+def test_an_argument_that_was_stored_before_what_may_raise_is_the_one_returned() -> None:
+    def store(x, y, holder, k):
+        seen = y[k:].sum()
+        y[0] = 5.0
+        holder.held = y
+        x[[0, 2]] = x[[1, 0]]
+        return y, seen
+
+    x, y, holder = np.arange(4.0), np.arange(4.0), Holder(np.ones(4))
+    found, seen = called(store, x, y, holder, 1)
+    assert found is y
+    assert holder.held is y
+    assert seen == 6.0
+    with pytest.raises(IndexError):
+        called(store, x[:1], y, holder, 1)
+    assert holder.held is y
 
 
 def test_loops_in_loops_write_an_argument_that_lost_its_name():
