@@ -123,7 +123,7 @@ class Config:
         "highest", _choice("highest", "tf32", "bf16"),
         "how a GPU multiplies float32 matrices: highest, or rounded to tf32 or bf16 for speed",
     )
-    verify: bool = _setting(False, _flag, "check the program's invariants after every pass")
+    verify: bool = _setting(False, _flag, "check the program's invariants after every stage")
     dump: tuple[str, ...] = _setting(
         (),
         _stages,

@@ -2,7 +2,7 @@
 
 In: a typed Core module (what `infer` leaves). Out: the module after each named stage, and the
 callable that runs it. Every stage has a name, a printout (PYRELAY_DUMP) and an invariant
-(`ir.verify`, checked after every pass with PYRELAY_VERIFY=1).
+(`ir.verify`, checked after every stage with PYRELAY_VERIFY=1).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, KernelCall, Module, Var
 from pyrelay.ir.show import show
 from pyrelay.ir.types import bf16
-from pyrelay.ir.verify import verify
+from pyrelay.ir.verify import VerifyError, verify
 from pyrelay.lower.planning.instructions import Launch, Plan
 from pyrelay.lower.planning.plan import Condition, Entry, plan
 from pyrelay.lower.planning.target import Target
@@ -122,14 +122,9 @@ STAGES = (
 
 @dataclass(slots=True)
 class Progress:
-    """What needs no second look while a program goes through the stages.
-
-    settled: passes that left the module at hand as it is, and would again. verified: a module that
-    was verified, and for which stage.
-    """
+    """Passes that left the module at hand as it is, and would again."""
 
     settled: set[Pass] = field(default_factory=set)
-    verified: tuple[Module, str] | None = None
 
 
 def run_passes(
@@ -139,29 +134,48 @@ def run_passes(
 
     A pass that has nothing to do gives the very module that it is given, and is not run again until
     another pass has changed the module. Appends what ran to `steps`. An error of a pass gets a note
-    that names the pass.
+    that names the pass; so does a VerifyError, for the first pass whose result is at fault.
     """
-    settings, progress = config.current(), progress or Progress()
-    for number, each in enumerate(stage.passes, 1):
-        reached = stage.after if number == len(stage.passes) else stage.between
+    progress = progress or Progress()
+    given = module
+    for each in stage.passes:
         started = time.perf_counter()
+        before = module
         try:
-            before = module
             if each not in progress.settled:
                 module = each(module)
-            spent = time.perf_counter() - started
-            if module is before:
-                progress.settled.add(each)
-            else:
-                progress.settled = set()
-            if settings.verify:
-                verify(module, reached, known=progress.verified)
-                progress.verified = module, reached
         except Exception as error:
             error.add_note(f"in pass {each.__name__!r} of stage {stage.name!r}")
+            _verified(given, before, stage.between, stage)  # what it met may be another's fault
             raise
+        spent = time.perf_counter() - started
+        if module is before:
+            progress.settled.add(each)
+        else:
+            progress.settled = set()
         _timed(Step(stage.name, each.__name__, spent), steps)
+    _verified(given, module, stage.after, stage)
     return module
+
+
+def _verified(given: Module, made: Module, reached: str, stage: Stage) -> None:
+    """Verify what passes made of `given`, if the settings ask for it.
+
+    A module at fault is made again, and verified after every pass: passes are functions of values.
+    """
+    if not config.current().verify:
+        return
+    try:
+        verify(made, reached)
+    except VerifyError:
+        for number, each in enumerate(stage.passes, 1):
+            given = each(given)
+            try:
+                verify(given, stage.after if number == len(stage.passes) else stage.between)
+            except VerifyError as error:
+                error.add_note(f"in pass {each.__name__!r} of stage {stage.name!r}")
+                raise
+        raise
 
 
 def _timed(step: Step, steps: list[Step] | None) -> None:

@@ -63,6 +63,17 @@ def test_a_pass_that_breaks_the_program_is_found_and_named():
     with config.override(verify=True), pytest.raises(VerifyError) as caught:
         pipeline.run_passes(module, broken)
     assert caught.value.__notes__ == ["in pass 'lose_everything' of stage 'optimise'"]
+
+    def trips(module):
+        return module.functions[module.entry] and module
+
+    broken = pipeline.Stage("optimise", (lose_everything, trips), "infer", "optimise")
+    with config.override(verify=True), pytest.raises(VerifyError) as caught:
+        pipeline.run_passes(module, broken)
+    assert caught.value.__notes__ == ["in pass 'lose_everything' of stage 'optimise'"]
+    with config.override(verify=False), pytest.raises(KeyError) as caught:
+        pipeline.run_passes(module, broken)
+    assert caught.value.__notes__ == ["in pass 'trips' of stage 'optimise'"]
     unfinished = pipeline.Stage("grad", (no_pass,), "infer", "grad")
     with config.override(verify=True), pytest.raises(VerifyError, match="after grad"):
         pipeline.run_passes(module, unfinished)

@@ -49,47 +49,21 @@ class VerifyError(InvariantError):
 
 
 def verify(
-    module: Module, stage: str, *, equal: Callable[[Extent, Extent], bool] | None = None,
-    known: tuple[Module, str] | None = None,
+    module: Module, stage: str, *, equal: Callable[[Extent, Extent], bool] | None = None
 ) -> None:
     """Check a module. `equal` decides equalities of extents that structure leaves open.
 
-    known: a module that was verified with the same `equal`, and for which stage; what it proves of
-    functions of this one is not checked again.
     Raises VerifyError with the printed surroundings of the first fault; KeyError for no such stage.
     """
     nodes = STAGE_NODES[stage]
     typed = stage != "parse"
-    proved = _proved(module, stage, *known) if known else {}
     with dims.decided_by(equal or (lambda left, right: False)):
         if module.entry not in module.functions:
             raise VerifyError(f"after {stage}: the entry @{module.entry} does not exist")
         for name, function in module.functions.items():
-            if proved.get(name) is function:
-                continue
             if function.name != name:
                 raise VerifyError(f"after {stage}: @{function.name} is filed under {name!r}")
             verify_function(function, nodes, typed, module, stage)
-
-
-def _proved(module: Module, stage: str, known: Module, reached: str) -> Mapping[str, Function]:
-    """Functions of a verified module that need no check where they stand in another one.
-
-    A function's check reads its own nodes and the interfaces of functions it calls.
-    """
-    alike = reached != "parse" and set(STAGE_NODES[reached]) <= set(STAGE_NODES[stage]) and all(
-        name in module.functions and _same_interface(function, module.functions[name])
-        for name, function in known.functions.items()
-    )
-    return known.functions if alike else {}
-
-
-def _same_interface(left: Function, right: Function) -> bool:
-    return left is right or (
-        left.dims == right.dims and left.body.dims == right.body.dims
-        and _types(left.params) == _types(right.params)
-        and left.result_types == right.result_types
-    )
 
 
 def verify_function(

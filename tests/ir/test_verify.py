@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import core_programs
@@ -195,28 +194,6 @@ def test_derivative_requests_agree_with_the_function() -> None:
     main = of((x,), (Let((y, g), node),), (y, g))
     text = fault(Module({**main.functions, "g": callee}, "f"), "infer")
     assert "results of @g, position 1: f64[] where f32[] is declared" in text
-
-
-def test_what_was_verified_before_is_checked_again_only_where_its_callees_changed() -> None:
-    callee = function("g", {"x": SCALAR}, lambda b, x: [x])
-    wider = function("g", {"x": vector("n")}, lambda b, x: [x])
-    out, late = Var("out", SCALAR), Var("late", SCALAR)
-    call = Let((out,), FnCall("g", (constant(1.0, SCALAR),)))
-    module = Module({**of((), (call,), (out,)).functions, "g": callee}, "f")
-    known = module, "infer"
-    verify(Module({**module.functions, "g": replace(callee)}, "f"), "infer", known=known)
-    for functions in ({**module.functions, "g": wider}, {"f": module.functions["f"]}):
-        with pytest.raises(VerifyError):
-            verify(Module(functions, "f"), "infer", known=known)
-    broken = of((), (), (late,)).functions["f"]
-    with pytest.raises(VerifyError, match="late is not in scope"):
-        verify(Module({"f": broken, "g": callee}, "f"), "infer", known=known)
-    request = Vjp("g", (constant(1.0, SCALAR),), (constant(1.0, SCALAR),), (0,), (0,))
-    asking = of((), (Let((out, late), request),), (out, late)).functions["f"]
-    module = Module({"f": asking, "g": callee}, "f")
-    verify(module, "infer")
-    with pytest.raises(VerifyError, match="Vjp does not exist after grad"):
-        verify(module, "grad", known=(module, "infer"))
 
 
 def test_kernels_are_checked_inside() -> None:

@@ -154,7 +154,7 @@ def test_small_random_programs_interpreted_do_what_python_does(batch: int) -> No
 
 @pytest.mark.parametrize("batch", range(10))
 def test_random_programs_compiled_do_what_python_does(batch: int) -> None:
-    """150 programs; 10 of them are verified after every pass."""
+    """150 programs; 10 of them are verified after every stage."""
     start = batch * 100 + 10_000
     check_seeds(start, 12, 2, False, calls=2, thorough=False)
     check_seeds(start + 12, 2, 4, False, thorough=False)
