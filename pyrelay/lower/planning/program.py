@@ -6,7 +6,8 @@ In: fused groups and places in the user's program. Out: their numbers in the pla
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyrelay.errors import Span
@@ -46,7 +47,9 @@ class Program:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._lowerings: dict[Function, Group] = {}
-        self._by_digest: dict[str, Group] = {}
+        self._by_digest: dict[str, tuple[Function, Group]] = {}
+        #: kernels that differ from another one only in the lines that they fail at
+        self._text_of: dict[kernel_ir.Kernel, kernel_ir.Kernel] = {}
         self._in_place: dict[int, kernel_ir.Kernel] = {}  # by the group's id
         self._numbers: dict[kernel_ir.Kernel, int] = {}
         self._by_source: dict[str, int] = {}
@@ -56,9 +59,10 @@ class Program:
         self.ufuncs: list[Ufunc] = []
 
     def lowering(self, function: Function) -> Group:
-        """The kernels of a fused group; equal groups share them, unless they can fail.
+        """The kernels of a fused group; equal groups share them.
 
-        What can fail names the user's lines, which differ between equal groups.
+        What can fail names the user's lines, which differ between equal groups: the later ones have
+        kernels with sites of their own and the text of the first's.
         """
         found = self._lowerings.get(function)
         if found is None:
@@ -66,13 +70,42 @@ class Program:
                 key = digest(function)
             except TypeError:  # it raises an exception of a class that has no name of its own
                 key = ""
-            found = self._by_digest.get(key)
+            found = self._shared(key, function)
             if found is None:
                 found = Group(kernelise(function, splits=self.target.splits), function.dims)
-            if key and not any(code.sites for code in found.lowering.kernels):
-                self._by_digest[key] = found
+                if key:
+                    self._by_digest.setdefault(key, (function, found))
             self._lowerings[function] = found
         return found
+
+    def _shared(self, key: str, function: Function) -> Group | None:
+        """The kernels of an equal group that was lowered before, at the lines of this one."""
+        if key not in self._by_digest:
+            return None
+        first, group = self._by_digest[key]
+        lowering = group.lowering
+        kernels = (*lowering.kernels, *(lowering.long.kernels if lowering.long else ()))
+        if not any(code.sites for code in kernels):
+            return group
+        lines = _lines(first, function)
+        if lines is None:
+            return None
+        of_long = None
+        if lowering.long:
+            of_long = replace(lowering.long, kernels=self._at(lowering.long.kernels, lines))
+        own = replace(lowering, kernels=self._at(lowering.kernels, lines), long=of_long)
+        return Group(own, group.dims)
+
+    def _at(
+        self, kernels: Sequence[kernel_ir.Kernel], lines: Mapping[Span | None, Span | None]
+    ) -> tuple[kernel_ir.Kernel, ...]:
+        """Kernels that fail at other lines."""
+        made = []
+        for code in kernels:
+            sites = tuple(replace(site, span=lines[site.span]) for site in code.sites)
+            made.append(replace(code, sites=sites))
+            self._text_of[made[-1]] = self._text_of.get(code, code)
+        return tuple(made)
 
     def in_place(self, group: Group, function: Function) -> kernel_ir.Kernel:
         """The kernel of a group that finishes a product where it lies; `function` is the group."""
@@ -86,6 +119,7 @@ class Program:
 
     def kernel(self, code: kernel_ir.Kernel, name: str) -> int:
         """The number of a kernel; kernels of one text are one, with the name of the first."""
+        code = self._text_of.get(code, code)
         if code not in self._numbers:
             self._numbers[code] = self.source(self.target.emit(code), name, code)
         return self._numbers[code]
@@ -118,6 +152,14 @@ class Program:
         for s in code.sites:
             self.site(s.exception, s.parts, s.dtypes, s.span)
         return first
+
+
+def _lines(first: Function, second: Function) -> dict[Span | None, Span | None] | None:
+    """For each line of a group that of an equal one; None where one would be several."""
+    lines: dict[Span | None, Span | None] = {None: None}
+    pairs = zip(walk.nested_lets(first.body), walk.nested_lets(second.body), strict=True)
+    alike = all(lines.setdefault(a.span, b.span) == b.span for a, b in pairs)
+    return lines if alike else None
 
 
 def name_of(group: Function) -> str:
