@@ -13,6 +13,7 @@ from typing import Any
 from pyrelay.errors import PyrelayError
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import Guards
+from pyrelay.infer.needs import NeedsCapture
 from pyrelay.infer.nodes.anonymous import Groups
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.ir.nodes import Function, Let
@@ -42,6 +43,8 @@ class Program:
     silent: dict[str, PyrelayError] = field(default_factory=dict)
     containers: list[V.Root] = field(default_factory=list)  # those of the objects from outside
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
+    #: library functions of the program's own that read captured objects, with the request for one
+    reading: dict[Function, NeedsCapture] = field(default_factory=dict)
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     nodes: Groups = field(default_factory=Groups)  # tuples that are nodes (anonymous.py)
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)

@@ -140,8 +140,13 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
     from pyrelay.infer.handing_over import emit_call
 
     alone = closure.owner in ONCE and not _holds_nodes(it, bound)
-    arguments = [*bound, *closure.cells] if alone else arguments_of(it, closure, bound)
+    reading = it.program.reading
     while True:
+        if alone and closure.function in reading:
+            if it.captured == {}:  # it is called by one that is alone
+                raise reading[closure.function]
+            alone = False
+        arguments = [*bound, *closure.cells] if alone else arguments_of(it, closure, bound)
         static = set(_statics(it, closure, alone))
         spec = _find(it, closure, arguments, alone)
         if spec.result is None and not spec.in_progress:
@@ -150,6 +155,11 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
             except NeedsKnown as need:
                 check_known(it, arguments, need, again=need.position in static)
                 _statics(it, closure, alone)[need.position] = True
+                continue
+            except needs.NeedsCapture as need:
+                if not alone or not it.program.captured:
+                    raise
+                reading[closure.function] = need
                 continue
             finally:
                 if spec.name not in it.program.functions:

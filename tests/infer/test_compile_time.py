@@ -133,9 +133,16 @@ def draws(count: int) -> str:
     return "\n".join([*lines, f"    return [{'random.randrange(3 + m), ' * count}]", ""])
 
 
+def samples(count: int) -> str:
+    """So many numbers of a distribution that is made of others, by what reads tables."""
+    lines = ["def f(m):", "    rng = np.random.default_rng(m)"]
+    return "\n".join([*lines, f"    return [{'rng.beta(m, 2.5), ' * count}]", ""])
+
+
 @pytest.mark.parametrize(("source", "argument", "most"), [
     pytest.param(stores, np.arange(20) % 5, 100, id="look up and store"),
     pytest.param(draws, 3, 20, id="draw"),
+    pytest.param(samples, 3, 60, id="sample"),
 ])
 def test_what_a_table_and_a_generator_do_is_inferred_once(
     source: Any, argument: Any, most: int, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from core_programs import PROGRAMS, call, do, function
+from core_programs import PROGRAMS, call, do, function, while_
 from passes import after, assert_same_runs, ops
 
 from pyrelay.ir.nodes import Module
@@ -53,6 +53,40 @@ def test_bodies_never_grow_exponentially() -> None:
     module = after(before, inline)
     assert sum(ops(module).values()) < 10_000
     assert len(module.functions) < 30
+
+
+def test_large_bodies_with_loops_are_copied_into_loops_only() -> None:
+    def above(b: Any, x: Any) -> Any:
+        return do(b, "greater", x, 0.5)
+
+    def halved(b: Any, x: Any) -> Any:
+        for _ in range(40):
+            x = x * 0.9
+        return [x]
+
+    def search(b: Any, x: Any) -> Any:
+        return list(while_(b, [x], above, halved))
+
+    def around(b: Any, x: Any) -> Any:
+        return list(call(b, "search", [x], [PY_FLOAT]))
+
+    def main(b: Any, x: Any) -> Any:
+        for _ in range(5):
+            (x,) = call(b, "search", [x], [PY_FLOAT])
+        return list(while_(b, [x], above, around_called))
+
+    def around_called(b: Any, x: Any) -> Any:
+        return list(call(b, "around", [x], [PY_FLOAT]))
+
+    before = Module(
+        {"main": function("main", {"x": PY_FLOAT}, main),
+         "around": function("around", {"x": PY_FLOAT}, around),
+         "search": function("search", {"x": PY_FLOAT}, search)}, "main",
+    )  # fmt: skip
+    module = after(before, inline)
+    assert set(module.functions) == {"main", "search"}
+    assert ops(module) == {"multiply": 2 * 40, "greater": 3, "loop": 3, "call": 5}
+    assert_same_runs(before, module, (1.25,))
 
 
 def test_recursive_functions_stay_and_what_they_call_is_inlined() -> None:

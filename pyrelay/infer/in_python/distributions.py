@@ -52,6 +52,7 @@ LEGACY = Source(mt19937.random_sample, _twisted_normal, mt19937.standard_exponen
 # -- gamma numbers and what is made of them --------------------------------------------------------
 
 
+@once
 def standard_gamma(source: Source, state: State, shape: Any) -> Any:
     """A gamma number of scale 1."""
     found = 0.0
@@ -64,6 +65,7 @@ def standard_gamma(source: Source, state: State, shape: Any) -> Any:
     return found
 
 
+@once
 def _large_gamma(source: Source, state: State, shape: Any) -> Any:
     centre = shape - 1.0 / 3.0
     width = 1.0 / np.sqrt(9.0 * centre)
@@ -81,6 +83,7 @@ def _large_gamma(source: Source, state: State, shape: Any) -> Any:
     return centre * cube
 
 
+@once
 def _small_gamma(source: Source, state: State, shape: Any) -> Any:
     found, drawing = 0.0, True
     while drawing:
@@ -101,6 +104,7 @@ def gamma(source: Source, state: State, shape: Any, scale: Any) -> Any:
     return scale * standard_gamma(source, state, shape)
 
 
+@once
 def beta(source: Source, state: State, a: Any, b: Any) -> Any:
     """A beta number."""
     found = 0.0
@@ -258,6 +262,7 @@ def wald(source: Source, state: State, mean: Any, scale: Any) -> Any:
 # -- whole numbers ---------------------------------------------------------------------------------
 
 
+@once
 def poisson(source: Source, state: State, lam: Any) -> Any:
     """How many events of a rate come in a unit of time."""
     found = 0
@@ -271,6 +276,7 @@ def poisson(source: Source, state: State, lam: Any) -> Any:
     return found
 
 
+@once
 def _many_events(source: Source, state: State, lam: Any) -> Any:
     log_lam = np.log(lam)
     b = 0.931 + 2.53 * np.sqrt(lam)
@@ -338,6 +344,7 @@ def _successes(source: Source, state: State, n: Any, p: Any) -> Any:
     return n - found if p > 0.5 else found
 
 
+@once
 def _few_successes(source: Source, state: State, n: Any, p: Any) -> Any:
     """By adding up the probabilities of 0, 1, 2 ... successes."""
     q = 1.0 - p
@@ -361,6 +368,7 @@ def _few_successes(source: Source, state: State, n: Any, p: Any) -> Any:
     return found
 
 
+@once
 def _many_successes(source: Source, state: State, n: Any, p: Any) -> Any:
     """By a triangle, parallelograms and exponential tails above the probabilities."""
     r, q = p, 1.0 - p
