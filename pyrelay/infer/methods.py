@@ -216,8 +216,19 @@ _TEXT = {name: _text_method(name) for name in text.methods()}
 # -- arrays and numbers ----------------------------------------------------------------------------
 
 
-def _astype(it: Interpreter, x: V.Value, dtype: V.Value, copy: V.Value = V.Known(True)) -> V.Value:
+def _astype(
+    it: Interpreter, x: V.Value, dtype: V.Value, order: V.Value = V.Known("K"),
+    casting: V.Value = V.Known("unsafe"), subok: V.Value = V.Known(True),
+    copy: V.Value = V.Known(True),
+) -> V.Value:
     """x.astype(dtype): a fresh array, unless copy=False and there is nothing to change."""
+    target, rule = dtype_of(it, dtype), it.static(casting, "casting")
+    given = it.tensor(x).dtype
+    if target is not None and not np.can_cast(given.numpy, target.numpy, rule):
+        raise raised(it, TypeError(
+            f"Cannot cast array data from {given.numpy!r} to {target.numpy!r} according to the "
+            f"rule {rule!r}"
+        ))
     if it.tensor(x).dtype is dtype_of(it, dtype) and not it.static(copy, "copy"):
         return x
     result = cast(it, x, dtype)

@@ -85,14 +85,14 @@ def _real_of(ty: TensorType) -> Any:
 
 def _of_reals(rule: Any) -> Any:
     """A derivative that is written for real matrices; an error for complex ones."""
-    def vjp(y: Any, g: Any, a: Handle, **attrs: Any) -> tuple[Any, ...]:
+    def vjp(y: Any, g: Any, a: Handle, *others: Handle, **attrs: Any) -> tuple[Any, ...]:
         if a.dtype.kind == "c":
             raise GradientError(
                 "this decomposition has no derivative by a complex matrix.",
                 span=a.builder.span,
                 hints=("write it with the real matrix [[re, -im], [im, re]]",),
             )
-        found: tuple[Any, ...] = rule(y, g, a, **attrs)
+        found: tuple[Any, ...] = rule(y, g, a, *others, **attrs)
         return found
 
     return vjp
@@ -100,6 +100,7 @@ def _of_reals(rule: Any) -> Any:
 
 def host(
     name: str, relation: Any, numpy: Any, vjp: Any, samples: Any, doc: str,
+    promotion: Promotion = Promotion.FLOAT,
 ) -> Op:
     def meaning(*args: Any, small: bool = False, **attrs: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -107,7 +108,7 @@ def host(
 
     return define(
         name, relation=relation, numpy=meaning, fusion=Fusion.OPAQUE, vjp=vjp, schedule="host",
-        promotion=Promotion.FLOAT, effect=Effect.RAISES, samples=samples, doc=doc,
+        promotion=promotion, effect=Effect.RAISES, samples=samples, doc=doc,
     )
 
 
@@ -239,16 +240,14 @@ inv: Op = host(
 
 
 def _pinv_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
-    (a,) = tensors(args)
+    a, rcond = tensors(args)
     batch, rows, columns = matrix(a, "fc")
+    if rcond.shape or rcond.dtype.kind != "f":
+        raise RelationError(f"takes a float as rcond, and got {rcond}", arg=1)
     return (TensorType(a.dtype, (*batch, columns, rows)),)
 
 
-def _pinv(a: Any, *, rcond: float | None) -> Any:
-    return np.linalg.pinv(a, rcond)
-
-
-def _cotangent_of_pinv(y: Handle, g: Handle, a: Handle, *, rcond: float | None) -> tuple[Any, ...]:
+def _cotangent_of_pinv(y: Handle, g: Handle, a: Handle, rcond: Handle) -> tuple[Any, ...]:
     turned = _turned(g)
     left = turned - _product(a, _product(y, turned))
     right = turned - _product(_product(turned, y), a)
@@ -256,18 +255,18 @@ def _cotangent_of_pinv(y: Handle, g: Handle, a: Handle, *, rcond: float | None) 
         _product(_product(left, y), y, right=True)
         + _product(y, _product(y, right), left=True)
         - _product(_product(y, g, left=True), y, right=True),
+        None,
     )
 
 
 pinv: Op = host(
-    "pinv", _pinv_type, _pinv, _of_reals(_cotangent_of_pinv),
+    "pinv", _pinv_type, np.linalg.pinv, _of_reals(_cotangent_of_pinv),
     (
-        Sample((_general()[:, :2],), {"rcond": None}),
-        Sample((_general(2)[:, :2],), {"rcond": None}),
-        Sample((_general(dtype="f4"),), {"rcond": 1e-3}),
-        Sample(_COMPLEX.args, {"rcond": None}, False),
+        Sample((_general()[:, :2], 1e-15)), Sample((_general(2)[:, :2], 1e-15)),
+        Sample((_general(dtype="f4"), 1e-3)), Sample((*_COMPLEX.args, 1e-15), {}, False),
     ),
     "the Moore-Penrose inverse; singular values of up to rcond times the greatest count as 0",
+    Promotion.NONE,
 )
 
 # -- determinants ----------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ _SINGLE = {double: single for single, double in _DOUBLE.items()}
 _IN_DOUBLE = frozenset([
     "solve", "inv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "svdvals",
 ])  # fmt: skip
-_NO_CUTOFF = 1e-15  # what np.linalg.pinv takes for rcond
 
 
 def decompositions(module: Module) -> Module:
@@ -106,12 +105,11 @@ def _qr(b: Builder, a: Handle) -> list[Handle]:
     return [_as(b, q, dtype), _as(b, triangle, dtype)]
 
 
-def _pinv(b: Builder, a: Handle, *, rcond: float | None) -> list[Handle]:
+def _pinv(b: Builder, a: Handle, rcond: Handle) -> list[Handle]:
     conjugate = b.call(OPS["conj"], a) if a.dtype.kind == "c" else a
     u, s, vt = _wide(b, "svd", conjugate, full=False)
     greatest = b.call(OPS["max"], s, axes=(s.rank - 1,), keepdims=True)
-    least = b.cast(_NO_CUTOFF if rcond is None else rcond, s.dtype)
-    kept = b.call(OPS["less"], greatest * least, s)
+    kept = b.call(OPS["less"], greatest * _as(b, rcond, s.dtype), s)
     one = b.cast(1.0, s.dtype)
     inverse = b.call(OPS["where"], kept, one / b.call(OPS["where"], kept, s, one), 0.0)
     order = (*range(u.rank - 2), u.rank - 1, u.rank - 2)

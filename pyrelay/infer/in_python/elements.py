@@ -296,6 +296,10 @@ def array_equiv(a1: Array, a2: Array) -> bool:
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     """The first choice whose condition holds."""
     choices = list(choicelist)
+    if len(condlist) != len(choices):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not choices:
+        raise ValueError("select with an empty condition list is not possible")
     dtype = np.result_type(*choices, default)
     result = np.asarray(default).astype(dtype)
     for condition, choice in reversed(list(zip(list(condlist), choices, strict=True))):
@@ -332,10 +336,12 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> 
         masks = [*masks, rest]
     elif len(functions) != len(masks):
         raise ValueError("piecewise needs one function for each condition, or one more")
-    result = np.zeros(points.shape, dtype=points.dtype)
+    flat = points.reshape(-1)
+    result = np.zeros(flat.shape, dtype=points.dtype)
     for mask, function in list(zip(masks, functions, strict=True)):
+        chosen = np.broadcast_to(mask, points.shape).reshape(-1)
         if callable(function):
-            result[mask] = function(points[mask], *args, **kw)
+            result[chosen] = function(flat[chosen], *args, **kw)
         else:
-            result[mask] = function
-    return result
+            result[chosen] = function
+    return result.reshape(points.shape)

@@ -47,7 +47,7 @@ def _slogdet(a: Array) -> Any:
     return tuple(np.linalg.slogdet(a))
 
 
-def _pinv(a: Array, rcond: Any) -> Array:
+def _pinv(a: Array, rcond: float) -> Array:
     return np.linalg.pinv(a, rcond)
 
 
@@ -76,7 +76,7 @@ def _eig(a: Array) -> Any:
 #: function -> op and the names of its attributes, which follow the operands
 PRIMITIVES: Any = {
     _solve: ("solve", ()), _inv: ("inv", ()), _det: ("det", ()), _slogdet: ("slogdet", ()),
-    _pinv: ("pinv", ("rcond",)), _cholesky: ("cholesky", ("upper",)), _qr: ("qr", ()),
+    _pinv: ("pinv", ()), _cholesky: ("cholesky", ("upper",)), _qr: ("qr", ()),
     _eigh: ("eigh", ("upper",)), _svd: ("svd", ("full",)), _eig: ("eig", ()),
 }
 
@@ -115,7 +115,7 @@ def slogdet(a: Array) -> Any:
 
 def pinv(a: Array, rcond: Any = None, hermitian: bool = False) -> Array:
     """The Moore-Penrose inverse."""
-    return _pinv(_float(a), rcond)
+    return _pinv(_float(a), 1e-15 if rcond is None else float(rcond))
 
 
 def lstsq(a: Array, b: Array, rcond: Any = None) -> Any:
@@ -123,12 +123,14 @@ def lstsq(a: Array, b: Array, rcond: Any = None) -> Any:
     m, right = _float(a), _float(b)
     rows, columns = m.shape
     epsilon = float(np.finfo(m.dtype).eps)
-    share = epsilon * max(rows, columns) if rcond is None else rcond
+    share = epsilon * max(rows, columns) if rcond is None else float(rcond)
+    if share < 0:
+        share = epsilon
     s = svdvals(m)
     kept = s > share * s[0]
     rank = np.sum(kept).astype(np.int32)
     # For matrices of full rank the pseudoinverse has derivatives that no equal values disturb.
-    x = _pinv(m, rcond if rcond is None or rcond >= 0 else epsilon) @ right
+    x = _pinv(m, share) @ right
     misfit = right - m @ x
     sizes = np.abs(misfit) if m.dtype.kind == "c" else misfit
     squares = np.sum(sizes * sizes, axis=0)
@@ -424,7 +426,7 @@ def polyfit(
     if full:
         c, residuals, rank, s = lstsq(left, values, share)
         return (c.T / scale).T, residuals, rank, s, share
-    return ((_pinv(left, None) @ values).T / scale).T
+    return ((_pinv(left, float(share)) @ values).T / scale).T
 
 
 def roots(p: Array) -> Array:

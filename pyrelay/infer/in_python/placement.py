@@ -80,9 +80,13 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: Any) -> None:
         arr[_along(arr.shape, indices, axis)] = values
 
 
-def put(a: Array, ind: Any, v: Any) -> None:
+def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     """Writes at positions of the flattened array; values are repeated if there are too few."""
     where, given = np.ravel(np.asarray(ind)), np.ravel(np.asarray(v))
+    if mode == "wrap":
+        where = where % a.size
+    elif mode == "clip":
+        where = np.clip(where, 0, a.size - 1)
     a.reshape(-1)[where] = given[np.arange(where.shape[0]) % given.shape[0]]
 
 

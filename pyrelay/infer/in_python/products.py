@@ -197,7 +197,11 @@ def poly(seq_of_zeros: Array) -> Array:
 
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     """Discrete convolution of two vectors."""
-    x, h = np.asarray(a), np.asarray(v)
+    x, h = np.atleast_1d(a), np.atleast_1d(v)
+    if x.shape[0] == 0:
+        raise ValueError("a cannot be empty")
+    if h.shape[0] == 0:
+        raise ValueError("v cannot be empty")
     if x.shape[0] < h.shape[0]:
         x, h = h, x
     n, m = x.shape[0], h.shape[0]
@@ -302,6 +306,8 @@ def reduced_between(
         rows = rows.astype(bool)
     elif ufunc.__name__ in ("add", "multiply") and rows.dtype.kind in "biu":
         rows = rows.astype(np.uint64 if rows.dtype.kind == "u" else np.int64)
+    else:  # as the loop has its results: floats where it divides integers
+        rows = rows.astype(ufunc(rows[:1], rows[:1]).dtype)
     starts = np.asarray(indices)
     count = starts.shape[0]
     ends = np.concatenate([starts[1:], np.full(1, rows.shape[0])])

@@ -7,6 +7,7 @@ stable, searching by bisection (section 6.2.1).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ Array = Any
 
 __all__ = [
     "argpartition", "argsort", "bincount", "compress", "digitize", "extract", "histogram",
-    "histogram2d", "histogram_bin_edges", "interp", "lexsort", "partition", "place", "putmask",
-    "searchsorted", "sort",
+    "histogram2d", "histogram_bin_edges", "histogramdd", "interp", "lexsort", "partition", "place",
+    "putmask", "searchsorted", "sort",
 ]
 
 
@@ -188,11 +189,12 @@ def _places_of(x: Array, kth: Any, axis: int) -> Array:
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
     """Indices that sort by the last key, where it is equal by the one before, and so on."""
-    columns = list(keys)
+    columns = [np.moveaxis(np.asarray(key), axis, -1) for key in keys]
     order = argsort(columns[0])
     for key in columns[1:]:
-        order = order[argsort(key[order])]
-    return order
+        places = argsort(np.take_along_axis(key, order, -1))
+        order = np.take_along_axis(order, places, -1)
+    return np.moveaxis(order, -1, axis)
 
 
 # -- searching -------------------------------------------------------------------------------------
@@ -439,6 +441,39 @@ def histogram2d(
         area = (first[1:] - first[:-1])[:, None] * (other[1:] - other[:-1])
         counts = counts / area / np.sum(counts)
     return counts, first, other
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """Counts in the cells of a grid, as floats, and the edges of all axes."""
+    columns = list(sample) if isinstance(sample, (tuple, list)) else list(np.asarray(sample).T)
+    several = isinstance(bins, (tuple, list))
+    edges = [
+        histogram_bin_edges(
+            column, bins[k] if several else bins, None if range is None else range[k]
+        )
+        for k, column in enumerate(columns)
+    ]
+    shape: Any = ()
+    place: Any = 0
+    inside: Any = True
+    for column, edge in list(zip(columns, edges, strict=True)):
+        k, within = _cell(np.asarray(column), edge)
+        place = place * (edge.shape[0] - 1) + np.where(within, k, 0)
+        inside = inside & within
+        shape = (*shape, edge.shape[0] - 1)
+    mass = np.ones(place.shape[0]) if weights is None else np.asarray(weights)
+    flat = np.zeros(math.prod(shape))
+    np.add.at(flat, np.where(inside, place, 0), np.where(inside, mass, 0.0))
+    counts = flat.reshape(shape)
+    if density:
+        total = np.sum(counts)
+        for axis, edge in list(enumerate(edges)):
+            width = (edge[1:] - edge[:-1]).reshape((-1,) + (1,) * (len(columns) - 1 - axis))
+            counts = counts / width
+        counts = counts / total
+    return counts, edges
 
 
 def _cell(x: Array, edges: Array) -> Any:

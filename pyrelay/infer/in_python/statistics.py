@@ -222,16 +222,19 @@ def average(
 
 def cov(
     m: Array, y: Array = None, rowvar: bool = True, bias: bool = False, ddof: Any = None,
-    fweights: Any = None, aweights: Any = None,
+    fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Array:
     """The covariance matrix; each row is a variable (each column without `rowvar`)."""
     x = _variables(m, rowvar)
     if y is not None:
         x = np.concatenate([x, _variables(y, rowvar)])
+    if dtype is not None:
+        x = x.astype(dtype)
     lost = (0 if bias else 1) if ddof is None else ddof
     if fweights is None and aweights is None:
         centred = x - np.mean(x, axis=1, keepdims=True)
-        found = centred @ np.conj(centred.T) / np.float64(max(x.shape[1] - lost, 0))
+        count = np.asarray(max(x.shape[1] - lost, 0)).astype(np.real(x).dtype)
+        found = centred @ np.conj(centred.T) / count
         return np.squeeze(found) if x.shape[0] == 1 else found
     w = np.ones(x.shape[1])
     if fweights is not None:
@@ -258,9 +261,9 @@ def _variables(m: Array, rowvar: bool) -> Array:
     return x if rowvar else x.T
 
 
-def corrcoef(x: Array, y: Array = None, rowvar: bool = True) -> Array:
+def corrcoef(x: Array, y: Array = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
     """Correlation coefficients of the variables, between -1 and 1."""
-    c = cov(x, y, rowvar)
+    c = cov(x, y, rowvar, dtype=dtype)
     if np.ndim(c) == 0:
         return c / c
     d = np.sqrt(np.real(np.diag(c)))

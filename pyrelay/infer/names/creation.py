@@ -143,11 +143,16 @@ def ascontiguousarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V
 
 
 @handles(np.asarray, np.asanyarray)
-def asarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V.Value:
-    """np.asarray: the same array if it is one of that dtype."""
+def asarray(
+    it: Interpreter, a: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.NONE, *,
+    device: V.Value = V.NONE, copy: V.Value = V.NONE, like: V.Value = V.NONE,
+) -> V.Value:
+    """np.asarray: the same array if it is one of that dtype, unless `copy`; the order in memory is
+    nothing that a program sees."""
     missing = _of_floats(it, dtype)
     value = a if isinstance(a, V.ArrayRef) else to_array(it, a, missing=missing)
-    return of_no_axes(it, cast(it, value, dtype))
+    found = of_no_axes(it, cast(it, value, dtype))
+    return it.new_array(it.atom(found)) if found is a and copy == TRUE else found
 
 
 def _of_floats(it: Interpreter, dtype: V.Value) -> bool:

@@ -254,7 +254,8 @@ def np_round(
 def _power(it: Interpreter, x1: V.Value, x2: V.Value) -> V.Value:
     from pyrelay.infer.operators import power
 
-    return power(it, strong(it, operand(it, x1)), operand(it, x2))
+    x, y = operand(it, x1), operand(it, x2)
+    return power(it, strong(it, x) if it.tensor(y).weak else x, y)
 
 
 handles(np.power)(of_ufunc(np.power, _power))

@@ -72,9 +72,10 @@ def delitem(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
 
 @handles(operator.index)
 def index(it: Interpreter, a: V.Value) -> V.Value:
-    """operator.index: an int as it is."""
-    ty = V.number_type(a)
-    if ty is None or ty.dtype.kind not in "iub" or (ty.dtype.kind == "b" and not ty.weak):
+    """operator.index: an int as it is, that of an array without axes too."""
+    ty = V.tensor_type(a)
+    whole = ty is not None and (ty.dtype.kind in "iu" or (ty.dtype.kind == "b" and ty.weak))
+    if ty is None or ty.shape or not whole:
         raise it.failure(
             errors.TypeMismatchError, f"{V.describe(a)} cannot be interpreted as an integer"
         )
