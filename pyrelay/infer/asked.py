@@ -166,6 +166,7 @@ class Asked:
                 self.granted += 1
             case needs.NeedsOrder():
                 self.ordered, self.refusal = True, None
+                self.plans.clear()  # fields hold sets of another class
                 if self.nested:
                     self._declare(ORDERED)
                 self.granted += 1

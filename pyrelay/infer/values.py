@@ -63,6 +63,7 @@ class Root:
     #: Where (True: somewhere) it became an item of a growing list, which keeps a copy of it.
     stored: Span | bool = False
     item: Item | None = None  # which item it was read from
+    keeper: Root | None = None  # the list that it became an item of, if that is one on all paths
     wanted: Exception | None = None  # of a list that a node has a copy of: the request for one list
     #: Where (True: somewhere) an item was written that may be this array.
     outdated: Span | bool = False

@@ -38,6 +38,17 @@ def rows_by_default(keys):
     return sum(row.sum() for row in found.values()), len(found)
 
 
+@use((KEYS, np.ones(3)), (KEYS[:2], np.ones(2)), wrt=(1,))
+def rows_of_one_dict_written_beside_those_of_another(keys, start):
+    written, read = {}, {}
+    read[-1] = np.copy(start)
+    for t in range(len(keys)):
+        written[t] = np.zeros(4)
+        written[t][keys[t]] = 1
+        read[t] = np.tanh(read[t - 1] * written[t].sum())
+    return read[len(keys) - 1], written[0]
+
+
 @use((KEYS, np.arange(7.0)), wrt=(1,))
 def last_of_a_list(keys, x):
     rows = []

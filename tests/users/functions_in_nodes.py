@@ -13,12 +13,15 @@ X = np.array([0.5, -2.0, 1.5])
 
 
 class Value:
-    """A number that knows how to hand its slope to what it was computed of (micrograd)."""
+    """A number that knows how to hand its slope to what it was computed of (micrograd).
+
+    What it was computed of is a set, which is gone through: objects stand in any order in it.
+    """
 
     def __init__(self, data, parts=()):
         self.data = data
         self.slope = 0.0
-        self.parts = parts
+        self.parts = set(parts)
         self.hand_on = lambda: None
 
     def __add__(self, other):

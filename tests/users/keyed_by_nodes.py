@@ -35,6 +35,18 @@ def links_until_one_was_seen(x, back):
     return count, len(seen), first in seen
 
 
+@use((X,))
+def set_of_links_gone_through(x):
+    links, link = set(), linked(x)
+    while link is not None:
+        links.add(link)
+        link = link.after
+    total = sum([link.value for link in links])
+    while links:
+        total += links.pop().value
+    return total, len(links)
+
+
 @use((X,), wrt=(0,), long=True)
 def sums_remembered_by_link(x):
     first, memo = linked(x), {}

@@ -51,7 +51,7 @@ def admit(
     _refuse_parts(it, item, joined)
     content = with_template(it, root, content, joined)
     _note_again(it, item)
-    growing.keep(it.heap, item, span)
+    growing.keep(it.heap, item, span, root)
     leaves = growing.item_atoms(it.builder, it.heap, it.atom, item, content.template)
     content, leaves = growing.fit_inner(it.builder, content, leaves)
     return _shaped(it, content, leaves)

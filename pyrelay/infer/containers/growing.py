@@ -203,7 +203,7 @@ def fitted(
         _refuse_shared_lists(heap, items, template)
         content = from_items(builder, heap, read, items, template, bound)
         for k, item in enumerate(items):
-            keep(heap, item, root.span)
+            keep(heap, item, root.span, root)
             moved(heap, root, content, V.Known(k), item)
     else:
         content = cast_rows(builder, content, template, bound)
@@ -260,8 +260,9 @@ def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
     return found
 
 
-def keep(heap: Heap, item: V.Value, span: Span | None) -> None:
-    """Note that the arrays in a new item are kept by a list, as copies."""
+def keep(heap: Heap, item: V.Value, span: Span | None, owner: V.Root | None = None) -> None:
+    """Note that the arrays in a new item are kept by a list, `owner` where that is known, as
+    copies."""
     for part in V.leaves_of((item,)):
         if isinstance(part, V.ArrayRef):
             read = part.root.stored and part.root not in heap.items.kept
@@ -270,6 +271,10 @@ def keep(heap: Heap, item: V.Value, span: Span | None) -> None:
             elif not part.root.stored:
                 heap.items.kept.add(part.root)
             heap.kept.add(part.root)
+            if not part.root.stored:
+                part.root.keeper = owner
+            elif part.root.keeper is not owner:
+                part.root.keeper = None
             part.root.stored = part.root.stored or span or part.root.span or True
 
 

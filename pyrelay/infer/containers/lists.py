@@ -106,7 +106,9 @@ def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
         it.heap.contents[root] = value
         root.item = replace(item, content=content)
         for other in it.heap.contents:
-            if other.kind == "array" and other.stored and other is not root:
+            if other.kind == "array" and other.stored and other is not root and not (
+                _is_kept_apart(it, other, item.owner)
+            ):
                 other.outdated = span or True
         return True
     raise it.failure(
@@ -117,6 +119,15 @@ def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
         hints=("put a copy into the list: items.append(x.copy())",
                "or make a new array: x = x + 1 instead of x += 1"),
     )
+
+
+def _is_kept_apart(it: Interpreter, array: V.Root, owner: V.Root) -> bool:
+    """Whether an array is an item of another list than this one, where no array is in two."""
+    holder = array.keeper if array.item is None else array.item.owner
+    if holder is None or holder.may_alias(owner):
+        return False
+    found = (it.heap.contents.get(each) for each in (holder, owner))
+    return all(isinstance(content, (V.Growing, tuple)) for content in found)
 
 
 def length(content: V.Growing) -> V.Value:

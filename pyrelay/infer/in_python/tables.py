@@ -290,6 +290,13 @@ def order_wanted(members: Any) -> Any:
     raise NotImplementedError(members)
 
 
+def in_any_order(members: Any, item: Any) -> Any:
+    """An item of a set that is gone through. A handler has the next attempt keep the order, but of
+    objects that are equal to themselves only: by their addresses they may stand in any."""
+    del members
+    return item
+
+
 def set_of(iterable: Any) -> Any:
     """set(iterable); a handler says of which class, as a program keeps the order of sets or not."""
     return Members(iterable)
@@ -308,6 +315,17 @@ class Members:
     def __contains__(self, item: Any) -> bool:
         return item in self.table
 
+    def __iter__(self) -> Any:
+        table = self.table
+        size = table.size
+        for place in range(len(table.names)):
+            if differ(table.size, size):
+                raise RuntimeError("Set changed size during iteration")
+            if table.alive[place]:
+                yield in_any_order(self, table.names[place])
+        if differ(table.size, size):
+            raise RuntimeError("Set changed size during iteration")
+
     def add(self, item: Any) -> None:
         if item not in self.table:
             self.table[item] = True
@@ -325,7 +343,9 @@ class Members:
         del self.table[item]
 
     def pop(self) -> Any:
-        return order_wanted(self)
+        if self.table.size == 0:
+            raise KeyError("pop from an empty set")
+        return in_any_order(self, self.table.popitem()[0])
 
     def clear(self) -> None:
         self.table.clear()

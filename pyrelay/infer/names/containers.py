@@ -17,7 +17,7 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.containers.open_keys import is_hashable
+from pyrelay.infer.containers.open_keys import is_by_identity, is_hashable
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import order_wanted as order_wanted_at
 from pyrelay.infer.in_python import containers, counting, entries, heaps, set_order, tables
@@ -107,6 +107,15 @@ def members(it: Interpreter, items: V.Value = V.Tuple(())) -> V.Value:
 @handles(tables.order_wanted)
 def order_wanted(it: Interpreter, members: V.Value) -> V.Value:
     """Have the next attempt keep the order of sets."""
+    raise order_wanted_at(it)
+
+
+@keeps_unions
+@handles(tables.in_any_order)
+def in_any_order(it: Interpreter, members: V.Value, item: V.Value) -> V.Value:
+    """An item of a set that keeps no order. Raises NeedsOrder for what has one in Python."""
+    if isinstance(item, V.Data) and is_by_identity(item.cls):
+        return item
     raise order_wanted_at(it)
 
 

@@ -55,7 +55,7 @@ def number_of(it: Interpreter, key: V.Value) -> V.Value:
 @handles(set_order.python_hash)
 def python_hash(it: Interpreter, key: V.Value) -> V.Value:
     """hash(key); of what has another in each process, the number that tables take."""
-    if without_order(it, key) is not None:
+    if isinstance(key, V.Data) or without_order(it, key) is not None:
         return hash_of(it, key)
     if isinstance(key, V.Union):
         from pyrelay.infer.flow.unions import distribute
@@ -93,7 +93,11 @@ def _as_int(it: Interpreter, number: V.Value) -> V.Value:
 
 
 def without_order(it: Interpreter, key: V.Value) -> str | None:
-    """What a key has that has another hash in each process of Python; None if it has nothing."""
+    """What a key has that has another hash in each process of Python; None if it has nothing.
+
+    Objects that are equal to themselves only have their address for a hash: any order of them is
+    one that Python may show.
+    """
     match key:
         case V.Known(value):
             return _constant_without_order(value)
@@ -107,7 +111,7 @@ def without_order(it: Interpreter, key: V.Value) -> str | None:
         case V.Union():
             return _first(without_order(it, case) for case in key.possible)
         case V.Data():
-            return "objects"
+            return None if is_by_identity(key.cls) else "objects"
     return None if is_number(key) else "texts"
 
 
@@ -166,6 +170,7 @@ def _number(it: Interpreter, key: V.Value) -> V.Value:
         return _of_float(it, key)
     if isinstance(key, V.Known) and not isinstance(key.value, (complex, bytearray)):
         return V.Known(_of_constant(key.value))
+    it.heap.note_items((key,))  # of an object, which is a key where it is a node
     raise it.failure(
         errors.UnsupportedOperationError,
         f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",

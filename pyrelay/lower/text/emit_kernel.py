@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pyrelay.ir.types import DType
+from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower.kernels.kernel import (
     ARRAY,
     BOUND,
@@ -268,7 +268,10 @@ class _Printer:
         self.depth = 0  # loops of the user's program around
 
     def _fresh(self, prefix: str) -> str:
+        """A name that nothing has yet; that of a dtype is what casts to it are called."""
         number = self.counts.get(prefix, 0)
+        while f"{prefix}{number}" in DTYPES:
+            number += 1
         self.counts[prefix] = number + 1
         return f"{prefix}{number}"
 

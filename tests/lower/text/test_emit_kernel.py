@@ -119,6 +119,22 @@ def test_short_loops_around_loops_do_not_look_for_ctrl_c() -> None:
     assert "poll(" not in short[: short.index("store_")]
 
 
+def lived(alive: Any, steps: int) -> Any:
+    for _ in range(steps):
+        turned = (np.roll(np.roll(alive, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1))
+        count = sum(each.astype(np.int8) for each in turned)
+        alive = (count == 3) | (alive & (count == 4))
+    return alive
+
+
+def test_no_loop_of_many_has_the_name_of_a_cast() -> None:
+    fast, alive = pyrelay.jit(lived), np.random.default_rng(0).random((6, 7)) < 0.4
+    np.testing.assert_array_equal(fast(alive, 3), lived(alive, 3))
+    loops = set(re.findall(r"for (i\d+) in", fast.code(alive, 3)))
+    assert "i9" in loops
+    assert "i8" not in loops
+
+
 def triangle(a: Any) -> Any:
     out = np.zeros_like(a)
     for i in range(a.shape[0]):
