@@ -48,11 +48,18 @@ def contents(dtype: str, shape: tuple[int, ...]) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("function", [places, turned, of_columns])
+#: np.abs of truth values is tested among the elementwise functions.
+COMBINATIONS = [
+    pytest.param(function, dtype, marks=() if (function, dtype) in often else pytest.mark.slow)
+    for often in [{(places, "f8"), (places, "u1"), (turned, "i4"), (of_columns, "f4"),
+                   (of_columns, "i8"), (places, "?"), (turned, "f2")}]
+    for function in (places, turned, of_columns) for dtype in DTYPES
+    if (function, dtype) != (turned, "?")
+]
+
+
+@pytest.mark.parametrize(("function", "dtype"), COMBINATIONS)
 def test_extremes_and_their_places_are_those_of_numpy(function: Any, dtype: str) -> None:
-    if function is turned and dtype == "?":
-        pytest.skip("np.abs of truth values is tested among the elementwise functions")
     compiled = pyrelay.jit(function)
     for shape in SHAPES:
         for x in contents(dtype, shape):

@@ -212,8 +212,16 @@ def rows(x: Any) -> Any:
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(3, 33), (2, 2500), (1, 128), (5, 1)])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((3, 33), np.float32), ((2, 2500), np.float64), ((5, 1), np.float32),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in [
+            ((3, 33), np.float64), ((2, 2500), np.float32), ((1, 128), np.float32),
+            ((1, 128), np.float64), ((5, 1), np.float64),
+        ]),
+    ],
+)  # fmt: skip
 def test_rows_give_what_numpy_gives(shape: tuple[int, int], dtype: Any) -> None:
     x = (np.sin(np.arange(shape[0] * shape[1]) * 1.7) * 3).reshape(shape).astype(dtype)
     tolerance = 1e-5 if dtype is np.float32 else 1e-13
