@@ -83,7 +83,7 @@ def _written(
         "_native": native, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
         "_failed": failed, "_taken": _taken, "_missing": _MISSING,
         "_as_given": _as_given, "_by_name": _by_name, "_names": (*leading, *names),
-        "_fits": _as_now(), "_hits": hits,
+        "_fits": _as_now(), "_overrides": config.overrides, "_hits": hits,
     })  # fmt: skip
     by_position, by_name = text.fresh(len(positional)), text.fresh(len(names))
     given = [*by_position, *by_name]
@@ -91,7 +91,8 @@ def _written(
         filled = _unpacking(given, f"_by_name(_names, {_tuple(by_position)}, _others)")
         filled += f"; _named = len(_others) - {len(names)}"
         text.line(filled if names else f"if _others: {filled}")
-    tests = ["not _more", *["not _others"] * (not given), *["_fits()"] * (not near)]
+    tests = ["not _more", *["not _others"] * (not given)]
+    tests += ["(not _overrides or _fits())"] * (not near)
     tests += [
         _identity_test(text, g) for g, n in zip(looked_at, seen, strict=True) if n is None
     ]

@@ -1,7 +1,8 @@
 """Arrays of a device as arguments: the words of a call, with nothing made on the way.
 
 In: the parameters of a plan, and a class of arrays: CuPy's, PyTorch's or JAX's. Out: a Python
-function, written for these, that asks the arrays for what a program has to know.
+function, written for these, that asks the arrays for what a program has to know; and one that also
+finds what does such a call again (`recorded_calls`).
 `__cuda_array_interface__`, by which arrays of all libraries are known, is a dict with texts and
 tuples that takes longer than a launch.
 """
@@ -12,10 +13,11 @@ import importlib
 import itertools
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from pyrelay.devices.gpu.array_libraries import home_of_jax, library_of
-from pyrelay.devices.gpu.driver import Taken
+from pyrelay.devices.gpu.driver import ADDRESS, Taken
 from pyrelay.ir.types import numpy_dtype
 from pyrelay.lower.planning import boundary
 from pyrelay.lower.planning.words import encode
@@ -24,7 +26,33 @@ from pyrelay.records import dataclass
 _MOST_PAIRS = 64
 """Pairs of an array that is written and another one, which must not share memory."""
 
+FIXED, NUMBER = "fixed", "number"
+"""Words of arguments besides `ADDRESS`: extents and integers, by which calls are known again; and
+numbers that may be others at each call."""
+
+_REAL = ("bool", "complex")
+
 _FLOAT, _WORD = struct.Struct("<d"), struct.Struct("<q")
+
+
+class Calls(Protocol):
+    """What `again` asks of calls that are done again (`recorded_calls.RecordedCalls`)."""
+
+    roles: tuple[str, ...]
+    table: dict[tuple[Any, ...], list[Callable[..., Any]]]
+    looks_at_precision: bool
+
+    def note(self, key: tuple[Any, ...]) -> list[Callable[..., Any]]: ...
+
+    def otherwise(self, *arguments: Any) -> Any: ...
+
+    def current(self) -> Any: ...
+
+    def beside(self, kind: type) -> AbstractContextManager[Any]: ...
+
+    def lend(self, arrays: Sequence[Any]) -> None: ...
+
+    def precision(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +102,86 @@ def taking(
     None where no parameter is an array, too many are written, or the class is none of CuPy's,
     PyTorch's and JAX's for arrays that programs can take.
     """
+    writer = _written(parameters, kind, own, device, several)
+    if writer is None:
+        return None
+    names = writer.names
+    sizes = ", ".join(f"p{a}: {size}" for a, size in writer.sizes.items())
+    exec("\n".join([
+        f"def take({', '.join(f'a{k}' for k in range(len(parameters)))}):",
+        f"    if not ({' and '.join(writer.tests)}): return None",
+        *(f"    {line}" for line in writer.lines),
+        *(f"    if {test}: return None" for test in (*writer.refused, *writer.pairs())),
+        f"    return ({''.join(f'{w.text}, ' for w in writer.words)}), {{{sizes}}}",
+    ]), names)
+    made: Callable[..., Taken | None] = names["take"]
+    return made
+
+
+def again(
+    parameters: Sequence[boundary.Parameter], kind: type, own: type, device: int, several: bool,
+    calls: Calls,
+) -> Callable[..., Any] | None:
+    """A function that does calls again where `calls` has what does so, by the words that calls
+    share: extents and integers. None where `taking` has none."""
+    writer = _written(parameters, kind, own, device, several)
+    if writer is None:
+        return None
+    calls.roles = tuple(word.role for word in writer.words)
+    key = [word.text for word in writer.words if word.role == FIXED]
+    key += [*["precision()"] * calls.looks_at_precision, "current().ptr"]
+    moving = [word.text for word in writer.words if word.role != FIXED]
+    given = "".join(f"a{k}, " for k in range(len(parameters)))
+    run = f"made({', '.join([f'({given})', *moving])})"
+    done = [f"return {run}"]
+    if kind is not own or several:
+        done = [f"result = {run}", f"lend(({given}))", "return result"]
+    found = [
+        f"waiting = table.get(({', '.join(key)}, ))",
+        f"if waiting is None: waiting = note(({', '.join(key)}, ))",
+        "if waiting:",
+        "    try: made = waiting.pop()",
+        "    except IndexError: pass",  # another thread has it
+        "    else:",
+        "        try:", *(f"            {line}" for line in done),
+        "        finally: waiting.append(made)",
+    ]
+    if kind is not own or several:
+        found = ["with beside(array):", *(f"    {line}" for line in found)]
+    refused = " or ".join([*writer.refused, *writer.pairs()]) or "False"
+    names = {
+        **writer.names, "table": calls.table, "note": calls.note, "otherwise": calls.otherwise,
+        "current": calls.current, "beside": calls.beside, "lend": calls.lend,
+        "precision": calls.precision,
+    }
+    exec("\n".join([
+        f"def direct({given}):", f"    if {' and '.join(writer.tests)}:",
+        *(f"        {line}" for line in writer.lines),
+        f"        if not ({refused}):", *(f"            {line}" for line in found),
+        f"    return otherwise({given})",
+    ]), names)
+    made: Callable[..., Any] = names["direct"]
+    return made
+
+
+def _written(
+    parameters: Sequence[boundary.Parameter], kind: type, own: type, device: int, several: bool
+) -> _Writer | None:
+    """The text of what takes these parameters; None where they cannot be taken."""
     library = _asked(kind, own)
     if library is None:
         return None
     writer = _Writer(_LIBRARIES[library], _dtypes(library), device, several)
     for k, parameter in enumerate(parameters):
         writer.take(f"a{k}", parameter)
-    pairs = writer.pairs()
-    if not writer.fits or not writer.arrays or len(pairs) > _MOST_PAIRS:
+    if not writer.fits or not writer.arrays or len(writer.pairs()) > _MOST_PAIRS:
         return None
-    names: dict[str, Any] = {
+    writer.names = {
         **writer.known, "array": kind,
         "encode": encode, "packed": _FLOAT.pack, "unpacked": _WORD.unpack, "home": home_of_jax,
         "strided": importlib.import_module("torch").strided if library == "torch" else None,
     }
-    sizes = ", ".join(f"p{a}: {size}" for a, size in writer.sizes.items())
-    exec("\n".join([
-        f"def take({', '.join(f'a{k}' for k in range(len(parameters)))}):",
-        f"    if not ({' and '.join(writer.tests)}): return None",
-        *(f"    {line}" for line in writer.lines),
-        *(f"    if {test}: return None" for test in (*writer.refused, *pairs)),
-        f"    return ({''.join(f'{w}, ' for w in writer.words)}), {{{sizes}}}",
-    ]), names)
-    made: Callable[..., Taken | None] = names["take"]
-    return made
+    return writer
 
 
 def homes_of(kind: type, own: type) -> Callable[[Any], int] | None:
@@ -129,9 +213,19 @@ def _dtypes(library: str) -> Callable[[str], Any]:
     return numpy_dtype
 
 
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of the arguments, as Python text, and what it is."""
+
+    text: str
+    role: str
+
+
 class _Writer:
     """The text of such a function: what has to hold, lines behind that, what must not hold then,
-    the words."""
+    the words, and what the names stand for."""
+
+    names: dict[str, Any]
 
     def __init__(
         self, asked: _Asked, dtypes: Callable[[str], Any], device: int, several: bool
@@ -143,7 +237,7 @@ class _Writer:
         self.tests: list[str] = []
         self.lines: list[str] = []
         self.refused: list[str] = []
-        self.words: list[str] = []
+        self.words: list[_Word] = []
         self.arrays: dict[str, bool] = {}  # whether each is written
         self.sizes: dict[str, str] = {}  # the bytes of each
 
@@ -159,14 +253,16 @@ class _Writer:
                 self._array(name, parameter)
             case boundary.ScalarParameter(kind="int"):
                 self.tests.append(f"type({name}) is int and -{1 << 63} <= {name} < {1 << 63}")
-                self.words.append(name)
+                self.words.append(_Word(name, FIXED))
             case boundary.ScalarParameter(kind="float"):
                 self.tests.append(f"type({name}) is float")
-                self.words.append(f"*unpacked(packed({name}))")
+                self._number(name, f"unpacked(packed({name}))", 1, NUMBER)
             case boundary.ScalarParameter(kind=kind):
                 own = {"bool": bool, "complex": complex}.get(kind) or numpy_dtype(kind).type
                 self.tests.append(f"type({name}) is {self._known(own)}")
-                self.words.append(f"*encode({kind!r}, {name})")
+                whole = numpy_dtype(kind).kind not in "fcV" if kind not in _REAL else kind == "bool"
+                role = FIXED if whole else NUMBER
+                self._number(name, f"encode({kind!r}, {name})", parameter.words, role)
             case boundary.ObjectParameter(value=value):
                 self.tests.append(f"{name} is {self._known(value)}")
 
@@ -191,8 +287,15 @@ class _Writer:
             for extent, wanted in zip(extents, parameter.extents, strict=False)
             if wanted is not None
         ]
-        self.words += [f"p{name}", *extents]
+        self.words.append(_Word(f"p{name}", ADDRESS))
+        self.words += [_Word(extent, FIXED) for extent in extents]
         self.sizes[name] = " * ".join([*extents, str(numpy_dtype(parameter.dtype).itemsize)])
+
+    def _number(self, name: str, encoded: str, count: int, role: str) -> None:
+        """Words that a number is encoded to."""
+        words = [f"w{name}_{k}" for k in range(count)]
+        self.lines.append(f"{', '.join(words)}, = {encoded}")
+        self.words += [_Word(word, role) for word in words]
 
     def pairs(self) -> list[str]:
         """What holds where an array that is written shares memory with another one."""

@@ -31,6 +31,7 @@ from pyrelay.devices.gpu.driver import (
     UNDEFINED,
     CannotCaptureError,
     Driver,
+    Issuing,
     OutOfDeviceMemory,
     Product,
     Taken,
@@ -345,6 +346,15 @@ class CupyDriver(Driver):
         self, parameters: Sequence[Parameter], kind: type
     ) -> Callable[..., Taken | None] | None:
         return array_taking.taking(parameters, kind, self.own, self.number, not self.is_only)
+
+    def issuing(self, kind: type) -> Issuing:
+        return Issuing(
+            allocate=self.alloc, exhausted=self.cupy.cuda.memory.OutOfMemoryError,
+            kept=self.allocate, issue=self.launches.issue, ready=self.launches.ready,
+            current=self.current, own=self.own if kind is self.own else None, array=self.array,
+            zero=self.zero, copy=self.copy, multiply=self.multiply,
+            capture=lambda work: self.capture(lambda: work(self.stream)), replay=self.replay,
+        )
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         try:

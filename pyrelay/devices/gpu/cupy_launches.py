@@ -17,7 +17,8 @@ from typing import Any
 
 from pyrelay.devices.gpu import cuda_diagnosis
 from pyrelay.devices.gpu.bounded import Bounded
-from pyrelay.devices.gpu.driver import ADDRESS, Text, block_threads, pack
+from pyrelay.devices.gpu.driver import ADDRESS, Ready, Text, block_threads, pack
+from pyrelay.devices.gpu.graphs import UnfitError
 from pyrelay.devices.gpu.row_geometry import WARP, Rows, rows_of, shape_of
 from pyrelay.devices.runtime.layout import WORD
 from pyrelay.records import dataclass
@@ -133,6 +134,24 @@ class Launches:
             )
         except RuntimeError as error:
             raise cuda_diagnosis.not_begun(error) from error
+
+    def ready(self, made: Function, items: int, words: Sequence[int | None]) -> Ready:
+        """A launch over some items whose words lie in a block of its own; None is put there before
+        each launch. Raises UnfitError where the extent of a row is such a word."""
+        elements: int | None = 0
+        rows = made.rows
+        if rows is not None:
+            at = rows.word
+            elements = rows.elements if at is None else words[len(_ALWAYS) + at]
+        if elements is None:
+            raise UnfitError
+        block = (ctypes.c_int64 * len(words))(*(word or 0 for word in words))
+        firsts = made.firsts or range(len(words))
+        places = [ctypes.addressof(block) + WORD * k for k in firsts]
+        table = (ctypes.c_void_p * len(places))(*places)
+        grid = made.grids.get((items, elements)) or self._grid(made, items, elements)
+        before = (made.handle, grid.blocks, 1, 1, grid.threads, grid.beside, 1, grid.shared)
+        return Ready(block, table, before, ctypes.addressof(table))
 
     def launch_meeting(
         self, made: Function, blocks: int, words: Sequence[int], stream: int

@@ -97,6 +97,46 @@ Taken = tuple[Sequence[int], Mapping[int, int]]
 """Arguments as a plan has them: their words, and the bytes at each address among these."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A launch whose words lie ready: `block` of them, the table of their places, and what
+    `Issuing.issue` takes before the stream, behind which it takes the address of the table and 0.
+    """
+
+    block: Any
+    table: Any
+    before: tuple[int, ...]
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class Issuing:
+    """What a function that is written for a call does on a device.
+
+    allocate: bytes -> an object of memory with its address as `ptr`; it raises `exhausted`. kept:
+    bytes -> an address and its owner. issue: a launch, which raises RuntimeError. ready: a
+    kernel, how many items it is for and its words, None for those that are put into its block
+    before each launch -> a `Ready`. current: the stream that is current, as `ptr`. own: the class
+    of arrays, of extents, dtype and memory, None for those that `array` makes (`Driver.array`).
+    capture: a graph of what a function launches into the stream that it is given; it raises
+    CannotCaptureError. The others are those of `Driver`.
+    """
+
+    allocate: Callable[[int], Any]
+    exhausted: type[Exception]
+    kept: Callable[[int], tuple[int, Any]]
+    issue: Callable[..., Any]
+    ready: Callable[[Any, int, Sequence[int | None]], Ready]
+    current: Callable[[], Any]
+    own: Any
+    array: Callable[..., Any]
+    zero: Callable[[int, int], None]
+    copy: Callable[[int, int, int], None]
+    multiply: Callable[..., bool]
+    capture: Callable[[Callable[[int], None]], Any]
+    replay: Callable[[Any], None]
+
+
 class OutOfDeviceMemory(MemoryError):
     """The device has no memory left."""
 
@@ -244,6 +284,11 @@ class Driver(ABC):
         them are of this class, lie here and are as programs read them; it gives None for others.
         None where there is no such function."""
         return None
+
+    def issuing(self, kind: type) -> Issuing:
+        """What calls with arrays of a class are recorded with (`recorded_calls`); of drivers that
+        have a class of arrays of their `own`."""
+        raise NotImplementedError
 
     @abstractmethod
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:

@@ -54,6 +54,7 @@ from pyrelay.devices.gpu.persistent_choice import blocks_of, form_of
 from pyrelay.devices.gpu.persistent_known import Known
 from pyrelay.devices.gpu.persistent_runs import Layout, persist, resume
 from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.devices.gpu.recorded_calls import RecordedCalls, taking_calls
 from pyrelay.devices.gpu.round_graphs import RoundGraphs
 from pyrelay.devices.gpu.run_products import ProductCommands
 from pyrelay.devices.gpu.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
@@ -120,6 +121,8 @@ class GpuExecutable:
             (k for k, p in enumerate(plan.parameters) if isinstance(p, ArrayParameter)), -1
         )
         self.takes: Bounded[type, Callable[..., Taken | None] | None] = Bounded()
+        self.ways: Bounded[type, Callable[..., Any]] = Bounded()
+        self.recorded: list[RecordedCalls] = []
         #: Whether `direct` takes any arguments.
         self.is_direct = driver.own is not None and self._taking(driver.own) is not None
         self.data = [_uploaded(driver, array) for array in plan.arrays]
@@ -137,6 +140,14 @@ class GpuExecutable:
         self.entry = names["f0"]
         with _loading:
             _loaded.add(self)
+
+    def function_of(self, launch: int) -> Any:
+        """What the device launches for a launch of the plan."""
+        ready = self.ready[launch]
+        if ready is not None:
+            return ready
+        text = self.code.launches[launch].text
+        return self.functions[text] if text >= 0 else self.late_function(-2 - text)
 
     def late_function(self, number: int) -> Any:
         """A kernel that few calls need, compiled by the first of them."""
@@ -183,8 +194,28 @@ class GpuExecutable:
                 self.driver.lend([a.value for a in arguments if isinstance(a, DeviceArray)])
             return made
 
+    def front(self) -> Callable[..., Any]:
+        """What calls are handed to that hardly need a look: for arrays of the driver's library it
+        is written."""
+        if self.driver.own is None or not self.driver.is_only:
+            return self.direct
+        return taking_calls(self, self.driver.own, self._else)
+
     def direct(self, *arguments: Any) -> Any:
-        """Run the program with arrays of one class that are asked directly (`Driver.taking`)."""
+        """Run the program with arrays of one class that are asked directly; MISMATCH for others."""
+        kind = type(arguments[self.like])
+        way = self.ways.get(kind)
+        if way is None:
+            way = self.ways[kind] = taking_calls(self, kind, self._direct)
+        return way(*arguments)
+
+    def _else(self, *arguments: Any) -> Any:
+        """What `front` has not taken."""
+        own = type(arguments[self.like]) is self.driver.own
+        return self._direct(*arguments) if own else self.direct(*arguments)
+
+    def _direct(self, *arguments: Any) -> Any:
+        """Run the program step by step, of words that `Driver.taking` finds."""
         kind = type(arguments[self.like])
         take = self.takes[kind] if kind in self.takes else self._taking(kind)
         taken = None if take is None else take(*arguments)
@@ -203,11 +234,7 @@ class GpuExecutable:
         return made
 
     def _called(self, arguments: Sequence[Any], taken: Taken | None) -> Any:
-        stream = self.driver.stream
-        try:
-            run = self.idle[stream].pop()
-        except (KeyError, IndexError):
-            run = self._begun(stream)
+        run = self.run_in(self.driver.stream)
         try:
             return run.call(arguments) if taken is None else run.taken(arguments, taken)
         except Mismatched:
@@ -222,6 +249,13 @@ class GpuExecutable:
         finally:
             run.end()
 
+    def run_in(self, stream: int) -> Run:
+        """A run of a stream's, which its last call has left or which is new."""
+        try:
+            return self.idle[stream].pop()
+        except (KeyError, IndexError):
+            return self._begun(stream)
+
     def _begun(self, stream: int) -> Run:
         """A run that no call had before."""
         try:
@@ -235,7 +269,7 @@ def loaded_by(driver: Callable[[], Driver]) -> Callable[[Plan], Loaded]:
     """How a device loads plans (`base.Device.load`)."""
     def load(plan: Plan) -> Loaded:
         made = GpuExecutable(plan, driver())
-        return Loaded(made.call, told=made.told, direct=made.direct if made.is_direct else None)
+        return Loaded(made.call, told=made.told, direct=made.front() if made.is_direct else None)
 
     return load
 
@@ -254,6 +288,8 @@ def forget_graphs(driver: Driver) -> None:
                 stretch.forget()
             for loop in program.rounds:
                 loop.forget()
+            for calls in program.recorded:
+                calls.forget()
 
 
 @functools.lru_cache(maxsize=256)
@@ -433,8 +469,7 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
         if program.numbered:
             self.count += 1
             ident = (self.count << 32) | self.launches[number].base
-        ready = known or program.ready[number]
-        function = ready or self._function(self.launches[number].text)
+        function = known or program.function_of(number)
         given = (self.record, ident, 0, items, *words)
         if meeting:
             self.driver.launch_meeting(function, meeting, given, self.stream)
@@ -442,11 +477,6 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
             self.driver.launch(function, items, given, self.stream)
         if self.waiting:
             self.waiting.clear()
-
-    def _function(self, text: int) -> Any:
-        """What the device launches for the text of this number."""
-        program = self.program
-        return program.functions[text] if text >= 0 else program.late_function(-2 - text)
 
     def stretch(self, number: int, function: Callable[..., Any], given: Sequence[Any]) -> Any:
         """Run a stretch of the plan, by a graph if that is worth it."""
@@ -471,7 +501,7 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
         blocks = program.blocks.get(key)
         if blocks is None:
             made = program.code.persistent[number]
-            most = self.driver.resident(self._function(self.launches[made.launch].text))
+            most = self.driver.resident(program.function_of(made.launch))
             blocks = blocks_of(work_of(made.loop, values), made.meets, most, cores)
             program.blocks[key] = blocks
         program.forms[number] = blocks

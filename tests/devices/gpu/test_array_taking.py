@@ -272,7 +272,8 @@ def test_views_of_torch_that_turn_signs_are_read_as_what_they_mean(torch: Torch)
 def test_so_do_arrays_of_jax(jax: Jax) -> None:
     function = pyrelay.jit(lambda x: x + 1.0)
     given = jax.array(np.ones(3))
-    assert function(given).get().tolist() == [2.0] * 3
+    for _ in range(2):
+        assert function(given).get().tolist() == [2.0] * 3
     hits = function.cache_info().hits
     jax.waited.clear()
     found = function(given)
