@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -43,6 +44,7 @@ def ours(function: Callable[..., Any], *arguments: Any) -> list[str]:
         if not any(name in file for name in beside for file in frames):
             seen.append(called)
 
+    gc.collect()  # or what other tests have left ends in between
     sys.setprofile(note)
     try:
         function(*arguments)
