@@ -9,6 +9,7 @@ others are copied in, and back if they are written, also when the program raises
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import types
 from pyrelay.records import dataclass
+from pyrelay.tracebacks import frames_to_the_user
 
 _READABLE = 0x101
 """NumPy's flags of arrays that are C-contiguous and aligned."""
@@ -272,3 +274,14 @@ def _overlap(a: Any, b: Any) -> bool:
         return np.shares_memory(a, b, max_work=_OVERLAP_WORK)
     except np.exceptions.TooHardError:
         return True
+
+
+def warn_of_error_modes() -> None:
+    """Say that compiled code goes on with inf and nan where NumPy would raise or call."""
+    modes = [f"{name}={mode!r}" for name, mode in np.geterr().items() if mode in ("raise", "call")]
+    if modes:
+        warnings.warn(
+            f"np.seterr({modes[0]}) does not reach compiled code, which goes on with inf and nan; "
+            "test its results: if not np.all(np.isfinite(y)): raise ...",
+            RuntimeWarning, stacklevel=frames_to_the_user(),
+        )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyrelay import config, errors
+from pyrelay import config, errors, overlapping
 from pyrelay.autoreload import follow_autoreload
 from pyrelay.bound_method import BoundMethod
 from pyrelay.callables import (
@@ -116,6 +116,7 @@ class Compiled:
         self._needed_last: tuple[int, Families] | None = None  # by the call before
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = np.zeros(1, np.int64)
+        self._overlapping: dict[overlapping.Layout, Callable[..., Any]] = {}
         self._warned = False
         self._enter_by(None)
         self._function = function_of(self.py)
@@ -148,15 +149,26 @@ class Compiled:
                 flatten([(hidden.read(), hidden.name)], flat, captured=True)
         else:
             self._hits[0] += 1
-        return entry.call(flat)
+        try:
+            return entry.call(flat)
+        except errors.AliasError as error:
+            if self.__pyrelay__[0] != "jit" or keywords:
+                raise
+            return overlapping.called(args, error, self.py, self._overlapping, self._made_of)
+
+    def _made_of(self, function: Callable[..., Any]) -> Compiled:
+        """Another function, compiled as this one is."""
+        kind, _, options = self.__pyrelay__
+        return Compiled(kind, function, options, self.device)
 
     def again(self) -> Compiled:
         """The same function with nothing compiled."""
-        return Compiled(*self.__pyrelay__, device=self.device)
+        return self._made_of(self.__pyrelay__[1])
 
     def forget(self) -> None:
         """Drop the programs, so that calls compile them again."""
         self._table.clear()
+        self._overlapping.clear()
         self._enter_by(None)
 
     # -- finding a program -------------------------------------------------------------------------
@@ -292,11 +304,12 @@ class Compiled:
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
         """The program for these arguments, by another thread, from disk, or now."""
+        from pyrelay.boundary import warn_of_error_modes
         from pyrelay.devices.runtime.library import expect_first_program
 
         if key[-1] == "cpu" and not config.current().interpret:
             expect_first_program()
-        _warn_of_error_modes()
+        warn_of_error_modes()
         with _compiling:
             entry = self._on_disk(args, keywords)
         if entry is not None:
@@ -574,17 +587,6 @@ def _unpacker(schema: Any, columns: Any, given: Any) -> Any:
     from pyrelay.devices.runtime.unpacking import unpacker
 
     return unpacker(schema, columns, given)
-
-
-def _warn_of_error_modes() -> None:
-    """Say that compiled code goes on with inf and nan where NumPy would raise or call."""
-    modes = [f"{name}={mode!r}" for name, mode in np.geterr().items() if mode in ("raise", "call")]
-    if modes:
-        warnings.warn(
-            f"np.seterr({modes[0]}) does not reach compiled code, which goes on with inf and nan; "
-            "test its results: if not np.all(np.isfinite(y)): raise ...",
-            RuntimeWarning, stacklevel=frames_to_the_user(),
-        )
 
 
 def _impure(writes: Sequence[tuple[str, Any]]) -> errors.PyrelayError:

@@ -112,8 +112,12 @@ def values(low: Lowering, nodes: Sequence[ast.AST]) -> Work[list[Atom]]:
 
 
 @lowers(ast.Tuple, ast.List, ast.Set)
-def display(
-    low: Lowering, node: ast.Tuple | ast.List | ast.Set, iterated: bool = False
+def display(low: Lowering, node: ast.Tuple | ast.List | ast.Set) -> Work[Atom]:
+    return (yield _displayed(low, node, False))
+
+
+def _displayed(
+    low: Lowering, node: ast.Tuple | ast.List | ast.Set, iterated: bool
 ) -> Work[Atom]:
     kind = type(node).__name__.lower()
     elts: Sequence[ast.expr] = node.elts
@@ -128,7 +132,7 @@ def display(
 def gone_through(low: Lowering, node: ast.AST) -> Work[Atom]:
     """What a `for` runs over."""
     if isinstance(node, ast.Set):
-        return (yield display(low, node, iterated=True))
+        return (yield _displayed(low, node, True))
     return (yield evaluate(low, node))
 
 
