@@ -6,7 +6,9 @@ makes it, by which another process has one of its own (`store`), without the res
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
@@ -69,10 +71,26 @@ def zeros_of_scripts() -> Array:
     ])
 
 
+HASH_OF_A_TEXT = hash("a text")
+"""Another in each process: what a program guards that has the order of a known set of texts."""
+
+HASHES_TEXTS = sys.implementation.name == "cpython" and sys.hash_info.algorithm == "siphash13"
+"""Whether the hash of a text is what in_python/text_hashes.py says, with the key below."""
+
+
+@_own
+def key_of_hashes() -> Array:
+    """What this process hashes texts with: two words, as uint64."""
+    return np.array((ctypes.c_uint64 * 2).in_dll(ctypes.pythonapi, "_Py_HashSecret"), np.uint64)
+
+
 @_own
 def numbers(row: tuple[int, ...]) -> Array:
     """Integers, as int64."""
     return np.array(row, np.int64)
 
 
-__all__ = ["Maker", "bounds_of", "codes", "is_of_text", "maker_of", "numbers", "zeros_of_scripts"]
+__all__ = [
+    "HASHES_TEXTS", "HASH_OF_A_TEXT", "Maker", "bounds_of", "codes", "is_of_text", "key_of_hashes",
+    "maker_of", "numbers", "zeros_of_scripts",
+]

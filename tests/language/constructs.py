@@ -345,10 +345,7 @@ def loop_over_a_set(x):
     return total
 
 
-@refused(
-    "Going through a set of texts, whose order is another in each process",
-    np.array([1, 2]),
-)
+@compiled("Going through a set of texts, in this process's order", np.array([1, 2]))
 def loop_over_words(x):
     found = set()
     for v in x:

@@ -131,3 +131,32 @@ def scores_of_points(x, n):
     for p, s in score.items():
         total += p.value * s
     return total, len(score), [p in high for p in points]
+
+
+class Sum:
+    """A term that keeps the set of those that it was made of."""
+
+    def __init__(self, value, parts=()):
+        self.value = value
+        self.parts = set(parts)
+
+    def __add__(self, other):
+        return Sum(self.value + other.value, (self, other))
+
+
+@use((1.0, 2.5), long=True)
+def sets_of_objects_in_objects(a, b):
+    x, y = Sum(a), Sum(b)
+    z = x + y
+    z = z + x
+    met, order = set(), []
+
+    def visit(term):
+        if term not in met:
+            met.add(term)
+            for part in term.parts:
+                visit(part)
+            order.append(term)
+
+    visit(z)
+    return len(met), order[-1].value, x in z.parts, (x + x).parts == {x}

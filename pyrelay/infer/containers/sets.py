@@ -15,9 +15,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
+from pyrelay.infer import own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_keys import is_known, is_open, key_of
+from pyrelay.infer.guards import NameGuard
 from pyrelay.infer.interpreter import Interpreter
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -116,6 +120,34 @@ def _known_items(it: Interpreter, ref: V.Ref) -> KnownItems:
     return KnownItems.made(partial(set, values))
 
 
+def in_order(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
+    """The items of a set, for what depends on their order: of texts, it does on the process."""
+    found = tuple(map(V.Known, value.value)) if isinstance(value, V.Known) else items(it, value)  # type: ignore[arg-type]
+    if not all(isinstance(i, V.Known) and _is_of_numbers(i.value) for i in found):
+        it.program.guards.record(NameGuard(
+            "attribute", own_arrays, "HASH_OF_A_TEXT", own_arrays.HASH_OF_A_TEXT, True
+        ))
+    return found
+
+
+def _is_of_numbers(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_of_numbers, value))
+    return isinstance(value, (int, float, np.generic))
+
+
+def in_no_order(it: Interpreter, value: V.Value) -> tuple[V.Value, ...] | None:
+    """The known items of a set, for what does not depend on their order: one for all processes.
+
+    None for what is no such set.
+    """
+    if not isinstance(value, V.Known) and not (
+        isinstance(value, V.Ref) and isinstance(it.content(value.root), KnownItems)
+    ):
+        return None
+    return tuple(map(V.Known, sorted(python_set(it, value), key=repr))) if is_set(value) else None
+
+
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """`x op y` of two sets; None for anything else."""
     if not (is_set(x) and is_set(y)) or op not in _OPERATORS:
@@ -173,6 +205,8 @@ def _changing(name: str) -> Callable[..., V.Value]:
         ]
         if x in args:  # what is given is the set before
             given = [set(g) if isinstance(g, set) else g for g in given]
+        if name == "pop":
+            in_order(it, x)
         content = _known_items(it, x)
         python = KnownItems.made(content.begin, content.changes).python
         try:

@@ -59,7 +59,9 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return _list(it, value)
         case V.Ref(root) if root.kind == "dict":
             return _static(tuple(V.Known(k) for k in it.content(root)))
-        case V.Known(v) if isinstance(v, (str, tuple, list, frozenset, set, range, dict)):
+        case V.Known(v) if isinstance(v, (frozenset, set)):
+            return _static(sets.in_order(it, value))
+        case V.Known(v) if isinstance(v, (str, tuple, list, range, dict)):
             return _static(tuple(V.Known(x) for x in v))
         case V.Known(v) if isinstance(v, enum.EnumType):
             members: list[Any] = list(v)
@@ -129,7 +131,7 @@ def _list(it: Interpreter, ref: V.Ref) -> Iteration:
 
     content = it.content(ref.root)
     if ref.root.kind == "set":
-        return _static(sets.items(it, ref))
+        return _static(sets.in_order(it, ref))
     growing = isinstance(content, V.Growing)
 
     def count() -> V.Value:

@@ -23,7 +23,7 @@ from pyrelay.infer.in_python.tables import Members, Table, _set_for, differ, ord
 
 
 def python_hash(key: Any) -> Any:
-    """hash(key) for what has the same in every process; a handler says that of a program."""
+    """hash(key); a handler says that of a program."""
     return hash(key)
 
 
@@ -104,13 +104,15 @@ _SMALLEST, _LARGE = 8, 50000
 
 
 @once
-def place_in_order(key: Any, slots: list[int], names: list[Any], alive: list[bool]) -> Any:
-    """The place of the entry of a key; of none, -1 - the slot that it would have.
+def place_in_order(
+    key: Any, hashed: Any, slots: list[int], names: list[Any], hashes: list[int], alive: list[bool]
+) -> Any:
+    """The place of the entry of a key, with its hash; of none, -1 - the slot that it would have.
 
     That is the last on the way whose entry is not alive, or the free one at the end.
     """
     last = len(slots) - 1
-    perturbed = python_hash(key)
+    perturbed = hashed
     start = perturbed & last
     at, end = start, (start + _NEAR if start + _NEAR <= last else start)
     dead = -1
@@ -118,7 +120,7 @@ def place_in_order(key: Any, slots: list[int], names: list[Any], alive: list[boo
         place = slots[at]
         if not alive[place]:
             dead = at
-        elif names[place] == key:
+        elif hashes[place] == hashed and names[place] == key:
             return place
         if at < end:
             at += 1
@@ -130,19 +132,24 @@ def place_in_order(key: Any, slots: list[int], names: list[Any], alive: list[boo
 
 
 @once
-def lay_out(least: Any, slots: list[int], names: list[Any], alive: list[bool]) -> None:
+def lay_out(
+    least: Any, slots: list[int], names: list[Any], hashes: list[int], alive: list[bool]
+) -> None:
     """Make the smallest table of more slots than `least`: the entries, in order, and no others."""
-    kept = [names[place] for place in slots if place >= 0 and alive[place]]
+    places = [place for place in slots if place >= 0 and alive[place]]
+    kept, kept_hashes = [names[place] for place in places], [hashes[place] for place in places]
     names.clear()
+    hashes.clear()
     alive.clear()
     size = _SMALLEST
     while size <= least:
         size *= 2
     slots.clear()
     slots.extend([-1] * size)
-    for name in kept:
-        slots[-1 - place_in_order(name, slots, names, alive)] = len(names)
+    for name, hashed in zip(kept, kept_hashes, strict=True):
+        slots[-1 - place_in_order(name, hashed, slots, names, hashes, alive)] = len(names)
         names.append(name)
+        hashes.append(hashed)
         alive.append(True)
 
 
@@ -151,21 +158,26 @@ def _roomier(size: Any) -> Any:
 
 
 @once
-def put(key: Any, slots: list[int], names: list[Any], alive: list[bool], size: Any) -> Any:
+def put(
+    key: Any, hashed: Any, slots: list[int], names: list[Any], hashes: list[int],
+    alive: list[bool], size: Any,
+) -> Any:
     """Add a key to a table of so many, unless it has it; how many it has then."""
-    place = place_in_order(key, slots, names, alive)
+    place = place_in_order(key, hashed, slots, names, hashes, alive)
     if place >= 0:
         return size
     dead = slots[-1 - place]
     if dead >= 0:
         names[dead] = key
+        hashes[dead] = hashed
         alive[dead] = True
         return size + 1
     slots[-1 - place] = len(names)
     names.append(key)
+    hashes.append(hashed)
     alive.append(True)
     if 5 * len(names) >= 3 * (len(slots) - 1):
-        lay_out(_roomier(size + 1), slots, names, alive)
+        lay_out(_roomier(size + 1), slots, names, hashes, alive)
     return size + 1
 
 
@@ -178,8 +190,9 @@ def keys_of(slots: list[int], names: list[Any], alive: list[bool]) -> Iterator[A
 
 @once
 def merge(
-    slots: list[int], names: list[Any], alive: list[bool], size: Any,
-    other_slots: list[int], other_names: list[Any], other_alive: list[bool], other_size: Any,
+    slots: list[int], names: list[Any], hashes: list[int], alive: list[bool], size: Any,
+    other_slots: list[int], other_names: list[Any], other_hashes: list[int],
+    other_alive: list[bool], other_size: Any,
 ) -> Any:
     """Add the keys of another table; into an empty one of as many slots they go as they lie.
 
@@ -188,14 +201,17 @@ def merge(
     if other_size == 0:
         return size
     if 5 * (len(names) + other_size) >= 3 * (len(slots) - 1):
-        lay_out(2 * (size + other_size), slots, names, alive)
+        lay_out(2 * (size + other_size), slots, names, hashes, alive)
     if len(names) == 0 and len(other_names) == other_size and len(other_slots) == len(slots):
         slots[:] = other_slots
         names[:] = other_names
+        hashes[:] = other_hashes
         alive[:] = other_alive
         return other_size
-    for key in keys_of(other_slots, other_names, other_alive):
-        size = put(key, slots, names, alive, size)
+    for place in other_slots:
+        if place >= 0 and other_alive[place]:
+            key, hashed = other_names[place], other_hashes[place]
+            size = put(key, hashed, slots, names, hashes, alive, size)
     return size
 
 
@@ -207,16 +223,21 @@ class OrderedTable(Table):
 
     def __init__(self) -> None:
         self.names: list[Any] = []
+        self.hashes: list[int] = []
         self.alive: list[bool] = []
         self.slots = [-1] * _SMALLEST
         self.size = 0
         self.finger = 0  # where pop() of the set looks first
 
     def find(self, key: Any) -> Any:
-        return place_in_order(key, self.slots, self.names, self.alive)
+        hashed = python_hash(key)
+        return place_in_order(key, hashed, self.slots, self.names, self.hashes, self.alive)
 
     def put(self, key: Any) -> None:
-        self.size = put(key, self.slots, self.names, self.alive, self.size)
+        hashed = python_hash(key)
+        self.size = put(
+            key, hashed, self.slots, self.names, self.hashes, self.alive, self.size
+        )
 
     def drop(self, key: Any) -> None:
         place = self.find(key)
@@ -235,24 +256,27 @@ class OrderedTable(Table):
 
     def merge(self, other: Any) -> None:
         self.size = merge(
-            self.slots, self.names, self.alive, self.size,
-            other.slots, other.names, other.alive, other.size,
+            self.slots, self.names, self.hashes, self.alive, self.size,
+            other.slots, other.names, other.hashes, other.alive, other.size,
         )
 
     def expect(self, count: Any) -> None:
         """Make room for so many entries more, where CPython does before it merges two sets."""
         if 5 * (len(self.names) + count) >= 3 * (len(self.slots) - 1):
-            lay_out(2 * (self.size + count), self.slots, self.names, self.alive)
+            lay_out(
+                2 * (self.size + count), self.slots, self.names, self.hashes, self.alive
+            )
 
     def tidy(self) -> None:
         """Lay it out anew where more than a quarter of its slots are of entries not alive."""
         if len(self.names) - self.size > (len(self.slots) - 1) // 4:
-            lay_out(_roomier(self.size), self.slots, self.names, self.alive)
+            lay_out(_roomier(self.size), self.slots, self.names, self.hashes, self.alive)
 
     def take_over(self, other: Any) -> None:
         """Become what another is."""
         self.slots[:] = other.slots
         self.names[:] = other.names
+        self.hashes[:] = other.hashes
         self.alive[:] = other.alive
         self.size = other.size
 
@@ -273,6 +297,7 @@ class OrderedTable(Table):
 
     def clear(self) -> None:
         self.names.clear()
+        self.hashes.clear()
         self.alive.clear()
         self.slots.clear()
         self.slots.extend([-1] * _SMALLEST)

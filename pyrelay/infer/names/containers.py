@@ -17,6 +17,7 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
+from pyrelay.infer.containers import sets
 from pyrelay.infer.containers.open_keys import is_by_identity, is_hashable
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import order_wanted as order_wanted_at
@@ -122,14 +123,14 @@ def in_any_order(it: Interpreter, members: V.Value, item: V.Value) -> V.Value:
 @keeps_unions
 @handles(set_order.told_in_order)
 def told_in_order(it: Interpreter, item: V.Value) -> V.Value:
-    """An item of a set that is gone through. Raises UnsupportedOperationError for what has another
-    place in each process."""
+    """An item of a set that is gone through. Raises UnsupportedOperationError for what is hashed by
+    a method of its class."""
     without = keys.without_order(it, item)
     if without is None:
         return item
     raise it.failure(
         errors.UnsupportedOperationError,
-        f"the order of a set of {without} is another in each process of Python",
+        f"the order of a set of {without}, which their class hashes, is not known",
         hints=("go through sorted(items), or keep them in a list or dict: dict.fromkeys(items)",),
     )
 
@@ -169,7 +170,8 @@ def without_order(it: Interpreter, iterable: V.Value, *, ranked: bool = False) -
         if ranked and isinstance(iterable, V.Ref) and _are_numbers(it, iterable):
             return iterable
         return call(it, V.Known(tables.items_of), (iterable,), {})
-    return iterable
+    known = None if ranked else sets.in_no_order(it, iterable)
+    return iterable if known is None else V.Tuple(known)
 
 
 def _are_numbers(it: Interpreter, members: V.Ref) -> bool:

@@ -85,21 +85,23 @@ def _extreme(
         raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
     from pyrelay.infer.flow.control import branch
 
-    best = items[0]
     op = "<" if word == "min" else ">"
 
-    def rank(v: V.Value) -> V.Value:
-        return v if key == V.NONE else call(it, key, (v,), {})
+    def ranked(v: V.Value) -> list[V.Value]:
+        """An item, and, behind it, what its key gives: once for each, in their order."""
+        return [v] if key == V.NONE else [v, call(it, key, (v,), {})]
 
+    best = ranked(items[0])
     for item in items[1:]:
-        better = truth(it, compare(it, op, rank(item), rank(best)))
+        found = ranked(item)
+        better = truth(it, compare(it, op, found[-1], best[-1]))
         if isinstance(better, V.Known):
-            best = item if better.value else best
+            best = found if better.value else best
         else:
             best = branch(
-                it, it.atom(better), lambda i=item: [i], lambda b=best: [b]  # type: ignore[misc]
-            )[0]
-    return best
+                it, it.atom(better), lambda f=found: f, lambda b=best: b  # type: ignore[misc]
+            )
+    return best[0]
 
 
 @handles(min)

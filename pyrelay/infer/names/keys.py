@@ -15,13 +15,14 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
+from pyrelay.infer import own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers.characters import code_of, codes, is_data
 from pyrelay.infer.containers.open_keys import is_by_identity, is_int, is_number
 from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.flow import constants
-from pyrelay.infer.in_python import set_order, tables
+from pyrelay.infer.in_python import set_order, tables, text_hashes
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.operators import binary, compare, number
@@ -54,24 +55,59 @@ def number_of(it: Interpreter, key: V.Value) -> V.Value:
 @keeps_unions
 @handles(set_order.python_hash)
 def python_hash(it: Interpreter, key: V.Value) -> V.Value:
-    """hash(key); of what has another in each process, the number that tables take."""
-    if isinstance(key, V.Data) or without_order(it, key) is not None:
-        return hash_of(it, key)
+    """hash(key); of what is a key by identity the number that tables take: Python's is made of the
+    address of the object, so any order of these is one that Python may have."""
     if isinstance(key, V.Union):
         from pyrelay.infer.flow.unions import distribute
 
         return distribute(it, key, lambda case: python_hash(it, case))
-    if isinstance(key, V.Known):
-        return V.Known(hash(key.value))
+    if isinstance(key, V.Known) and isinstance(key.value, tuple):
+        key = V.Tuple(tuple(map(V.Known, key.value)))
     if isinstance(key, V.Tuple):
         lanes = tuple(as_word(it, python_hash(it, item)) for item in key.items)
         return _as_int(it, call(it, V.Known(set_order.hash_of_lanes), (V.Tuple(lanes),), {}))
     if isinstance(key, V.OpenTuple):
         return _as_int(it, call(it, V.Known(set_order.hash_of_items), (key,), {}))
+    text = _text_hashed(key)
+    if text is not None:
+        return _hash_of_text(it, text)
+    if isinstance(key, V.Known):
+        return V.Known(hash(key.value)) if _hash_is_of_value(key.value) else hash_of(it, key)
+    if isinstance(key, V.Data):
+        return hash_of(it, key)
     key = number(it, key)
     if is_int(key):
         return call(it, V.Known(set_order.hash_of_int), (_as_int(it, key),), {})
     return call(it, V.Known(set_order.hash_of_float), (key,), {})
+
+
+def _text_hashed(key: V.Value) -> V.Value | None:
+    """The text that the hash of a key is the hash of: its own, or a name; None of other keys."""
+    if isinstance(key, V.Text):
+        return key
+    if not isinstance(key, V.Known):
+        return None
+    own = type(key.value).__hash__
+    if own is str.__hash__:
+        return V.Known(str.__str__(key.value))
+    if own is bytes.__hash__:
+        return V.Known(key.value.decode("latin-1"))
+    return V.Known(key.value._name_) if own is enum.Enum.__hash__ else None
+
+
+def _hash_of_text(it: Interpreter, text: V.Value) -> V.Value:
+    """hash(text) in the process that the program runs in (in_python/text_hashes.py)."""
+    from pyrelay.infer.attributes import captured
+
+    array = codes(it, text)
+    if array is None:
+        code = code_of(text)
+        array = codes(it, open_text(it, text)) if code is None else it.new_array(  # type: ignore[arg-type]
+            it.builder.call(OPS["reshape"], it.atom(code), shape=(1,)).atom
+        )
+    assert array is not None
+    key = captured(it, own_arrays.key_of_hashes())
+    return _as_int(it, call(it, V.Known(text_hashes.hash_of_codes), (array, key), {}))
 
 
 @handles(set_order.as_word)
@@ -93,11 +129,8 @@ def _as_int(it: Interpreter, number: V.Value) -> V.Value:
 
 
 def without_order(it: Interpreter, key: V.Value) -> str | None:
-    """What a key has that has another hash in each process of Python; None if it has nothing.
-
-    Objects that are equal to themselves only have their address for a hash: any order of them is
-    one that Python may show.
-    """
+    """What a key has whose hash is computed by code of its class, so that its place in a set is
+    not known; None if it has nothing."""
     match key:
         case V.Known(value):
             return _constant_without_order(value)
@@ -107,12 +140,14 @@ def without_order(it: Interpreter, key: V.Value) -> str | None:
             content = it.content(items.root)
             if isinstance(content, tuple):
                 return without_order(it, V.Tuple(content))
-            return None if isinstance(content.template, L.LScalar) else "texts"
+            return None if isinstance(content.template, L.LScalar) else "such tuples"
         case V.Union():
             return _first(without_order(it, case) for case in key.possible)
+        case V.Text():
+            return None if own_arrays.HASHES_TEXTS else "texts"
         case V.Data():
-            return None if is_by_identity(key.cls) else "objects"
-    return None if is_number(key) else "texts"
+            return None if is_by_identity(key.cls) else "such objects"
+    return None
 
 
 def _first(found: Iterable[str | None]) -> str | None:
@@ -122,12 +157,18 @@ def _first(found: Iterable[str | None]) -> str | None:
 def _constant_without_order(value: Any) -> str | None:
     if isinstance(value, tuple):
         return _first(map(_constant_without_order, value))
-    if isinstance(value, (int, float, np.bool_, np.integer, np.floating)) and value == value:
-        own = type(value).__hash__
-        return None if own in (int.__hash__, float.__hash__) or (
-            isinstance(value, np.generic)
-        ) else "objects"
-    return "texts" if isinstance(value, (str, bytes)) else "constants"
+    if _text_hashed(V.Known(value)) is not None:
+        return None if own_arrays.HASHES_TEXTS else "texts"
+    own = type(value).__hash__
+    by_identity = own in (object.__hash__, type.__hash__, type(None).__hash__)
+    return None if by_identity or _hash_is_of_value(value) else "such objects"
+
+
+def _hash_is_of_value(value: Any) -> bool:
+    """Whether the hash of a constant is that of a number, the same in every process."""
+    return isinstance(value, np.generic) or (
+        type(value).__hash__ in (int.__hash__, float.__hash__) and value == value
+    )
 
 
 @handles(tables.differ)
@@ -170,7 +211,7 @@ def _number(it: Interpreter, key: V.Value) -> V.Value:
         return _of_float(it, key)
     if isinstance(key, V.Known) and not isinstance(key.value, (complex, bytearray)):
         return V.Known(_of_constant(key.value))
-    it.heap.note_items((key,))  # of an object, which is a key where it is a node
+    it.heap.note_items((key,))  # an object may be a node
     raise it.failure(
         errors.UnsupportedOperationError,
         f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",

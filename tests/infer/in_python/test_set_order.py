@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 
 import pyrelay
 from pyrelay.errors import UnsupportedOperationError
-from pyrelay.infer.in_python import set_order
+from pyrelay.infer import own_arrays
+from pyrelay.infer.containers.code_points import codes_of
+from pyrelay.infer.in_python import set_order, text_hashes
 from pyrelay.infer.in_python.containers import in_order
 
 _KEYS = st.one_of(
@@ -168,15 +171,49 @@ def test_a_set_that_changes_while_it_is_gone_through():
         grows(np.array([1, 5]))
 
 
-def test_texts_have_another_order_in_each_process():
-    def words(x):
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+    NEXT = 3
+
+
+def words_and_modes(text, xs):
+    met = {(c, k % 3) for k, c in enumerate(text)}
+    modes = set()
+    for x in xs:
+        modes.add(Mode.FAST if x < 2 else Mode.SLOW if x < 3 else Mode.NEXT)
+    return list(met), list(modes)
+
+
+def test_texts_have_the_order_that_they_have_in_this_process():
+    text, xs = "ab\u00e9c\u6f22\U0001f600d", np.arange(4)
+    assert pyrelay.jit(words_and_modes)(text, xs) == words_and_modes(text, xs)
+
+
+@given(st.text())
+def test_texts_are_hashed_as_cpython_does(text):
+    with np.errstate(over="ignore"):
+        found = text_hashes.hash_of_codes(codes_of(text), own_arrays.key_of_hashes())
+    assert struct.unpack("q", struct.pack("Q", int(found))) == (hash(text),)
+
+
+class Hashed(enum.Enum):
+    ONE = 1
+    TWO = 2
+
+    def __hash__(self):
+        return 7 - self.value
+
+
+def test_what_hashes_itself_has_no_order_here():
+    def kept(xs):
         found = set()
-        for v in x.tolist():
-            found.add(str(v))
+        for x in xs.tolist():
+            found.add(Hashed.ONE if x > 1 else Hashed.TWO)
         return list(found)
 
-    with pytest.raises(UnsupportedOperationError, match=r"order of a set of texts") as caught:
-        pyrelay.jit(words)(np.arange(3))
+    with pytest.raises(UnsupportedOperationError, match=r"order of a set of such") as caught:
+        pyrelay.jit(kept)(np.arange(3))
     assert "sorted(items)" in str(caught.value)
 
 

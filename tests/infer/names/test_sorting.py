@@ -71,3 +71,18 @@ def test_what_has_no_order_is_not_sorted():
             pyrelay.jit(function)(x)
         assert pyrelay.jit(function)(x[:3]) == function(x[:3])
     np.testing.assert_array_equal(pyrelay.jit(by_place)(x), by_place(x))
+
+
+def greatest_by_a_key_that_notes(x, y):
+    met = []
+
+    def size(v):
+        met.append(v)
+        return v * v
+
+    return max(x, y, key=size), min([y, x, 3.0], key=size), met
+
+
+def test_keys_are_computed_once_for_each_item_in_their_order():
+    expected = greatest_by_a_key_that_notes(1.0, -2.0)
+    assert pyrelay.jit(greatest_by_a_key_that_notes)(1.0, -2.0) == expected
