@@ -205,6 +205,10 @@ def enter_optional(module: Any) -> None:
         from pyrelay.infer.in_python import samples
 
         _enter(module, "statistics", samples)
+    elif module.__name__ == "scipy.linalg":
+        from pyrelay.infer.in_python import triangular
+
+        _enter(module, "scipy.linalg", triangular)
     elif module.__name__ == "numpy.testing":
         from pyrelay.infer.in_python import checks
 

@@ -91,7 +91,8 @@ def _load() -> None:
 
 #: Modules that are entered once a program has imported them, and the last name that each defines.
 _OPTIONAL = {
-    "scipy.special": "softmax", "numpy.testing": "assert_allclose", "statistics": "NormalDist",
+    "scipy.special": "softmax", "scipy.linalg": "solve_triangular",
+    "numpy.testing": "assert_allclose", "statistics": "NormalDist",
     "numpy.polynomial": "Polynomial", "ml_dtypes": "bfloat16",
 }
 
