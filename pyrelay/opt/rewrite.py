@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from operator import is_
 
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
@@ -92,8 +91,8 @@ def rewrite_block(block: Block, rule: Rule) -> Block:
     return _Rewriter(rule).block(block, Scope())
 
 
-def _same(left: Sequence[object], right: Sequence[object]) -> bool:
-    return len(left) == len(right) and all(map(is_, left, right))
+def _same(left: Sequence[Let | Atom], right: Sequence[Let | Atom]) -> bool:
+    return tuple(left) == tuple(right)  # each is equal to itself only
 
 
 @dataclass
@@ -103,22 +102,23 @@ class _Rewriter:
 
     def block(self, block: Block, scope: Scope) -> Block:
         builder = Builder()
+        lets, definitions = builder.lets, scope.definitions
         seen: list[Var] = []
         outside: dict[Var, Atom] = {}
         for let in block.lets:
-            with builder.at(let.span):
-                before = len(builder.lets)
-                for var, atom in self._let(let, builder, scope).items():
-                    outside.setdefault(var, self.names.atom(var))
-                    self.names.atoms[var] = atom
-                for made in builder.lets[before:]:
-                    for out in made.outs:
-                        scope.definitions[out] = made
-                        seen.append(out)
+            builder.span = let.span
+            before = len(lets)
+            for var, atom in self._let(let, builder, scope).items():
+                outside.setdefault(var, self.names.atom(var))
+                self.names.atoms[var] = atom
+            for made in lets[before:]:
+                for out in made.outs:
+                    definitions[out] = made
+                    seen.append(out)
         results = tuple(map(self.names.atom, block.results))
         extents = tuple(map(self.names.extent, block.dims))
         for out in seen:  # not in sight after the block
-            del scope.definitions[out]
+            del definitions[out]
         for var, atom in outside.items():
             self.names.atoms[var] = atom
         if (
@@ -166,6 +166,13 @@ class _Rewriter:
 
     def _rhs(self, rhs: Rhs, scope: Scope) -> Rhs:
         names = self.names
+        if isinstance(rhs, OpCall):
+            args, attrs = rhs.args, names.attrs(rhs.attrs) if names.dims else rhs.attrs
+            if not names.atoms.keys().isdisjoint(args):
+                args = tuple(map(names.atom, args))
+            if attrs is rhs.attrs and _same(args, rhs.args):
+                return rhs
+            return OpCall(rhs.op, args, attrs)
         if isinstance(rhs, If):
             cond = names.atom(rhs.cond)
             then, orelse = self.block(rhs.then, scope), self.block(rhs.orelse, scope)
@@ -176,19 +183,11 @@ class _Rewriter:
         if not names.atoms and not names.dims:
             return rhs
         match rhs:
-            case OpCall(op, args, attrs):
-                renamed, mapped = tuple(map(names.atom, args)), names.attrs(attrs)
-                if mapped is attrs and _same(renamed, args):
+            case FnCall(_, args, extents) | KernelCall(_, args, extents):
+                renamed, told = tuple(map(names.atom, args)), tuple(map(names.extent, extents))
+                if told == extents and _same(renamed, args):
                     return rhs
-                return OpCall(op, renamed, mapped)
-            case FnCall(function, args, extents):
-                return FnCall(
-                    function, tuple(map(names.atom, args)), tuple(map(names.extent, extents))
-                )
-            case KernelCall(function, args, extents):
-                return KernelCall(
-                    function, tuple(map(names.atom, args)), tuple(map(names.extent, extents))
-                )
+                return replace(rhs, args=renamed, dims=told)
             case Vjp():
                 return replace(
                     rhs, args=tuple(map(names.atom, rhs.args)),
