@@ -92,6 +92,8 @@ _WITH_NONE = frozenset("+-*/") | {"//"}
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y`."""
+    if isinstance(x, V.Known) is not isinstance(y, V.Known):
+        x, y = _taken_apart(x), _taken_apart(y)
     longer = open_sequences.added(it, x, y) if op == "+" else None
     if longer is not None:
         return longer
@@ -247,6 +249,13 @@ def _wrapped(it: Interpreter, position: int, extent: Extent) -> V.Value | None:
     if compare("<=", -position, extent):
         return V.Scalar.of_extent(dims.add(extent, position))
     return None
+
+
+def _taken_apart(value: V.Value) -> V.Value:
+    """A known tuple, as the key of a dict is one, as the tuple of its items."""
+    if isinstance(value, V.Known) and type(value.value) is tuple:
+        return V.Tuple(tuple(map(V.Known, value.value)))
+    return value
 
 
 def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:

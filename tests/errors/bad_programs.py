@@ -102,7 +102,7 @@ def f(x):
     "einsum_letters": ("\ndef f(x, y):\n    return np.einsum('ij,jk->ik', x, y)\n", (A43, A43)),
     "solve_of_a_rectangle": ("\ndef f(x, y):\n    return np.linalg.solve(x, y)\n", (A43, A4)),
     "mode_of_a_library_function": (
-        "\ndef f(x):\n    return np.linalg.qr(x, mode='complete')\n", (A43,),
+        "\ndef f(x):\n    return np.linalg.qr(x, mode='raw')\n", (A43,),
     ),
     "random_inside": ("\ndef f(x):\n    return x + np.random.bytes(3)\n", (X,)),
     "recursion_without_base_case": (

@@ -187,3 +187,10 @@ def a_tuple_as_an_array(x, n):
     a = np.array(powers)
     a[: len(powers)] = powers
     return a @ np.arange(1.0, n + 1.0) + np.mean(powers) + np.max(powers)
+
+
+@use((2.0, 3),)
+def tuples_of_keys_made_longer(x, n):
+    table = {(): x, (1, 2): x + 1.0}
+    longer = [key + (n,) for key in table]
+    return longer, [(n,) + key for key in table]

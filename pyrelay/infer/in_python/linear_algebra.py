@@ -170,11 +170,17 @@ def cholesky(a: Array, /, *, upper: bool = False) -> Array:
 def qr(a: Array, mode: str = "reduced") -> Any:
     """The orthogonal and the upper triangular factor."""
     m = _float(a)
-    if mode == "complete" and m.shape[-2] > m.shape[-1]:
-        refuse("only the modes 'reduced' and 'r' are compiled")
     if mode not in ("reduced", "r", "complete"):
-        refuse("only the modes 'reduced' and 'r' are compiled")
+        refuse("only the modes 'reduced', 'complete' and 'r' are compiled")
     q, r = _qr(m)
+    missing = m.shape[-2] - m.shape[-1]
+    if mode == "complete" and missing > 0:
+        # columns of zeros have no reflections of their own, so those before give the whole basis
+        blank = np.zeros((*m.shape[:-1], missing), m.dtype)
+        basis, _ = _qr(np.concatenate([m, blank], axis=-1))
+        below = np.zeros((*m.shape[:-2], missing, m.shape[-1]), r.dtype)
+        q = np.concatenate([q, basis[..., m.shape[-1] :]], axis=-1)
+        r = np.concatenate([r, below], axis=-2)
     return r if mode == "r" else QRResult(q, r)
 
 
