@@ -216,8 +216,9 @@ class Run:
     def list(self, *items, starred):
         return self.sequence(items, starred)
 
-    def set(self, *items, starred):
-        return set(self.sequence(items, starred))
+    def set(self, *items, starred, copied):
+        made = set(self.sequence(items, starred))
+        return made.copy() if copied else made
 
     def dict(self, *items, merged):
         found = {}
