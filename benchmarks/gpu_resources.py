@@ -96,6 +96,16 @@ def image_loss(x: Any, w: Any) -> Any:
     return (y * y).sum()
 
 
+def causal_attention(q: Any, k: Any, v: Any) -> Any:
+    place = np.arange(q.shape[-2])
+    scores = q @ k.swapaxes(-1, -2)
+    return gpu.softmax_of(np.where(place[:, None] >= place, scores, np.float32(-np.inf))) @ v
+
+
+def masked_attention(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return gpu.softmax_of(q @ k.swapaxes(-1, -2) + mask) @ v
+
+
 def attention_loss(q: Any, k: Any, v: Any) -> Any:
     q, k, v = (x.astype(np.float32) for x in (q, k, v))
     return (gpu.attention(q, k, v).astype(np.float16).astype(np.float32) ** 2).sum()
@@ -134,6 +144,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradient of rows picked": (pyrelay.grad(gpu.picked), (f32(64, 512), _WHICH)),
     "sort": (gpu.ordered, (f32(1 << 12),)),
     "attention": (gpu.attention, (f32(2, 64, 64),) * 3),
+    "causal attention": (causal_attention, (f32(2, 64, 64),) * 3),
+    "attention with a mask": (masked_attention, (*(f32(2, 64, 64),) * 3, f32(64, 64))),
     "gradient of attention": (
         pyrelay.grad(lambda q, k, v: (gpu.attention(q, k, v) ** 2).sum(), argnums=(0, 1, 2)),
         (f32(2, 64, 64),) * 3,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyrelay.devices.gpu import cuda_attention
 from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS, Forms
 from pyrelay.devices.gpu.cuda_single_tiles import product, tiles
-from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.lower.kernels.kernel import ARRAY, Compute, Kernel, statements
 from pyrelay.lower.planning.target import AttentionKernel
 
 ROWS = 64
@@ -191,12 +191,29 @@ def attention() -> AttentionKernel:
     return AttentionKernel(source, ROWS, PICOSECONDS, MOST_OPERANDS)
 
 
+def _reads(shaping: Kernel | None) -> bool:
+    """Whether scores are made of arrays besides products, as of a mask that is added."""
+    return shaping is not None and any(p.role == ARRAY for p in shaping.parameters)
+
+
+def _chooses(shaping: Kernel | None) -> bool:
+    """Whether scores are products or something else, as by a mask that is computed."""
+    return shaping is not None and any(
+        isinstance(s, Compute) and s.primitive == "where" for s in statements(shaping.body)
+    )
+
+
 def _text(form: int, axes: int, shaping: Kernel | None, *, statistics: bool) -> str:
     own = cuda_attention.of_launch(axes, shaping)
     precision, narrow = form % 3, form >= 3
+    # Registers for three blocks, beside 32 of own lines, are too few where scores are more than
+    # products and numbers: own lines are read again, 8 more reads of shared memory beside 64 for a
+    # tile, or there are two blocks where arrays are read, whose addresses take more registers.
+    three = precision == 1 and narrow and not _reads(shaping)
+    keeps = narrow and not (three and _chooses(shaping))
     return _KERNEL.format(
-        product=product(precision, keeps=narrow), halves=1 if narrow else 2,
-        bounds=_THREE if precision == 1 and narrow else "", tiles=tiles(precision) + _ATTEND,
+        product=product(precision, keeps), halves=1 if narrow else 2,
+        bounds=_THREE if three else "", tiles=tiles(precision) + _ATTEND,
         shaping=own.function, parameters=own.parameters, batch=own.batch,
         shaped=_SHAPED.format(given=own.given) if shaping is not None else "",
         rows_of=", Buffer<f32> tops, Buffer<f32> sums_of_rows" if statistics else "",

@@ -152,3 +152,20 @@ def test_forms_are_texts_of_their_own_that_calls_compile() -> None:
     assert not made.texts
     assert len({text.source for text in texts}) == first.forms == len(made.late) == 6
     assert "[run.precision] + 3 * (" in made.source
+
+
+def test_three_blocks_of_tf32_fit_where_scores_are_products_and_numbers_or_chosen() -> None:
+    def chosen(q: Any, k: Any, v: Any) -> Any:
+        kept = np.arange(len(q))[:, None] >= np.arange(len(k))
+        return softmax(np.where(kept, q @ k.T, np.float32(-np.inf))) @ v
+
+    q, k, v = arguments((37, 40), (70, 40), (70, 40), dtype=np.float32)
+    mask = np.zeros((37, 70), np.float32)
+    for function, args, three, keeps in (
+        (plain, (q, k, v), True, "true"), (chosen, (q, k, v), True, "false"),
+        (heads, (q, k, v, mask, 0.5), False, "true"),
+    ):
+        made = plan_code(plan(lowered(inferred(function, args).module, "fuse"), TARGET))
+        ((forms, _),) = made.with_forms().items()
+        assert ("__launch_bounds__(128, 3)" in forms[4].source) == three
+        assert f"attend<ByWarps<1, {keeps}>, 1>" in forms[4].source
