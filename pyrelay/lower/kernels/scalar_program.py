@@ -47,6 +47,7 @@ from pyrelay.lower.passes.cleaning import finish_body, without_unused
 from pyrelay.lower.passes.counters import without_counter_checks
 from pyrelay.lower.passes.implied import without_implied_checks
 from pyrelay.lower.passes.loop_versions import with_versions
+from pyrelay.lower.passes.nest_versions import with_nest_versions
 from pyrelay.lower.passes.signs import without_certain_checks
 from pyrelay.ops.program import pieces
 from pyrelay.opt import places
@@ -86,7 +87,7 @@ def scalar_program(function: Function) -> Lowering:
             s.store(slot, s.const(0, i64), program.scalar(atom))
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
-    body = with_versions(_without_idle_checks(kernel.body))
+    body = with_nest_versions(_without_idle_checks(kernel.body))
     body = with_chosen_stores(without_unused(body))
     kernel = replace(kernel, body=without_unused(body), apart=True)
     arrays = program.arrays

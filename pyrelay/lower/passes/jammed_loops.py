@@ -33,7 +33,6 @@ from pyrelay.lower.kernels.kernel import (
     Body,
     Call,
     Compute,
-    Fail,
     For,
     If,
     Kernel,
@@ -46,7 +45,6 @@ from pyrelay.lower.kernels.kernel import (
     Read,
     Statement,
     bodies,
-    bound_by,
     breaks,
     has_loops,
     operands,
@@ -55,7 +53,6 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.passes.distinct_places import Integers, reads_before_stores, strides
 from pyrelay.lower.passes.lane_blocks import (
-    Asked,
     Blocks,
     Group,
     Node,
@@ -64,18 +61,14 @@ from pyrelay.lower.passes.lane_blocks import (
     made_by,
     read_by,
 )
-from pyrelay.lower.passes.loop_front import EITHER, ORDER, OVERFLOWS, SUMS
 
 _BYTES = 128  # of the lanes of a block
 _REST = 32  # of those of a block of what is left
 _APART = 8  # lanes that read far from each other
-_MOST_INNER = 2  # loops inside, at whose ends checks are asked for
 _MOST_KEPT = 6  # numbers that are kept for each lane
 _FEW_VARIABLES = 2  # of which whole blocks find room in registers
 _MOST_READING, _MOST_STATEMENTS = 60, 200  # statements that are moved, and of a round
 _WRITTEN_OUT = 8  # rounds of inner loops that LLVM makes statements of
-_LINEAR = SUMS | frozenset(["negative"])
-_EQUAL = frozenset(["equal", "not_equal"])
 _PLACES = frozenset(["add", "subtract", "multiply"])
 _SIDE_BY_SIDE = _PLACES | frozenset([
     "divide", "negative", "positive", "absolute", "square", "reciprocal", "fma", "sqrt", "exp",
@@ -135,136 +128,21 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     every = list(statements(loop.body))
     if len(every) > _MOST_STATEMENTS or any(isinstance(s, Call) for s in every):
         return None
-    lucky, asked = _without_checks(loop)
     outside = uses - _counted(loop.body)
-    length = _pure(lucky.body)
-    while length := _to_last_loop(lucky.body, length):
-        reading = _grouped(lucky, length, outside)
+    length = _pure(loop.body)
+    while length := _to_last_loop(loop.body, length):
+        reading = _grouped(loop, length, outside)
         if isinstance(reading, int):
             length = reading
-        elif _pays(reading) and reads_before_stores(lucky, length, around):
-            found = strides(lucky, length, around)
+        elif _pays(reading) and reads_before_stores(loop, length, around):
+            found = strides(loop, length, around)
             far = any(load.out in reading.varying and found[load] != 1 for load in _inner(reading))
             far |= any(isinstance(s, If) and _loads(s) for g in groups(reading) for s in g.body)
             _choose_lanes(reading, far)
-            reading.whole, reading.asked = loop, asked
             return reading if len(reading.kept) <= _MOST_KEPT else None
         else:
             return None
     return None
-
-
-class _Checks:
-    """Takes the checks out of a loop, and out of loops inside whose bounds it does not change.
-
-    What is asked compares integers that grow or fall with each index, so that it is false in every
-    round if it is at the ends of all.
-    """
-
-    def __init__(self, loop: For) -> None:
-        self.bound = {o for s in statements(loop.body) for o in bound_by(s)}
-        self.made: dict[Operand, Compute] = {}
-        self.steady: set[Operand] = {loop.index}  # integers that grow or fall, or stay
-        self.moving: set[Operand] = {loop.index}  # those that do not stay
-        self.truths: set[Operand] = set()
-        self.asked: list[Operand] = []
-        self.inner: list[For] = []
-
-    def without(self, body: Body) -> Body:
-        """A body without the checks that are asked for."""
-        out: list[Statement] = []
-        for s in body:
-            match s:
-                case Compute(primitive="where", args=(cond, _, place)) if self._is_wrapped(cond):
-                    self.asked.append(cond)
-                    s = Compute(s.out, "add", (place, Literal(0, i64)))
-                    self._note(s)
-                case Compute():
-                    self._note(s)
-                case Fail(cond=cond) if self._is_asked(cond):
-                    self.asked.append(cond)
-                    continue
-                case If(cond=cond, then=then, orelse=orelse) if (
-                    self._is_asked(cond) and _fails(then) and not _fails(orelse)
-                    and has_loops(orelse)
-                ):
-                    self.asked.append(cond)
-                    out += orelse
-                    continue
-                case For(index=index) if (
-                    len(self.inner) < _MOST_INNER and _fails(s.body)
-                    and self._stays(s.start) and self._stays(s.stop)
-                ):
-                    self.inner.append(s)
-                    self.steady.add(index)
-                    self.moving.add(index)
-                    out.append(replace(s, body=self.without(s.body)))
-                    continue
-            out.append(s)
-        return tuple(out)
-
-    def _note(self, s: Compute) -> None:
-        known = all(a in self.steady or a not in self.bound for a in s.args)
-        moves = sum(a in self.moving for a in s.args)
-        name = s.primitive
-        linear = name in _LINEAR or (name == "multiply" and moves < 2)
-        compared = name in ORDER or name in OVERFLOWS or (name in _EQUAL and not moves)
-        if known and linear and s.out.dtype == i64:
-            self.steady.add(s.out)
-        elif (known and compared) or (name in EITHER and all(map(self._is_asked, s.args))):
-            self.truths.add(s.out)
-        else:
-            return
-        self.moving |= {s.out} if moves else set()
-        self.made[s.out] = s
-
-    def _is_wrapped(self, cond: Operand) -> bool:
-        """Whether a condition asks for a position that counts from the end."""
-        made = self.made.get(cond)
-        if made is None or made.primitive != "less":
-            return False
-        zero = made.args[1]
-        return isinstance(zero, Literal) and zero.value == 0
-
-    def _stays(self, operand: Operand) -> bool:
-        """Whether an integer is the same in all rounds."""
-        return operand not in self.moving and (operand in self.steady or operand not in self.bound)
-
-    def _is_asked(self, cond: Operand) -> bool:
-        return isinstance(cond, Literal) or cond in self.truths or cond not in self.bound
-
-
-def _fails(body: Body) -> bool:
-    return any(isinstance(s, Fail) for s in statements(body))
-
-
-def _without_checks(loop: For) -> tuple[For, Asked]:
-    """The loop as it is where no check fails, and what has to be false for that."""
-    checks = _Checks(loop)
-    body = checks.without(loop.body)
-    if not checks.asked:
-        return loop, Asked((), (), (), ())
-    made = checks.made.items()
-    still = tuple(s for o, s in made if o not in checks.moving)
-    moving = tuple(s for o, s in made if o in checks.moving)
-    asked = Asked(still, moving, tuple(checks.asked), tuple(checks.inner))
-    return replace(loop, body=_used_alone(body, checks.made)), asked
-
-
-def _used_alone(body: Body, made: dict[Operand, Compute]) -> Body:
-    """The body without those statements of `made` that nothing reads."""
-    left = set(made)
-    while unread := left - {o for s in statements(body) for o in operands(s)}:
-        body = _without(body, unread)
-        left -= unread
-    return body
-
-
-def _without(body: Body, unread: set[Operand]) -> Body:
-    return tuple(
-        replace(s, body=_without(s.body, unread)) if isinstance(s, For) else s
-        for s in body if not (isinstance(s, Compute) and s.out in unread)
-    )  # fmt: skip
 
 
 def _pure(body: Body) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from itertools import product
 from typing import TypeAlias
 
 from pyrelay.ir.types import bool_, i64
@@ -38,7 +37,7 @@ from pyrelay.lower.passes.copies import Copy
 from pyrelay.records import dataclass
 
 _SHORTEST = 3  # rounds of inner loops
-_ZERO, _ONE = Literal(0, i64), Literal(1, i64)
+_ZERO = Literal(0, i64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,25 +50,12 @@ class Group:
 Node: TypeAlias = Group | Statement
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """Conditions that are false in all rounds of a loop if they are in the first and in the last
-    one, and at both ends of loops inside; what computes them, of what stays and of what the indices
-    change; and those loops."""
-
-    still: tuple[Compute, ...]
-    moving: tuple[Compute, ...]
-    conditions: tuple[Operand, ...]
-    inner: tuple[For, ...]
-
-
 @dataclass(slots=True)
 class Reading:
     """What a round of `loop` begins with: its first `length` statements, in groups, with those of
     loops and choices around groups in `inner`; what differs between rounds; integers that are
     computed anew where they are needed; what is kept for each lane; how many lanes a block has, and
-    one of what is left; and the bytes of the largest number, if the lanes are vectors. Where `loop`
-    is without checks, `whole` is the loop as it was, and `asked` what has to be false."""
+    one of what is left; and the bytes of the largest number, if the lanes are vectors."""
 
     loop: For
     length: int
@@ -81,8 +67,6 @@ class Reading:
     lanes: int = 0
     rest_lanes: int = 0
     size: int = 0
-    whole: For | None = None
-    asked: Asked = Asked((), (), (), ())
 
     @property
     def body(self) -> Body:
@@ -149,7 +133,6 @@ class Blocks:
         if rounds is not None:
             brief = self._compute("less", rounds, Literal(_SHORTEST, i64), dtype=bool_)
             alone = self._compute("logical_or", alone, brief, dtype=bool_)
-        alone = self._fails(alone)
         before, self.out = self.out, []
 
         whole = self._compute("right_shift", count, _log2(lanes))
@@ -178,26 +161,7 @@ class Blocks:
             body=tuple(self._round(base)),
         ))  # fmt: skip
         over = replace(loop, index=number, start=_ZERO, stop=blocks, body=tuple(self.out))
-        return [*before, If(alone, (self.reading.whole or loop,), (*front, over))]
-
-    def _fails(self, alone: Operand) -> Operand:
-        """Whether rounds go one by one for another reason, or because a check may fail."""
-        loop, asked = self.reading.loop, self.reading.asked
-        if not asked.conditions:
-            return alone
-        still = Copy({}, set())
-        self.out += still.body(asked.still)
-        ends = []
-        for each in (loop, *asked.inner):
-            first, stop = still.operand(each.start), still.operand(each.stop)
-            last = self._compute("subtract", stop, _ONE)
-            ends.append([(each.index, first), (each.index, last)])
-        for corner in product(*ends):
-            copy = Copy({**still.names, **dict(corner)}, set())
-            self.out += copy.body(asked.moving)
-            for cond in asked.conditions:
-                alone = self._compute("logical_or", alone, copy.operand(cond), dtype=bool_)
-        return alone
+        return [*before, If(alone, (loop,), (*front, over))]
 
     def _rounds(self) -> Operand | None:
         """How many rounds the inner loops of a round have, as far as that is known before it."""
