@@ -87,7 +87,7 @@ def _text_hashed(key: V.Value) -> V.Value | None:
         return key
     if not isinstance(key, V.Known):
         return None
-    own = type(key.value).__hash__
+    own: Any = type(key.value).__hash__
     if own is str.__hash__:
         return V.Known(str.__str__(key.value))
     if own is bytes.__hash__:
@@ -102,7 +102,7 @@ def _hash_of_text(it: Interpreter, text: V.Value) -> V.Value:
     array = codes(it, text)
     if array is None:
         code = code_of(text)
-        array = codes(it, open_text(it, text)) if code is None else it.new_array(  # type: ignore[arg-type]
+        array = codes(it, open_text(it, text)) if code is None else it.new_array(
             it.builder.call(OPS["reshape"], it.atom(code), shape=(1,)).atom
         )
     assert array is not None
@@ -159,16 +159,16 @@ def _constant_without_order(value: Any) -> str | None:
         return _first(map(_constant_without_order, value))
     if _text_hashed(V.Known(value)) is not None:
         return None if own_arrays.HASHES_TEXTS else "texts"
-    own = type(value).__hash__
+    own: Any = type(value).__hash__
     by_identity = own in (object.__hash__, type.__hash__, type(None).__hash__)
     return None if by_identity or _hash_is_of_value(value) else "such objects"
 
 
 def _hash_is_of_value(value: Any) -> bool:
     """Whether the hash of a constant is that of a number, the same in every process."""
-    return isinstance(value, np.generic) or (
-        type(value).__hash__ in (int.__hash__, float.__hash__) and value == value
-    )
+    own: Any = type(value).__hash__
+    of_number = own in (int.__hash__, float.__hash__) and value == value
+    return isinstance(value, np.generic) or of_number
 
 
 @handles(tables.differ)
