@@ -232,10 +232,10 @@ def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     if it.let in it.program.tables:
         from pyrelay.infer.names.containers import members
 
-        made = members(it, V.Tuple(tuple(items)))
-        return members(it, made) if attrs["copied"] and it.program.ordered else made
-    made = sets.new(it, items)
-    return sets.copy_of(it, made) if attrs["copied"] else made
+        table = members(it, V.Tuple(tuple(items)))
+        return members(it, table) if attrs["copied"] and it.program.ordered else table
+    known = sets.new(it, items)
+    return sets.copy_of(it, known) if attrs["copied"] else known
 
 
 def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
