@@ -23,6 +23,7 @@ from pyrelay.frontend.patterns import Bind
 from pyrelay.frontend.recursion import Work, run
 from pyrelay.frontend.scope import COMPREHENSIONS, Comprehension, Names, Variable
 from pyrelay.frontend.trying import Attempt
+from pyrelay.python_trees import nodes
 from pyrelay.records import dataclass
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
@@ -447,7 +448,7 @@ class _Liveness:
     def comprehension(self, node: Comprehension, after: int) -> Work[int]:
         """Its rounds may read what earlier ones assigned; only the first iterable surely runs."""
         head = after | self.flow.effects(node)[0]
-        for part in ast.walk(node):
+        for part in nodes(node):
             if isinstance(part, ast.expr):
                 self.note(self.flow.joined, part, head)
         return (yield self.expression(node.generators[0].iter, head))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from pyrelay.frontend.patterns import Ask
+from pyrelay.python_trees import nodes
 
 N = TypeVar("N", bound=ast.AST)
 
@@ -28,7 +29,7 @@ def kept(function: ast.AST) -> frozenset[ast.AST]:
     """The generator expressions that are not used up where they stand."""
     found: set[ast.AST] = set()
     used_up: set[ast.AST] = set()
-    for node in ast.walk(function):
+    for node in nodes(function):
         match node:
             case ast.GeneratorExp():
                 found.add(node)

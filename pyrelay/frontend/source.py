@@ -27,6 +27,7 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import SourceText, SourceUnavailableError, Span
+from pyrelay.python_trees import children
 from pyrelay.records import dataclass
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -288,7 +289,7 @@ def _functions(tree: ast.AST) -> Iterator[tuple[FunctionNode, str | None]]:
         if isinstance(node, _FUNCTIONS):
             yield node, class_name  # type: ignore[misc]  # `subset` refuses the async ones
         inside = node.name if isinstance(node, ast.ClassDef) else class_name
-        pending += [(child, inside) for child in ast.iter_child_nodes(node)]
+        pending += [(child, inside) for child in children(node)]
 
 
 def _by_columns(

@@ -141,9 +141,17 @@ def test_large_programs_that_went_wrong_once_do_what_python_does() -> None:
     check_seeds(990041, 1, 12, False)  # the number of no object was that of the first one
 
 
-@pytest.mark.parametrize("batch", range(20))
+def some_of(batches: int, first: int) -> list[Any]:
+    """Numbers of batches; those behind the first ones are left to the long run."""
+    return [
+        pytest.param(n, marks=() if n < first else pytest.mark.slow) for n in range(batches)
+    ]
+
+
+@pytest.mark.parametrize("batch", some_of(20, 8))
 def test_small_random_programs_interpreted_do_what_python_does(batch: int) -> None:
-    """2,000 programs; 40 of the larger ones are compared after every stage."""
+    """800 programs, 2,000 in the long run; 40 in 2,000 of the larger
+    ones are compared after every stage."""
     start = batch * 100
     check_seeds(start, 50, 1, True, calls=1, thorough=False)
     check_seeds(start + 50, 40, 2, True, calls=1, thorough=False)
@@ -152,9 +160,9 @@ def test_small_random_programs_interpreted_do_what_python_does(batch: int) -> No
     check_seeds(start + 99, 1, 12, True, calls=2, thorough=batch % 2 == 1)
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", some_of(10, 4))
 def test_random_programs_compiled_do_what_python_does(batch: int) -> None:
-    """150 programs; 10 of them are verified after every stage."""
+    """60 programs, 150 in the long run; one in 15 of them are verified after every stage."""
     start = batch * 100 + 10_000
     check_seeds(start, 12, 2, False, calls=2, thorough=False)
     check_seeds(start + 12, 2, 4, False, thorough=False)

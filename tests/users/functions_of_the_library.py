@@ -76,7 +76,7 @@ def path_of_a_text(path):
     return os.fspath(path) + "/c"
 
 
-@use((3,))
+@use((3,), long=True)
 def entries_by_name(n):
     made = {"a": n}
     made.update(other=3)

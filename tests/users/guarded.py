@@ -29,7 +29,7 @@ def features_are_counted(model, x):
     return model.fit(x)
 
 
-@use((Model(3), [X, X[:, :2], X]))
+@use((Model(3), [X, X[:, :2], X]), long=True)
 def what_does_not_fit_is_left_out(model, batches):
     problems = []
     for x in batches:

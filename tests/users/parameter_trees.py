@@ -40,7 +40,7 @@ def tree_handed_through_unchanged(tree):
     return mapped(lambda a: a, mapped(lambda a: 2 * a, tree))
 
 
-@use((parameters(), 3), slow=True, wrt=(0,))
+@use((parameters(), 3), long=True, wrt=(0,))
 def momentum(tree, steps):
     moved = mapped(np.zeros_like, tree)
     for _ in range(steps):

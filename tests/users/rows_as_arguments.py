@@ -193,7 +193,7 @@ def a_key_on_one_branch(store, x):
     return len(store), list(store)
 
 
-@use(({"a": 5}, [1, 3, 2]))
+@use(({"a": 5}, [1, 3, 2]), long=True)
 def taken_anew_in_a_loop(store, xs):
     for x in xs:
         if x > 2:

@@ -75,7 +75,7 @@ def a_bill(prices, cart):
     return total
 
 
-@use((dict(PRICES), "item3"), (dict(PRICES), "pear"))
+@use((dict(PRICES), "item3"), (dict(PRICES), "pear"), long=True)
 def a_dict_with_names_changed(prices, name):
     prices[name] = prices.get(name, 0.0) + 1.0
     return max(prices, key=prices.get), len(prices)

@@ -39,6 +39,7 @@ from pyrelay.devices.compiler.kernel_language import (
 from pyrelay.devices.compiler.kernel_names import values_alone
 from pyrelay.devices.compiler.kernel_operators import BINARY, COMPARED, UNARY, emit_truth, truth
 from pyrelay.devices.routines.matmul import native_vector_bits
+from pyrelay.python_trees import nodes
 from pyrelay.records import dataclass
 
 INTERLEAVED = 2
@@ -126,7 +127,7 @@ class _Lowering:
     def _scopes(self) -> dict[str, tuple[Any, Any]]:
         """What accesses through a name carry, for names of arrays that lie apart."""
         sources: dict[str, list[ast.expr]] = {}
-        for each in ast.walk(self.definition):
+        for each in nodes(self.definition):
             if isinstance(each, ast.Assign):
                 self.line = each.lineno
                 for target in each.targets:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from pyrelay.python_trees import nodes
+
 Path = tuple[tuple[int, int], ...]
 """Where a statement stands: for each list around it, from the outside, its number and the place in
 it."""
@@ -46,7 +48,7 @@ class _Places:
                     self.used.setdefault(statement.target.id, []).append(here)
 
     def _names(self, node: ast.AST, here: Path) -> None:
-        for each in ast.walk(node):
+        for each in nodes(node):
             if isinstance(each, ast.Name):
                 found = self.used if isinstance(each.ctx, ast.Load) else self.bound
                 found.setdefault(each.id, []).append(here)

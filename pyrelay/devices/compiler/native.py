@@ -81,7 +81,9 @@ def generators() -> list[Path]:
     """The files that decide what machine code is made: all that a process which only compiles
     reads, the numbers of a plan's operations and the places of fields among them."""
     package = Path(__file__).parents[2]
-    beside = ("lower/planning/opcodes.py", "infer/nodes/instances.py", "records.py")
+    beside = (
+        "lower/planning/opcodes.py", "infer/nodes/instances.py", "python_trees.py", "records.py",
+    )  # fmt: skip
     return [*sorted((package / "devices").rglob("*.py")), *(package / name for name in beside)]
 
 

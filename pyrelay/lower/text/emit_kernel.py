@@ -68,6 +68,7 @@ from pyrelay.lower.text import call_spelling
 from pyrelay.lower.text.printing import unparse
 from pyrelay.lower.text.spelling import binding, call, copied, literal, named, spelled
 from pyrelay.ops.scalar import SCALARS, TARGET
+from pyrelay.python_trees import nodes
 
 #: Where the names that kernels use are defined.
 VOCABULARY = "pyrelay.devices.compiler.vocabulary"
@@ -159,7 +160,7 @@ def _imported(function: ast.FunctionDef) -> set[str]:
     """Names that the function reads and nobody binds in it."""
     bound = {a.arg for a in function.args.args}
     used: set[str] = set()
-    for node in ast.walk(function):
+    for node in nodes(function):
         if isinstance(node, ast.Name):
             (bound if isinstance(node.ctx, ast.Store) else used).add(node.id)
     return used - bound - {"range", "lanes"}

@@ -331,6 +331,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 def test_numbers_of_the_host_stay_where_a_kernel_of_a_guessed_round_finds_them(
     driver: Waiting
 ) -> None:

@@ -204,7 +204,7 @@ def test_a_convolution_is_the_product_of_patches_and_weights(
         check(case, dtype, what, last, source)
 
 
-@pytest.mark.parametrize("bits", [pytest.param(128, marks=pytest.mark.slow), 512])
+@pytest.mark.parametrize("bits", [128, pytest.param(512, marks=pytest.mark.slow)])
 def test_vectors_of_other_widths_compute_the_same(bits: int) -> None:
     """LLVM splits vectors that are wider than the CPU's."""
     source = convolution_kernel(f32, "forward", False, bits)

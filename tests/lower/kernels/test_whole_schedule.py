@@ -198,7 +198,9 @@ def test_chunks_without_the_extreme_are_not_read_again(
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+@pytest.mark.parametrize(
+    "dtype", ["f4", *(pytest.param(each, marks=pytest.mark.slow) for each in ("f8", "i4"))]
+)
 def test_extremes_are_found_wherever_they_are(dtype: str) -> None:
     function = pyrelay.jit(lambda x: (x.argmax(), x.argmin()), device="cuda_emulator")
     x = random.integers(-50, 50, 70_000).astype(dtype)

@@ -90,7 +90,9 @@ def test_texts_say_how_long_rows_are_and_how_much_of_them_is_held() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("n", [32, 63, 64, 1000, 1001, 5000])
+@pytest.mark.parametrize(
+    "n", [63, 1001, *(pytest.param(n, marks=pytest.mark.slow) for n in (32, 64, 1000, 5000))]
+)
 def test_results_are_those_of_numpy_whatever_part_of_a_row_there_is_room_for(n: int) -> None:
     rng = np.random.default_rng(n)
     x, y = (rng.uniform(1, 2, size=(7, n)).astype(np.float32) for _ in range(2))

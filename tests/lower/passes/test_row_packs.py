@@ -98,7 +98,9 @@ def several(x: Any, w: Any) -> Any:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["f4", "f8", "f2"])
+@pytest.mark.parametrize(
+    "name", ["f4", *(pytest.param(each, marks=pytest.mark.slow) for each in ("f8", "f2"))]
+)
 def test_rows_are_the_same_wherever_they_begin(name: str) -> None:
     """Lengths of whole packs and others, rows that begin where packs do and elsewhere."""
 

@@ -92,12 +92,15 @@ def test_instructions_read_as_statements():
 
 
 def test_no_instruction_is_shown_as_its_fields():
+    inverse = instructions.Ufunc("numpy.linalg", "inv", "d->d")
     sample = {"str": "x", "int": 1, "bool": False, "Value": Slot(2)}
     for kind in typing.get_args(instructions.Instruction):
         hints = kind.__annotations__
         made = kind(*(sample.get(hint, ()) for hint in hints.values()))
         function = PlanFunction("f", 0, 3, (made,))
-        shown = show_plan(Plan((function, function), (Kernel("k", ""),) * 2))
+        shown = show_plan(
+            Plan((function, function), (Kernel("k", ""),) * 2, ufuncs=(inverse,) * 2)
+        )
         assert "=Slot" not in shown
         assert "(index" not in shown
 
