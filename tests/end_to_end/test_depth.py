@@ -118,7 +118,9 @@ def test_derivatives_of_branches_save_what_the_taken_branch_needs():
 @pytest.mark.parametrize(("derivative", "size"), [
     (False, 20), (True, 8), pytest.param(True, 20, marks=pytest.mark.slow),
 ])  # fmt: skip
-@pytest.mark.parametrize("program", [elifs, guards, straight])
+@pytest.mark.parametrize(
+    "program", [elifs, pytest.param(guards, marks=pytest.mark.slow), straight]
+)
 def test_compiling_takes_time_in_proportion_to_size(program, derivative, size):
     small, large = (work(program(n), derivative=derivative) for n in (size, 4 * size))
     assert large < 4.6 * small

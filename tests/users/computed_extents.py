@@ -60,7 +60,7 @@ def map_of_nodes_drawn_to_points(points, rows, columns):
     return nodes
 
 
-@use((rand(14), 6, 2), (rand(9), 4, 4), wrt=(0,))
+@use((rand(14), 6, 2), (rand(9), 4, 4), wrt=(0,), slow=True)
 def frames_there_and_back(x, size, hop):
     padded = np.pad(x, size // 2, mode="reflect")
     count = 1 + (len(padded) - size) // hop

@@ -464,7 +464,7 @@ def halves_of_a_generator(x):
     return t + 3.0 * sum(values)
 
 
-@use((np.array([0.5, -1.0, 2.0, 3.0, -0.5, 1.5]),), wrt=(0,))
+@use((np.array([0.5, -1.0, 2.0, 3.0, -0.5, 1.5]),), wrt=(0,), slow=True)
 def arrangements_of_some(x):
     some = [v for v in x if v > 0]
     pairs = sum(p * q for p, q in itertools.combinations(some, 2))

@@ -152,7 +152,10 @@ class Body:
     mass: float
 
 
-@use((rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), rng.random(5), 0.1), wrt=(0, 1, 2))
+@use(
+    (rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), rng.random(5), 0.1), wrt=(0, 1, 2),
+    slow=True,
+)  # fmt: skip
 def bodies_with_arrays_written_in_place(positions, velocities, masses, dt):
     bodies = []
     for p, v, m in zip(positions, velocities, masses, strict=True):

@@ -68,7 +68,10 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.parametrize(
+    "make",
+    [np.random.default_rng, pytest.param(np.random.RandomState, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(("program", "args"), PROGRAMS)
 def test_a_program_draws_what_plain_python_draws_and_the_generator_moves_on(
     program: Any, args: tuple[Any, ...], make: Any

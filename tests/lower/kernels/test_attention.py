@@ -209,6 +209,7 @@ def test_what_is_not_a_softmax_of_rows_is_left_alone() -> None:
         np.testing.assert_allclose(pyrelay.jit(f)(*args), f(*args), rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_derivatives() -> None:
     f = of_the_library
     args = tuple(normal(*s).astype(float) for s in ((2, 5, 4), (2, 6, 4), (2, 6, 3)))

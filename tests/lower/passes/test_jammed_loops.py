@@ -162,7 +162,9 @@ def shifted(x: Any, rows: int, row: int, column: int, steps: int, slope: int) ->
 
 
 @pytest.mark.parametrize("row", [-1, 0, 1])
-@pytest.mark.parametrize("column", [-5, -1, 0, 1, 2, 6])
+@pytest.mark.parametrize(
+    "column", [-1, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in (-5, 0, 2, 6))]
+)
 def test_what_a_round_stores_a_later_one_reads(row: int, column: int) -> None:
     def fixed(x: Any, slope: int) -> Any:
         for i in range(1, x.shape[0] - 1):
