@@ -1,4 +1,8 @@
-"""Attributes and methods of arrays, numbers, tuples, lists, dicts and strings."""
+"""Attributes and methods of values: those of arrays and numbers, and where those of others are.
+
+Methods of lists, dicts and tuples are in `containers/methods.py`, of sets in `containers/sets.py`,
+of text in `containers/text.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +14,14 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import calls, progress, random_state
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import characters, list_arrays, lists, mappings, sets, text
-from pyrelay.infer.containers.admission import lent
-from pyrelay.infer.containers.open_keys import ask, key_of, note
-from pyrelay.infer.containers.open_sequences import as_item
-from pyrelay.infer.flow import choice
-from pyrelay.infer.flow.handling import is_raised
+from pyrelay.infer.containers import list_arrays, lists, methods, sets, text
+from pyrelay.infer.containers.open_keys import note
 from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.in_python import python_math
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
 from pyrelay.infer.names.adapters import cast, dtype_of, operand
-from pyrelay.infer.nodes.dicts import new_dict
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
@@ -115,7 +114,7 @@ def attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | None:
     ty = V.tensor_type(obj)
     if ty is not None:
         if ty.weak and ty.dtype is types.bool_ and name in ("real", "imag"):
-            obj = call_function(it, V.Known(int), (obj,), {})
+            obj = calls.call(it, V.Known(int), (obj,), {})
             ty = it.tensor(obj)
         if not ty.weak or name in ("real", "imag"):
             found = _tensor_attribute(it, obj, name)
@@ -123,7 +122,7 @@ def attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | None:
                 return found
         if ty.weak:
             if name in ("numerator", "denominator") and ty.dtype.kind in "bi":
-                return call_function(it, V.Known(int), (obj,), {}) if name[0] == "n" else V.Known(1)
+                return calls.call(it, V.Known(int), (obj,), {}) if name[0] == "n" else V.Known(1)
             whole = ty.dtype.kind in "bi"
             known = _INT_METHODS if whole else _FLOAT_METHODS
             return V.Method(obj, name) if name in known or name == "conjugate" else None
@@ -188,15 +187,16 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
 
             return METHODS[cls]
         case V.Ref(root, None):
-            return {"list": _LIST, "dict": _DICT, "set": sets.METHODS}.get(root.kind, {})
+            known = {"list": methods.LIST, "dict": methods.DICT, "set": sets.METHODS}
+            return known.get(root.kind, {})
         case V.Text():
             return _TEXT
         case V.Lazy(kind="progress"):
             return _BAR
         case V.Tuple(_, None) | V.OpenTuple():
-            return _TUPLE
+            return methods.TUPLE
         case V.Tuple(_, _):
-            return _NAMEDTUPLE
+            return methods.NAMEDTUPLE
     return {}
 
 
@@ -229,7 +229,7 @@ def _astype(
             f"Cannot cast array data from {given.numpy!r} to {target.numpy!r} according to the "
             f"rule {rule!r}"
         ))
-    if it.tensor(x).dtype is dtype_of(it, dtype) and not it.static(copy, "copy"):
+    if given is target and not it.static(copy, "copy"):
         return x
     result = cast(it, x, dtype)
     if result is x and isinstance(x, V.ArrayRef):
@@ -312,7 +312,7 @@ def _compress(
     it: Interpreter, x: V.Value, condition: V.Value, axis: V.Value = V.NONE
 ) -> V.Value:
     """x.compress(condition): the elements where it holds."""
-    return call_function(it, V.Known(np.compress), (condition, x, axis), {})
+    return calls.call(it, V.Known(np.compress), (condition, x, axis), {})
 
 
 def _in_place(fn: Any) -> Callable[..., V.Value]:
@@ -321,7 +321,7 @@ def _in_place(fn: Any) -> Callable[..., V.Value]:
     def method(it: Interpreter, x: V.Value, *args: V.Value, **keywords: V.Value) -> V.Value:
         from pyrelay.infer.arrays.subscripts import set_item
 
-        ordered = call_function(it, V.Known(fn), (x, *args), keywords)
+        ordered = calls.call(it, V.Known(fn), (x, *args), keywords)
         set_item(it, x, V.Known(Ellipsis), ordered)
         return V.NONE
 
@@ -355,12 +355,12 @@ _ARRAY_METHODS: dict[str, Callable[..., V.Value]] = {
 def _is_integer(it: Interpreter, x: V.Value) -> V.Value:
     """float.is_integer()."""
     same = it.call("equal", it.call("floor", x), x)
-    return call_function(it, V.Known(bool), (same,), {})
+    return calls.call(it, V.Known(bool), (same,), {})
 
 
 def _of_bits(function: Callable[[int], int]) -> Callable[..., V.Value]:
     def method(it: Interpreter, x: V.Value) -> V.Value:
-        return call_function(it, V.Known(function), (x,), {})
+        return calls.call(it, V.Known(function), (x,), {})
 
     return method
 
@@ -370,238 +370,4 @@ _FLOAT_METHODS = ("is_integer",)
 _NUMBER_METHODS: dict[str, Callable[..., V.Value]] = {
     "is_integer": _is_integer, "conjugate": _conjugate,
     "bit_length": _of_bits(python_math.bit_length), "bit_count": _of_bits(python_math.bit_count),
-}
-
-
-# -- containers ------------------------------------------------------------------------------------
-
-
-def call_function(
-    it: Interpreter, fn: V.Value, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
-) -> V.Value:
-    """Interpret a Python function in line."""
-    from pyrelay.infer.calls import call as call_value
-
-    return call_value(it, fn, args, keywords)
-
-
-def _span(it: Interpreter) -> Any:
-    return it.let.span if it.let else None
-
-
-@handlers.keeps_unions
-def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
-    if lists.growing_content(it, x) is not None:
-        lists.append(it, x, item)
-        return V.NONE
-    item = lent(it, as_item(it, item))
-    it.heap.write(x.root, (*it.content(x.root), item), _span(it))
-    return V.NONE
-
-
-def _list_extend(it: Interpreter, x: V.Ref, items: V.Value) -> V.Value:
-    more = lists.growing_content(it, items)
-    if more is not None:
-        lists.extend(it, x, more)
-        return V.NONE
-    if lists.growing_content(it, x) is not None or not lists.has_known_length(it, items):
-        call_function(it, V.Known(in_python.add_items), (x, items), {})
-        return V.NONE
-    it.heap.write(x.root, (*it.content(x.root), *sequence_of(it, items)), _span(it))
-    return V.NONE
-
-
-def _list_pop(it: Interpreter, x: V.Ref, index: V.Value = V.Known(-1)) -> V.Value:
-    if lists.must_grow(it, x, index):
-        return lists.pop(it, x, index)
-    items = list(it.content(x.root))
-    at = it.static(index, "the index of a list")
-    if not -len(items) <= at < len(items):
-        if is_raised(it, IndexError):
-            text = "pop index out of range" if items else "pop from empty list"
-            raise raised(it, IndexError(text))
-        raise it.failure(errors.IndexRangeError, "pop from an empty list" if not items else
-                         f"pop index {at} is out of range")
-    taken = items.pop(at)
-    it.heap.write(x.root, tuple(items), _span(it))
-    return taken  # type: ignore[no-any-return]
-
-
-def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.Value:
-    item = as_item(it, item)
-    if lists.must_grow(it, x, index):
-        lists.insert(it, x, index, item)
-        return V.NONE
-    items = list(it.content(x.root))
-    if not items and isinstance(index, V.Scalar):
-        index = V.Known(0)
-    items.insert(it.static(index, "the index of a list"), item)
-    it.heap.write(x.root, tuple(items), _span(it))
-    return V.NONE
-
-
-def _list_sort(
-    it: Interpreter, x: V.Ref, *, key: V.Value = V.NONE, reverse: V.Value = V.Known(False)
-) -> V.Value:
-    compares = isinstance(key, V.Partial) and key.callee == V.Known(in_python.compared)
-    if compares or lists.growing_content(it, x) is None:
-        return call_function(it, V.Known(in_python.sort_items), (x, key, reverse), {})
-    if key == V.NONE and characters.are_characters(it, x):
-        key = V.Known(ord)
-    return call_function(it, V.Known(in_python.sort_in_place), (x, key, reverse), {})
-
-
-def _list_reverse(it: Interpreter, x: V.Ref) -> V.Value:
-    if lists.growing_content(it, x) is not None:
-        lists.reverse(it, x)
-        return V.NONE
-    it.heap.write(x.root, tuple(reversed(it.content(x.root))), _span(it))
-    return V.NONE
-
-
-def _list_copy(it: Interpreter, x: V.Ref) -> V.Value:
-    content = it.content(x.root)
-    if isinstance(content, V.Growing):
-        content = lists.copied(it, content)
-    return it.new_ref("list", content)
-
-
-def _list_clear(it: Interpreter, x: V.Ref) -> V.Value:
-    if lists.growing_content(it, x) is not None:
-        lists.clear(it, x)
-        return V.NONE
-    it.heap.write(x.root, (), _span(it))
-    return V.NONE
-
-
-def _list_index(it: Interpreter, x: V.Ref, item: V.Value, *bounds: V.Value) -> V.Value:
-    if bounds:
-        return call_function(it, V.Known(in_python.index_between), (x, item, *bounds), {})
-    return call_function(it, V.Known(in_python.index_of), (x, item), {})
-
-
-def _list_count(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
-    return call_function(it, V.Known(in_python.count_of), (x, item), {})
-
-
-def _list_remove(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
-    return call_function(it, V.Known(in_python.remove_item), (x, item), {})
-
-
-_LIST: dict[str, Callable[..., Any]] = {
-    "append": _list_append, "extend": _list_extend, "pop": _list_pop, "insert": _list_insert,
-    "sort": _list_sort,
-    "reverse": _list_reverse, "copy": _list_copy, "clear": _list_clear,
-    "index": _list_index, "count": _list_count, "remove": _list_remove,
-}
-
-
-def _dict_keys(it: Interpreter, x: V.Ref) -> V.Value:
-    return V.Tuple(tuple(map(V.Known, it.content(x.root))))
-
-
-def _dict_values(it: Interpreter, x: V.Ref) -> V.Value:
-    return V.Tuple(tuple(it.content(x.root).values()))
-
-
-def _dict_items(it: Interpreter, x: V.Ref) -> V.Value:
-    pairs = it.content(x.root).items()
-    return V.Tuple(tuple(V.Tuple((V.Known(k), v)) for k, v in pairs))
-
-
-def _dict_get(it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE) -> V.Value:
-    content = it.content(x.root)
-    if choice.chooses(it, content, key):
-        return choice.choose_by_key(it, x, content, key, lambda: default)
-    return content.get(key_of(it, x, key, "the key of a dict"), default)  # type: ignore[no-any-return]
-
-
-def _dict_pop(
-    it: Interpreter, x: V.Ref, key: V.Value, default: V.Value | None = None
-) -> V.Value:
-    content = dict(it.content(x.root))
-    known = key_of(it, x, key, "the key of a dict")
-    if known not in content:
-        if default is not None:
-            return default
-        if is_raised(it, KeyError):
-            raise raised(it, KeyError(known))
-        raise it.failure(errors.KeyMissingError, f"this dict has no key {known!r}")
-    taken = content.pop(known)
-    it.heap.write(x.root, content, _span(it))
-    return taken  # type: ignore[no-any-return]
-
-
-def _dict_update(
-    it: Interpreter, x: V.Ref, other: V.Value = V.Tuple(()), /, **named: V.Value
-) -> V.Value:
-    content = it.content(x.root)
-    if other != V.Tuple(()):
-        if not (isinstance(other, V.Ref) and other.root.kind == "dict"):
-            ask(it, x.root)
-        content = mappings.taken(
-            it, content, other, lambda key: key_of(it, x, key, "the key of a dict")
-        )
-    it.heap.write(x.root, {**content, **named}, _span(it))
-    return V.NONE
-
-
-def _dict_setdefault(
-    it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE
-) -> V.Value:
-    content = it.content(x.root)
-    known = key_of(it, x, key, "the key of a dict")
-    if known not in content:
-        it.heap.write(x.root, {**content, known: default}, _span(it))
-    return it.content(x.root)[known]  # type: ignore[no-any-return]
-
-
-def _dict_copy(it: Interpreter, x: V.Ref) -> V.Value:
-    return new_dict(it, it.content(x.root))
-
-
-def _dict_popitem(it: Interpreter, x: V.Ref) -> V.Value:
-    content = dict(it.content(x.root))
-    if not content:
-        raise raised(it, KeyError("popitem(): dictionary is empty"))
-    key, value = content.popitem()
-    it.heap.write(x.root, content, _span(it))
-    return V.Tuple((V.Known(key), value))
-
-
-def _dict_clear(it: Interpreter, x: V.Ref) -> V.Value:
-    it.heap.write(x.root, {}, _span(it))
-    return V.NONE
-
-
-_DICT: dict[str, Callable[..., Any]] = {
-    "popitem": _dict_popitem, "clear": _dict_clear,
-    "keys": _dict_keys, "values": _dict_values, "items": _dict_items, "get": _dict_get,
-    "pop": _dict_pop, "update": _dict_update, "setdefault": _dict_setdefault, "copy": _dict_copy,
-}
-
-
-def _tuple_index(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:
-    return calls.call(it, V.Known(in_python.index_in_tuple), (x, item), {})
-
-
-def _tuple_count(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:
-    return calls.call(it, V.Known(in_python.count_of), (x, item), {})
-
-
-_TUPLE: dict[str, Callable[..., Any]] = {"index": _tuple_index, "count": _tuple_count}
-
-
-def _namedtuple_replace(it: Interpreter, x: V.Tuple, /, **changes: V.Value) -> V.Value:
-    fields: tuple[str, ...] = x.cls._fields  # type: ignore[union-attr]
-    return V.Tuple(tuple(changes.get(f, v) for f, v in zip(fields, x.items, strict=True)), x.cls)
-
-
-def _namedtuple_asdict(it: Interpreter, x: V.Tuple) -> V.Value:
-    fields: tuple[str, ...] = x.cls._fields  # type: ignore[union-attr]
-    return it.new_ref("dict", dict(zip(fields, x.items, strict=True)))
-
-
-_NAMEDTUPLE: dict[str, Callable[..., Any]] = {
-    **_TUPLE, "_replace": _namedtuple_replace, "_asdict": _namedtuple_asdict,
 }

@@ -85,25 +85,19 @@ class _Around:
     what computes the integers that are known in front of a nest."""
 
     extents: set[Local]
-    total: dict[Local, int]
+    total: Counter[Local]
     touches: Counter[Operand]
     makers: dict[Local, Compute]
 
 
-def _assignments(body: Body) -> dict[Local, int]:
-    found: dict[Local, int] = {}
-    for s in statements(body):
-        if isinstance(s, Assign):
-            found[s.variable] = found.get(s.variable, 0) + 1
-    return found
+def _assignments(body: Body) -> Counter[Local]:
+    return Counter(s.variable for s in statements(body) if isinstance(s, Assign))
 
 
 def _touches(body: Body) -> Counter[Operand]:
-    found: Counter[Operand] = Counter()
+    found: Counter[Operand] = Counter(_assignments(body))
     for s in statements(body):
         found.update(operands(s))
-        if isinstance(s, Assign):
-            found[s.variable] += 1
     return found
 
 
