@@ -42,16 +42,17 @@ def without_counter_checks(body: Body) -> Body:
     checks = [s for s in statements(body) if isinstance(s, Compute) and s.primitive in _CHECKS]
     if not checks:
         return body
-    counters = _counters(body)
+    found = counters(body)
     never: set[Operand] = {
         s.out for s in checks
-        if s.args[0].dtype == i64 and _is_step(s.primitive.removesuffix("_overflows"), s, counters)
+        if s.args[0].dtype == i64 and _is_step(s.primitive.removesuffix("_overflows"), s, found)
     }
     return _without(body, never) if never else body
 
 
-def _counters(body: Body) -> set[Local]:
-    """The greatest set of integers that are only made of small numbers, each other and steps."""
+def counters(body: Body) -> set[Local]:
+    """The greatest set of integers that are only made of small numbers, each other and steps: none
+    is ever far from zero."""
     sources: dict[Local, list[tuple[Operand, ...] | None]] = {}  # None: made of something else
 
     def note(out: Local, made: tuple[Operand, ...] | None) -> None:

@@ -13,7 +13,9 @@ and whether an index counts from the end. In a branch that compares the loop's i
 those of the rounds that take it (Gupta, "Optimizing array bound checks using flow analysis", LOPLAS
 2, 1993; Wuerthinger, Wimmer and Moessenboeck, "Array bounds check elimination for the Java HotSpot
 client compiler", PPPJ 2007). A `while` loop over such a counter becomes a counted loop, which can
-be vectorised.
+be vectorised. Of other `while` loops one end is known: what a counter that only grows is not below
+at first, it is never below (as in `counters`, nobody counts to 2^63), so that two texts that are
+compared from two places on ask no more whether these count from the end.
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ from pyrelay.lower.kernels.kernel import (
     Statement,
     Store,
     While,
+    bodies,
     operands,
     statements,
 )
 from pyrelay.lower.passes.copies import Copy
+from pyrelay.lower.passes.counters import counters
 from pyrelay.lower.passes.loop_front import EITHER, ORDER, OVERFLOWS, SUMS, Front
 from pyrelay.records import dataclass
 
@@ -57,35 +61,40 @@ _NEGATED = {
     "greater_equal": "less",
 }  # fmt: skip
 _SHORTEST = 8  # rounds that pay for the test in front
+_GREATEST_STEP = 16  # of what a `while` loop counts to no certain end
+_GREATEST_START = 1 << 61
 _LARGEST_BODY = 200  # statements of a loop that may stand twice
 
 
-def with_versions(body: Body) -> Body:
-    """The body with its innermost loops in two versions where that removes checks."""
+def with_versions(body: Body, counting: set[Local] | None = None) -> Body:
+    """The body with its innermost loops in two versions where that removes checks; `counting` are
+    the integers that are known to be counters."""
+    if counting is None:
+        counting = counters(body)
     # Inner bodies first; loops nest no deeper than Python's own.
     out: list[Statement] = []
     for statement in body:
         match statement:
             case If():
-                then, orelse = with_versions(statement.then), with_versions(statement.orelse)
+                then, orelse = (with_versions(arm, counting) for arm in bodies(statement))
                 out.append(replace(statement, then=then, orelse=orelse))
             case For() | While():
                 if any(isinstance(s, (For, While)) for s in statements(statement.body)):
-                    out.append(replace(statement, body=with_versions(statement.body)))
+                    out.append(replace(statement, body=with_versions(statement.body, counting)))
                 else:
-                    out += _versioned(statement)
+                    out += _versioned(statement, counting)
             case _:
                 out.append(statement)
     return tuple(out)
 
 
-def _versioned(loop: For | While) -> list[Statement]:
+def _versioned(loop: For | While, counting: set[Local]) -> list[Statement]:
     if isinstance(loop, For) and isinstance(loop.stop, Literal) and loop.stop.value < _SHORTEST:
         return [loop]
     inside = list(statements(loop.body))
     if len(inside) > _LARGEST_BODY or any(isinstance(s, Call) for s in inside):
         return [loop]
-    version = _Version(loop)
+    version = _Version(loop, counting)
     return [loop] if not version.pays() else version.written()
 
 
@@ -106,8 +115,8 @@ class _Straight:
 class _Version:
     """One loop, looked at."""
 
-    def __init__(self, loop: For | While) -> None:
-        self.loop = loop
+    def __init__(self, loop: For | While, counting: set[Local]) -> None:
+        self.loop, self.counting = loop, counting
         flat = list(statements(loop.body))
         self.bound = {s.out for s in flat if isinstance(s, (Compute, Load, Read))}
         self.assigned: dict[Local, list[Assign]] = {}
@@ -118,6 +127,8 @@ class _Version:
         self.chosen = dict(self._choices(flat))
         self.flat = flat
         self.sources: dict[Local, _Source] = {}
+        #: Which way counters of a `while` loop go that end nowhere, and what is made of them.
+        self.ways: dict[Operand, int] = {}
         #: A `while` loop as a counted one: its body and the number of rounds.
         self.counted: tuple[Body, Callable[[Front], Operand]] | None = None
         self._find_sources()
@@ -165,6 +176,10 @@ class _Version:
             self._condition(loop)
         for local in (*self.makers, *self.assigned):
             self._reduced(local)
+        if isinstance(loop, While):
+            for variable in self.assigned:
+                if variable not in self.sources:
+                    self._endless(variable)
 
     def _is_fixed(self, operand: Operand) -> bool:
         """Whether an operand is the same in every round, and known in front of the loop."""
@@ -200,6 +215,28 @@ class _Version:
             return variable, front.exact("add", variable, reach)
 
         self.sources[variable] = ends
+
+    def _endless(self, variable: Local) -> None:
+        """A variable to which each round adds small constants of one sign, or nothing."""
+        steps: set[int] = set()
+        for assign in self.assigned[variable]:
+            more = self._steps(variable, assign.value) if variable.dtype == i64 else None
+            if more is None:
+                return
+            steps |= more
+        most = max(steps, key=abs)
+        if most == 0 or abs(most) > _GREATEST_STEP or min(steps) < 0 < max(steps):
+            return
+        self.ways[variable] = 1 if most > 0 else -1
+        self.sources[variable] = lambda _: (variable, variable)
+
+    def _way(self, compute: Compute) -> int | None:
+        """Which way a sum, or the difference of what is compared, goes in a `while` loop without a
+        certain end; None if that is not known."""
+        first, second = (self.ways.get(a, 0) for a in compute.args)
+        if compute.primitive not in ("add", "add_overflows"):
+            second = -second
+        return None if first * second < 0 else first or second
 
     def _reduced(self, local: Local) -> None:
         """A remainder by a constant, or a variable that each round sets to one."""
@@ -321,6 +358,11 @@ class _Version:
         fits = name in SUMS or name == "negative" or (name == "multiply" and moving < 2)
         if not fits:
             return
+        if found.source in self.ways:
+            way = self._way(compute) if name in SUMS else None
+            if way is None:
+                return
+            self.ways[compute.out] = way
         found.chain[compute] = None
         self.straight[compute.out] = found
 
@@ -364,6 +406,8 @@ class _Version:
                     name == "multiply_overflows" and sum(map(self._moves, compute.args)) > 1
                 ):
                     continue
+                if known.source in self.ways and not self._stays_false(compute):
+                    continue
                 known.chain[compute] = None
                 found[local] = known
             elif name in EITHER and all(a in found for a in compute.args):
@@ -377,6 +421,14 @@ class _Version:
                     found[local] = both
         return found
 
+    def _stays_false(self, compute: Compute) -> bool:
+        """Whether a condition on a counter without a certain end is false for good once it is."""
+        way = self._way(compute)
+        if compute.primitive in OVERFLOWS:
+            return way is not None and compute.primitive != "multiply_overflows"
+        falls = compute.primitive in ("greater", "greater_equal")
+        return way is not None and (way <= 0 if falls else way >= 0)
+
     def _wanted(self) -> dict[Local, set[_Guards]]:
         """The settled conditions whose falsehood makes the loop simpler, and where it does."""
         wanted: dict[Local, set[_Guards]] = {}
@@ -389,7 +441,15 @@ class _Version:
                     maker = self.makers.get(a) if isinstance(a, Local) else None
                     if cond in self.false and maker is not None and b in maker.args:
                         wanted.setdefault(cond, set()).add(self.guards[statement])
-        return wanted
+        # Whether it counts from the end is asked with the other side of the check at once.
+        checked = {
+            self.false[s.cond].source for s in self.flat
+            if isinstance(s, Fail) and isinstance(s.cond, Local) and s.cond in wanted
+        }  # fmt: skip
+        return {
+            cond: places for cond, places in wanted.items()
+            if (source := self.false[cond].source) not in self.ways or source in checked
+        }  # fmt: skip
 
     def pays(self) -> bool:
         """Whether a second version has fewer checks."""
@@ -403,13 +463,20 @@ class _Version:
         for cond, places in wanted.items():
             known = self.false[cond]
             for guards in places:
-                for end in self._ends(known.source, guards, front):
+                for end in dict.fromkeys(self._ends(known.source, guards, front)):
                     values: dict[Operand, Operand] = {} if known.source is None else {
                         known.source: end
                     }
                     for compute in known.chain:
                         args = [values.get(a, a) for a in compute.args]
-                        values[compute.out] = self._exactly(compute.primitive, args, front)
+                        near = known.source in self.ways and compute.out in self.counting
+                        values[compute.out] = (
+                            front.put(compute.primitive, *args) if near
+                            else self._exactly(compute.primitive, args, front)
+                        )  # fmt: skip
+                    for operand, value in values.items():
+                        if operand in self.ways and operand not in self.counting:
+                            self._doubt_far(value, self.ways[operand], front)
                     front.doubt(values[cond])
         return front.choice(self.loop, self._fast(set(wanted), front))
 
@@ -451,6 +518,14 @@ class _Version:
         if a is not source or b.dtype != i64 or not self._is_fixed(b):
             return None
         return name if truth else _NEGATED[name], b
+
+    @staticmethod
+    def _doubt_far(first: Operand, way: int, front: Front) -> None:
+        """Asks whether what goes one way without a certain end starts too far on that way."""
+        if isinstance(first, Literal) and abs(first.value) <= _GREATEST_START:
+            return
+        name, most = ("greater", _GREATEST_START) if way > 0 else ("less", -_GREATEST_START)
+        front.doubt(front.put(name, first, Literal(most, i64)))
 
     @staticmethod
     def _exactly(name: str, args: Sequence[Operand], front: Front) -> Operand:

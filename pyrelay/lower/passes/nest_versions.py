@@ -49,6 +49,7 @@ from pyrelay.lower.kernels.kernel import (
     statements,
 )
 from pyrelay.lower.passes.copies import Copy
+from pyrelay.lower.passes.counters import counters
 from pyrelay.lower.passes.index_ranges import polynomial
 from pyrelay.lower.passes.loop_front import EITHER, ORDER, OVERFLOWS, SUMS, Front
 from pyrelay.lower.passes.loop_versions import with_versions
@@ -75,19 +76,21 @@ def with_nest_versions(body: Body) -> Body:
     extents = {
         s.out for s in statements(body) if isinstance(s, Read) and s.parameter.role == EXTENT
     }
-    around = _Around(extents, _assignments(body), _touches(body), {})
+    around = _Around(extents, _assignments(body), _touches(body), {}, counters(body))
     return tuple(_walked(body, around))
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """Extents of arrays, how many statements set each variable, how often each is set and read, and
-    what computes the integers that are known in front of a nest."""
+    """Extents of arrays, how many statements set each variable, how often each is set and read,
+    what computes the integers that are known in front of a nest, and which integers are counters.
+    """
 
     extents: set[Local]
     total: Counter[Local]
     touches: Counter[Operand]
     makers: dict[Local, Compute]
+    counters: set[Local]
 
 
 def _assignments(body: Body) -> Counter[Local]:
@@ -108,7 +111,7 @@ def _walked(body: Body, around: _Around) -> Iterator[Statement]:
         ):
             around.makers[statement.out] = statement
         if isinstance(statement, (For, While)) and not has_loops(statement.body):
-            yield from with_versions((statement,))
+            yield from with_versions((statement,), around.counters)
             continue
         written = None
         if isinstance(statement, For) and _fits(statement):
@@ -409,10 +412,15 @@ class _Nest:
             v: Local(v.dtype, variable=True) for v in _assignments((self.loop,))
             if not elsewhere[v]
         }  # fmt: skip
-        (fast,) = Copy(own, set(self.settled)).body(_ending((self.loop,), stops))
+        copy = Copy(own, set(self.settled))
+        (fast,) = copy.body(_ending((self.loop,), stops))
         assert isinstance(fast, For)
         touches = elsewhere + _touches(fast.body)
-        around = replace(self.around, total=_assignments(fast.body), touches=touches)
+        counting = {c for o in self.around.counters if isinstance(c := copy.operand(o), Local)}
+        around = replace(
+            self.around, total=_assignments(fast.body), touches=touches,
+            counters=self.around.counters | counting,
+        )  # fmt: skip
         inner = _walked(fast.body, around)
         return front.choice(self.loop, replace_bodies(fast, lambda _: tuple(inner)))
 

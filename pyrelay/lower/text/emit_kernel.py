@@ -417,8 +417,9 @@ class _Printer:
             case While():
                 self.pending.flush(out)
                 with self._in_program():
+                    # Behind the rounds: one that ends before counts nothing.
                     counted = [] if statement.most else _round(statement.rounds)
-                    body = [*counted, *self._body(statement.body)]
+                    body = [*self._body(statement.body), *counted]
                 out.append(ast.While(ast.Constant(True), body, []))
 
     # -- loops ---------------------------------------------------------------------------------
@@ -438,18 +439,19 @@ class _Printer:
             out.append(ast.For(ast.Name(index, ast.Store()), over, body, [], lineno=1))
             return
         endless = loop.program and not loop.bounded
+        waits = any(isinstance(s, While) and s.most is None for s in loop.body)  # which looks
         each = self._rounds_inside(loop, last) if self.depth else None
         fixed = _fixed_rounds(loop.body) if loop.program and not breaks(loop.body) else None
         if each is not None:  # in a loop that looks now and then
             self._short_or_not(loop, each, first, last, out)
         elif fixed:
             out += self._in_blocks(loop, index, first, last, fixed)
+        elif loop.program and waits and not breaks(loop.body):
+            out += self._in_blocks(loop, index, first, last)
         elif (loop.program and has_loops(loop.body)) or (endless and breaks(loop.body)):
-            # A `while` loop in each round counts that as well.
-            counted = any(isinstance(s, While) and s.most is None for s in loop.body)
             number = 1 + sum(s.most or 0 for s in loop.body if isinstance(s, While))
             with self._in_program():
-                body = [*([] if counted else _round(number)), *self._body(loop.body)]
+                body = [*_round(number), *self._body(loop.body)]
             out.append(_loop(index, [first, last], body))
         elif endless:
             out += self._in_blocks(loop, index, first, last)

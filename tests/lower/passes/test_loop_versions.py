@@ -270,3 +270,51 @@ def test_an_inner_loop_over_checked_indices_loses_its_checks() -> None:
     short = text[text.rindex("else:") :]
     assert "store_ordered_f64(" in short
     assert "return 1" not in short
+
+
+def test_counters_without_a_certain_end_stay_where_they_began() -> None:
+    def common(x: Any, starts: Any) -> Any:
+        out = np.zeros((len(starts), 2), dtype=np.int64)
+        for i in range(len(starts)):
+            a, b = starts[i, 0], starts[i, 1]
+            while a < len(x) and b < len(x) and x[a] == x[b]:
+                a += 1
+                b += 1
+            out[i, 0], out[i, 1] = a, b
+            k = starts[i, 0]
+            while k >= 0 and x[k - 1] >= x[k]:
+                k -= 2
+            out[i, 1] += 100 * k
+        return out
+
+    compiled = pyrelay.jit(common)
+    x = np.array([1, 1, 1, 2, 1, 1, 1, 2, 0, 1, 1], dtype=np.int64)
+    starts = np.array([[0, 4], [4, 0], [-11, -7], [-3, 8], [9, -2], [10, 10], [3, 3], [7, 3]])
+    np.testing.assert_array_equal(compiled(x, starts), common(x, starts))
+    text = str(compiled.code(x, starts))
+    assert text.count("while True:") == 4  # each loop in two versions
+    for wrong in ([-12, 0], [0, -12], [12, 0], [11, 0]):
+        with pytest.raises(IndexError) as raised:
+            common(x, np.array([wrong]))
+        with pytest.raises(IndexError, match=str(raised.value)):
+            compiled(x, np.array([wrong]))
+
+
+def test_counters_that_start_far_from_zero_may_wrap_around() -> None:
+    """A sum of 64-bit elements does; it must not be taken for one that cannot."""
+    index, place, grown = Local(i64, variable=True), Local(i64), Local(i64)
+    size, below, outside = Local(i64), Local(bool_), Local(bool_)
+    body: Body = (
+        Compute(place, "add", (index, size)),
+        Compute(below, "less", (place, number(0))), Fail(below, 0),
+        Compute(outside, "equal", (place, number(7))), Break(outside),
+        Compute(grown, "add", (index, number(1))), Assign(index, grown),
+    )  # fmt: skip
+    *front, choice = with_versions((While(body),))
+    assert isinstance(choice, If)
+    assert checks(choice.orelse) == 0
+    asked = {s.primitive for s in front if isinstance(s, Compute)}
+    assert {"add_overflows", "less", "greater"} <= asked
+    far = Compute(grown, "add", (index, number(17)))
+    loop = While((*body[:-2], far, body[-1]))
+    assert with_versions((loop,)) == (loop,)
