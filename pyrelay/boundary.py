@@ -18,6 +18,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.build import Build
 from pyrelay.infer.arrays.device_arrays import DeviceArray, LiesElsewhereError
+from pyrelay.infer.arrays.memory_order import layout_of
 from pyrelay.infer.result_trees import assemble, nodes_of, restore
 from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.infer.structure import Flattened, flatten
@@ -66,6 +67,8 @@ class Program:
             except (KeyError, ValueError, AttributeError, errors.TypeMismatchError):
                 return False
         if not all(_same_number(flat.leaves[k], v) for k, v in binding.static.items()):
+            return False
+        if any(layout_of(flat.leaves[k]) != layout for k, layout in binding.layouts.items()):
             return False
         if binding.extents:
             values = {s: flat.leaves[leaf].shape[axis] for s, (leaf, axis) in binding.axes.items()}

@@ -24,6 +24,8 @@ from pyrelay import config
 from pyrelay.boundary import Program
 from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
+from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
+from pyrelay.infer.arrays.memory_order import layout_of
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.nodes.datatypes import ones_of
 from pyrelay.infer.objects import generator_classes
@@ -66,6 +68,8 @@ def _written(
     near, far = program.build.native, program.build.direct
     if not (near or far) or binding.trees or binding.loses or pools or binding.identity:
         raise NeedsMore
+    if any(binding.layouts.values()):  # the native entry takes what is contiguous
+        raise NeedsMore
     if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
         raise NeedsMore
     from pyrelay.devices.runtime.entry import MISMATCH, Whole, guarded
@@ -104,6 +108,10 @@ def _written(
         text.leaves = given
     else:
         _arguments(text, program, given, everything)
+    if not near and binding.layouts:  # GPUs gather the elements of what is not contiguous
+        text.test(" and ".join(
+            f"{text.name(_is_contiguous)}({text.leaves[k]})" for k in binding.layouts
+        ))
     handed = [text.leaves[k] for k in binding.parameters]
     text.line("_same = True")
     shape = result_text(text, binding)
@@ -119,7 +127,7 @@ def _written(
         "            pass",
         "        if _same:",
         f"            _result = _native({', '.join(handed)})",
-        *(_with_others(_tuple(handed), bool(binding.mutated)) if near else ()),
+        *(_with_others(_tuple(handed), bool(binding.mutated or binding.layouts)) if near else ()),
         "            if _result is not _MISMATCH:",
         *["                _hits[0] += 1"] * (not near),
         f"                return {shape}",
@@ -235,7 +243,8 @@ def _taken(given: tuple[Any, ...], written: bool) -> tuple[Any, ...] | None:
     """Arguments whose arrays are contiguous, of the one dtype object of their dtype (unpickled
     arrays have others), and numbers where they have no axes; None if all were so before.
 
-    If the program writes arrays they are not copied: what is not contiguous stays as it is.
+    If the program writes arrays, or their order in memory matters to it, they are not copied: what
+    is not contiguous stays as it is.
     """
     found = tuple(v if type(v) is not ndarray else _readable(v, written) for v in given)
     return None if all(map(operator.is_, found, given)) else found
@@ -250,6 +259,12 @@ def _readable(array: Any, written: bool) -> Any:
     if dtype is None or array.dtype is dtype.numpy or not array.dtype.isnative:
         return array
     return array.view(dtype.numpy)
+
+
+def _is_contiguous(array: Any) -> bool:
+    if not isinstance(array, ndarray) and is_device_array(array):
+        array = device_array(array)
+    return layout_of(array) is None
 
 
 # -- arguments -------------------------------------------------------------------------------------

@@ -150,6 +150,10 @@ def _reasons(binding: Binding) -> list[str]:
     """What a call has to agree with to be served by this program."""
     names = binding.leaf_names
     lines = [f"  only for {names[leaf]} = {value!r}" for leaf, value in binding.static.items()]
+    lines += [
+        f"  only for {names[leaf]} that {'lies in C order' if kept is None else 'lies as it does'}"
+        for leaf, kept in binding.layouts.items()
+    ]
     if read := _read_names(binding):
         lines.append("  while these names mean the same: " + ", ".join(read))
     if binding.extents:

@@ -50,6 +50,14 @@ class NeedsFewer(Exception):
         self.unread = unread
 
 
+class NeedsLayouts(Exception):
+    """How these arguments, by leaf, lie in memory decides what reshaping copies that is written."""
+
+    def __init__(self, leaves: Set[int]) -> None:
+        super().__init__()
+        self.leaves = leaves
+
+
 @dataclass
 class Asked:
     """What one specialisation needs, as far as its attempts have told; see `Program` for most."""
@@ -59,6 +67,7 @@ class Asked:
     #: those of them, by id, that the program should read by what its code says
     expected: dict[int, needs.NeedsCapture] = field(default_factory=dict)
     unread: dict[int, Any] = field(default_factory=dict)  # arrays, by id, that it does not read
+    layouts: frozenset[int] = frozenset()  # leaves whose order in memory matters
     exact: int = 0
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     unrolled: frozenset[Let] = frozenset()
@@ -141,6 +150,9 @@ class Asked:
             case NeedsFewer(unread=unread):
                 self.unread |= {n: self.expected.pop(n).value for n in unread}
                 self.captured = [c for c in self.captured if id(c.value) not in unread]
+                self.granted += 1
+            case NeedsLayouts(leaves=leaves):
+                self.layouts |= leaves
                 self.granted += 1
             case needs.NeedsListing(made=made):
                 self.ahead |= {made}

@@ -13,7 +13,9 @@ from typing import Any
 
 from pyrelay.infer import calls, needs
 from pyrelay.infer import values as V
-from pyrelay.infer.asked import Asked, NeedsFewer, NeedsWrites
+from pyrelay.infer.arrays import memory_order
+from pyrelay.infer.arrays.memory_order import Layout
+from pyrelay.infer.asked import Asked, NeedsFewer, NeedsLayouts, NeedsWrites
 from pyrelay.infer.closing import Close
 from pyrelay.infer.containers import code_points, column_content, columns, growing, open_layouts
 from pyrelay.infer.flow import joining
@@ -66,6 +68,7 @@ class Attempt:
     #: of dicts that entered as tables: what the lists that they are made of contained
     tabled: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
     entered: Entered = field(default_factory=lambda: Entered())
+    layouts: dict[int, Layout | None] = field(default_factory=dict)  # see Program
     checks_shapes: bool = False
     lent: int = 0  # see Program
     shared_at: set[Place] = field(default_factory=set)
@@ -149,6 +152,7 @@ class Attempt:
         self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
         it, asked = Interpreter(program, Builder(), Heap()), self.asked
+        program.layouts = self.layouts
         program.new_leaf, self.outermost = self._new_leaf, it.heap
         names = _argument_names(make_callee, len(args))
         pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
@@ -182,6 +186,7 @@ class Attempt:
         unread = asked.expected.keys() - self.read
         if unread:
             raise NeedsFewer(unread)
+        self._lay(it)
         made = Close(self, it, before).finish(value, raised)
         late = program.raises_late or (program.raises_again and made.binding.writes)
         fails = program.fails_late or (program.fails_again and made.binding.changes)
@@ -189,6 +194,19 @@ class Attempt:
         if wanted > asked.raises:
             raise NeedsWrites(made, wanted)
         return made
+
+    def _lay(self, it: Interpreter) -> None:
+        """Note how arguments lie on whose order hangs what is written; raises NeedsLayouts if that
+        was taken to be another way."""
+        program = it.program
+        deciding = frozenset[int]().union(
+            *(leaves for root, leaves in program.reshaped.items() if root in it.heap.written)
+        )
+        now = {k: memory_order.layout_of(self.flat.leaves[k]) for k in deciding}
+        wanted = {k for k, layout in now.items() if layout != program.layouts.get(k)}
+        if wanted:
+            raise NeedsLayouts(wanted)
+        self.layouts = {**program.layouts, **now}
 
     def _enter(self, owner: Any, value: V.Value) -> int:
         """The number of an object of the program's own."""
@@ -393,6 +411,8 @@ class Attempt:
         root = V.Root("array", None, leaf, plain)
         it.heap.new(root, self._param(ty, leaf))
         self.roots[leaf] = root
+        if leaf in self.asked.layouts:
+            self.layouts[leaf] = memory_order.layout_of(array)
         return V.ArrayRef(root, (), ty)
 
     def _table(

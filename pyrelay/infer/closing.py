@@ -136,6 +136,7 @@ class Close:
             attempt.own_families(),
             self._writes(mutated, changes, trees), attempt.guards.identity, False,
             len(body.results), {k: r for k, r in stored.items() if with_axes[k]}, any(with_axes),
+            attempt.layouts,
         )
         return Specialised(module, binding, _conditions(attempt.guards))
 

@@ -18,7 +18,7 @@ from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
 from pyrelay.infer import needs, users_lines
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays import identity
+from pyrelay.infer.arrays import identity, memory_order
 from pyrelay.infer.arrays.numpys_words import not_broadcast
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.flow.narrowing import Fact
@@ -31,7 +31,7 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, PyCall, Var
-from pyrelay.ir.op import OPS, Op, RelationError
+from pyrelay.ir.op import OPS, Fusion, Op, RelationError
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
@@ -361,7 +361,10 @@ class Interpreter:
 
     def call(self, op: str | Op, *operands: V.Value | Operand, **attrs: Any) -> V.Value:
         """Emit an op with one result and give its value."""
-        return self.result(self.emit(op, *operands, **attrs))
+        found = self.result(self.emit(op, *operands, **attrs))
+        if (OPS[op] if isinstance(op, str) else op).fusion is Fusion.ELEMENTWISE:
+            memory_order.of_result(self, operands, found)
+        return found
 
     def new_array(self, atom: Atom, name: str = "") -> V.ArrayRef:
         """A fresh array with this content."""

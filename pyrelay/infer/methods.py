@@ -14,6 +14,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import calls, progress, random_state
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.containers import list_arrays, lists, methods, sets, text
 from pyrelay.infer.containers.open_keys import note
 from pyrelay.infer.flow.iteration import sequence_of
@@ -233,13 +234,21 @@ def _astype(
         return x
     result = cast(it, x, dtype)
     if result is x and isinstance(x, V.ArrayRef):
-        return it.new_array(it.atom(x))
+        result = it.new_array(it.atom(x))
+        memory_order.of_result(it, (x,), result)
     return result
 
 
-def _copy(it: Interpreter, x: V.Value, order: V.Value = V.NONE) -> V.Value:
+def _copy(it: Interpreter, x: V.Value, order: V.Value = V.Known("C")) -> V.Value:
     """x.copy()."""
-    return it.new_array(it.atom(x)) if isinstance(x, V.ArrayRef) else x
+    if not isinstance(x, V.ArrayRef):
+        return x
+    made = it.new_array(it.atom(x))
+    if order == V.Known("F"):
+        memory_order.turned(it.program, made)
+    elif order != V.Known("C"):
+        memory_order.of_result(it, (x,), made)
+    return made
 
 
 def _flatten(it: Interpreter, x: V.Value, order: V.Value = V.Known("C")) -> V.Value:

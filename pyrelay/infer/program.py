@@ -12,6 +12,7 @@ from typing import Any
 
 from pyrelay.errors import PyrelayError
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays.memory_order import Layout, Memory
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.needs import NeedsCapture
 from pyrelay.infer.nodes.anonymous import Groups
@@ -83,6 +84,11 @@ class Program:
     keys_known: bool = False  # arguments of recursive functions that are keys are made known
     keys_wanted: bool = False  # or would have been
     checks_shapes: bool = False  # of items, which may differ: their extents are computed
+    #: how arguments lie in memory that are not contiguous, as far as that was asked; how arrays of
+    #: the program do; those that were reshaped as arguments lie (memory_order.py)
+    layouts: dict[int, Layout | None] = field(default_factory=dict)
+    memory: dict[V.Root, Memory] = field(default_factory=dict)
+    reshaped: dict[V.Root, frozenset[int]] = field(default_factory=dict)
     memos: dict[Any, int] = field(default_factory=dict)  # tables of cached functions, by number
     remembers: bool = True  # False where such tables cannot hold what the functions give
     #: Lists become items as copies, and are unchanged from then on: from 1 those that others made,

@@ -16,7 +16,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
-from pyrelay.infer.asked import Asked, NeedsFewer, NeedsWrites
+from pyrelay.infer.asked import Asked, NeedsFewer, NeedsLayouts, NeedsWrites
 from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.containers import columns
@@ -35,7 +35,7 @@ _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
     needs.NeedsIdentity,
     needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder, needs.NeedsEntries, NeedsMemo,
-    NeedsFewer, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
+    NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

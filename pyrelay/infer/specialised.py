@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer.arrays.memory_order import Layout
 from pyrelay.infer.guards import ExtentGuard, NameGuard
 from pyrelay.infer.nodes.datatypes import Families
 from pyrelay.infer.result_trees import PoolResult, ResultTree
@@ -84,6 +85,8 @@ class Binding:
     result_count: int
     placed: Mapping[int, int]
     has_arrays: bool
+    #: leaves whose order in memory decides what reshaping copies, and how they lie
+    layouts: Mapping[int, Layout | None]
 
     @property
     def placed_leaves(self) -> Mapping[int, int]:

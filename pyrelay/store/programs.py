@@ -246,7 +246,7 @@ def _entry(called: Called, program: Program, first: Key) -> _Entry:
         reads.append((path, told, read.hidden))
         _describe(made, places, number, guard, read.value, read.hidden)
     rest = replace(binding, names=(), hidden=(), families=None)
-    only_for = repr((binding.extents, binding.static))
+    only_for = repr((binding.extents, binding.static, binding.layouts))
     needs = binding.apart, types
     head = (needs, made.digest(), reads, only_for)
     files = tuple(made.files)

@@ -13,15 +13,15 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays import strides
 from pyrelay.infer.arrays.contraction import matmul
 from pyrelay.infer.arrays.subscripts import get_item
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import cast, operand
 from pyrelay.infer.names.handlers import handles
-from pyrelay.infer.names.shape import reshape, transpose
+from pyrelay.infer.names.shape import transpose, view
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
+from pyrelay.ir.types import TensorType
 
 _FIRST = 0xE000  # letters of the axes of an ellipsis, counted from the last axis
 
@@ -172,13 +172,12 @@ def _diagonal_view(
     it: Interpreter, array: V.ArrayRef, letters: str, wanted: str
 ) -> V.Value | None:
     """The result where it is the diagonal of a square matrix, which can be written to."""
-    if len(letters) == 2 and len(wanted) == 1 == len(set(letters)) and (
-        strides.is_contiguous(it, array)
-    ):
-        size = array.type.shape[0]
+    if len(letters) == 2 and len(wanted) == 1 == len(set(letters)):
+        size, whole = array.type.shape[0], array.type.size
         if it.program.guards.equal(size, array.type.shape[1]) is True:
             step = V.Scalar.of_extent(dims.add(size, 1))
-            flat = reshape(it, array, V.Known(-1))
+            ty = TensorType(array.type.dtype, (whole,))
+            flat = view(it, array, "reshape", ty, shape=ty.shape)
             return get_item(it, flat, V.Slice(V.NONE, V.NONE, step))
     return None
 

@@ -1,7 +1,7 @@
 """Where NumPy keeps the elements of a view, and so whether reshaping it copies them.
 
-In: a view of an array whose elements lie one after the other. Out: extents and strides per axis,
-in elements. Source: NumPy's `_attempt_nocopy_reshape`; an extent that is not known to match counts
+In: a view of an array, which lies as memory_order.py says. Out: extents and strides per axis, in
+elements. Source: NumPy's `_attempt_nocopy_reshape`; an extent that is not known to match counts
 as one that does not, so that the elements are copied.
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims
-from pyrelay.ir.dims import Extent
+from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.records import dataclass
 
 
@@ -27,7 +28,13 @@ class Axis:
 def of_view(it: Interpreter, array: V.ArrayRef) -> tuple[Axis, ...] | None:
     """The axes of a view; None for one that no strides describe."""
     whole = it.builder.handle(it.content(array.root)).type
-    axes: tuple[Axis, ...] | None = contiguous(whole.shape)
+    memory = memory_order.of_root(it.program, array.root)
+    if memory.leaves:
+        known = it.program.reshaped.get(array.root, frozenset())
+        it.program.reshaped[array.root] = known | memory.leaves
+    axes: tuple[Axis, ...] | None = (
+        contiguous(whole.shape) if memory.layout is None else _laid(whole.shape, memory.layout)
+    )
     for step in array.view:
         if axes is None:
             return None
@@ -43,6 +50,26 @@ def contiguous(shape: Sequence[Extent]) -> tuple[Axis, ...]:
         found.insert(0, Axis(extent, stride))
         stride = dims.multiply(stride, extent)
     return tuple(found)
+
+
+def copied(it: Interpreter, array: V.ArrayRef) -> V.Value:
+    """A copy of a view that is made since its elements do not lie as they would have to."""
+    made = it.result(it.builder.handle(it.atom(array)))
+    if isinstance(made, V.ArrayRef) and array.root in it.program.reshaped:
+        it.program.reshaped[made.root] = it.program.reshaped[array.root]
+    return made
+
+
+def _laid(shape: Sequence[Extent], layout: memory_order.Layout) -> tuple[Axis, ...]:
+    """The axes of an array that lies like this; a stride that nothing tells is one of its own."""
+    found: dict[int, Axis] = {}
+    stride: Extent = 1
+    for axis, joined in reversed(list(zip(*layout, strict=True))):
+        if not joined:
+            stride = dims.of(Symbol("stride", Origin.RUNTIME))
+        found[axis] = Axis(shape[axis], stride)
+        stride = dims.multiply(shape[axis], stride)
+    return tuple(found[k] for k in range(len(shape)))
 
 
 def is_contiguous(it: Interpreter, array: V.ArrayRef) -> bool:

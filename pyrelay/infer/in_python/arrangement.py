@@ -300,8 +300,8 @@ def _three_axes(x: Array) -> Array:
 
 
 def asfortranarray(a: Array, dtype: Any = None) -> Array:
-    """A copy with the first axis fastest, which only its being a copy tells."""
-    return np.asarray(a, dtype) if np.ndim(a) < 2 else np.array(a, dtype)
+    """The array if its first axis is fastest in memory, else a copy where it is."""
+    return np.ascontiguousarray(np.transpose(np.asarray(a, dtype))).T
 
 
 # -- joining and splitting -------------------------------------------------------------------------

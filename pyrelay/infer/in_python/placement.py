@@ -19,7 +19,7 @@ def applied_at(ufunc: Any, a: Array, indices: Any, b: Any = None) -> None:
     """a[indices] = ufunc(a[indices], b), one position after the other, so that repeats count."""
     places = np.arange(a.size).reshape(a.shape)[indices]
     where = np.ravel(places)
-    flat = a.reshape(-1)
+    flat = a.flat  # which is no copy however the array lies in memory
     if b is None:
         for k in range(where.shape[0]):
             flat[where[k]] = ufunc(flat[where[k]])
@@ -75,7 +75,7 @@ def take_along_axis(arr: Array, indices: Array, axis: Any = -1) -> Array:
 def put_along_axis(arr: Array, indices: Array, values: Any, axis: Any) -> None:
     """Along an axis, writes at positions that differ from line to line."""
     if axis is None:
-        arr.reshape(-1)[_along((arr.size,), indices, 0)] = values
+        arr.flat[_along((arr.size,), indices, 0)] = values
     else:
         arr[_along(arr.shape, indices, axis)] = values
 
@@ -87,7 +87,7 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
         where = where % a.size
     elif mode == "clip":
         where = np.clip(where, 0, a.size - 1)
-    a.reshape(-1)[where] = given[np.arange(where.shape[0]) % given.shape[0]]
+    a.flat[where] = given[np.arange(where.shape[0]) % given.shape[0]]
 
 
 def refilled(flat: Array, v: Array) -> None:

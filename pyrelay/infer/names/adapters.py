@@ -12,6 +12,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.interpreter import Interpreter
@@ -219,7 +220,9 @@ def cast(it: Interpreter, value: V.Value, dtype: V.Value | DType | None) -> V.Va
         return value
     if ty.dtype.kind == "c" and target.kind not in "cb":
         value = it.call("real", value)  # NumPy warns and drops the imaginary part
-    return it.result(it.builder.handle(it.builder.cast(it.atom(value), target)))
+    made = it.result(it.builder.handle(it.builder.cast(it.atom(value), target)))
+    memory_order.of_result(it, (value,), made)
+    return made
 
 
 def extent(it: Interpreter, value: V.Value, what: str = "an extent") -> Extent:

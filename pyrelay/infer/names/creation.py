@@ -8,7 +8,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays import strides
+from pyrelay.infer.arrays import memory_order, strides
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.calls import call
 from pyrelay.infer.in_python import arrangement
@@ -46,12 +46,21 @@ def _filled(it: Interpreter, value: Any, shape: V.Value, dtype: V.Value) -> V.Va
     return of_no_axes(it, it.result(it.builder.full(value, shape_of(it, shape), target)))
 
 
+def _laid(it: Interpreter, made: V.Value, order: V.Value, given: V.Value = V.NONE) -> V.Value:
+    """A new array, which lies in memory in an order, or as what it is made of or like."""
+    if order == V.Known("F"):
+        memory_order.turned(it.program, made)
+    elif order in (V.Known("K"), V.Known("A"), V.NONE):
+        memory_order.of_result(it, (given,), made)
+    return made
+
+
 @handles(np.zeros, np.empty)
 def zeros(
     it: Interpreter, shape: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.Known("C")
 ) -> V.Value:
     """np.zeros; np.empty is zeros too, so that results do not depend on old memory."""
-    return _filled(it, 0, shape, dtype)
+    return _laid(it, _filled(it, 0, shape, dtype), order)
 
 
 @handles(np.ndarray)
@@ -72,7 +81,7 @@ def ones(
     it: Interpreter, shape: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.Known("C")
 ) -> V.Value:
     """np.ones."""
-    return _filled(it, 1, shape, dtype)
+    return _laid(it, _filled(it, 1, shape, dtype), order)
 
 
 @handles(np.full)
@@ -96,7 +105,8 @@ def _like(value: Any) -> Any:
         ty = it.tensor(operand(it, a))
         target = dtype_of(it, dtype) or ty.dtype
         extents = ty.shape if shape == V.NONE else shape_of(it, shape)
-        return of_no_axes(it, it.result(it.builder.full(value, extents, target)))
+        made = of_no_axes(it, it.result(it.builder.full(value, extents, target)))
+        return _laid(it, made, order, a)
 
     return handler
 
@@ -115,7 +125,7 @@ def full_like(
     target = dtype_of(it, dtype) or ty.dtype
     value = cast(it, operand(it, fill_value), target)
     extents = ty.shape if shape == V.NONE else shape_of(it, shape)
-    return of_no_axes(it, it.call("broadcast_to", value, shape=extents))
+    return _laid(it, of_no_axes(it, it.call("broadcast_to", value, shape=extents)), order, a)
 
 
 @handles(np.array)
@@ -128,6 +138,7 @@ def array(
         made = cast(it, object, dtype)
     else:
         made = cast(it, to_array(it, object, missing=_of_floats(it, dtype)), dtype)
+        _laid(it, made, order, object)
     missing = it.static(ndmin, "ndmin") - it.tensor(made).rank
     if missing <= 0:
         return of_no_axes(it, made)
@@ -138,8 +149,9 @@ def array(
 def ascontiguousarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V.Value:
     """np.ascontiguousarray: a copy of a view whose elements do not lie one after the other."""
     value = asarray(it, a, dtype)
-    same = isinstance(value, V.ArrayRef) and strides.is_contiguous(it, value)
-    return value if same else it.new_array(it.atom(value))
+    if not isinstance(value, V.ArrayRef):
+        return it.new_array(it.atom(value))
+    return value if strides.is_contiguous(it, value) else strides.copied(it, value)
 
 
 @handles(np.asarray, np.asanyarray)
@@ -168,7 +180,7 @@ def astype(
     """np.astype: a fresh array unless `copy` is False."""
     result = cast(it, x, dtype)
     fresh = result is x and isinstance(x, V.ArrayRef) and copy == TRUE
-    return it.new_array(it.atom(x)) if fresh else result
+    return _laid(it, it.new_array(it.atom(x)), V.NONE, x) if fresh else result
 
 
 @handles(np.fromiter)
@@ -184,8 +196,8 @@ def fromiter(
 
 @handles(np.copy)
 def copy(it: Interpreter, a: V.Value, order: V.Value = V.Known("K")) -> V.Value:
-    """np.copy; how the copy lies in memory is not seen."""
-    return to_array(it, a)
+    """np.copy."""
+    return _laid(it, to_array(it, a), order, a)
 
 
 @handles(np.arange)

@@ -116,9 +116,10 @@ def reshape(
             notes=(f"{dims.show(ty.size)} elements are not {dims.show(result.size)}",),
         )
         raise without_words(it, failure, ValueError, not_reshaped(it, ty.size, given))
-    axes = strides.of_view(it, a) if isinstance(a, V.ArrayRef) else None
-    if axes is None or strides.reshaped(it, axes, result.shape) is None:
-        a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it
+    if isinstance(a, V.ArrayRef):
+        axes = strides.of_view(it, a)
+        if axes is None or strides.reshaped(it, axes, result.shape) is None:
+            a = strides.copied(it, a)  # NumPy copies where strides do not allow a view
     if it.program.guards.equal(ty.size, result.size) is None:
         a = _of_size(it, a, result.size)
     made = view(it, a, "reshape", result, shape=result.shape)
@@ -150,7 +151,7 @@ def ravel(it: Interpreter, a: V.Value, order: V.Value = V.Known("C")) -> V.Value
     flat = reshape(it, a, V.Known(-1), order)
     if not isinstance(flat, V.ArrayRef) or strides.is_contiguous(it, flat):
         return flat
-    return it.new_array(it.atom(flat))
+    return strides.copied(it, flat)
 
 
 @handles(np.transpose, np.permute_dims)
