@@ -48,6 +48,7 @@ from pyrelay.infer.result_trees import (
     TreeResult,
     ViewResult,
     ViewStepResult,
+    of_list,
 )
 from pyrelay.infer.short_arrays import take_as_short
 from pyrelay.infer.specialised import (
@@ -271,6 +272,9 @@ class Close:
         if root.leaf is None and not value.type.shape:  # the program gives a number
             key = self.keys.setdefault(root, len(self.keys))
             return NodeResult("call", np.array, (), (self._certain(root, view),), key)
+        if root in self.it.program.listed and not view:
+            key = self.keys.setdefault(root, len(self.keys))
+            return NodeResult("call", of_list, (), (self._certain(root, view),), key)
         known = [*self.attempt.roots.values(), *(r for r, steps in self.arrays if not steps)]
         others = [r for r in dict.fromkeys(known) if r is not root and r.may_alias(root)]
         if root.leaf is not None or not others:

@@ -342,13 +342,33 @@ def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
             return one if not isinstance(y.value, float) else _as_float(it, one)
         if y.value == -1 and tx.dtype.kind == "f" and tx.shape:  # as NumPy does it
             return it.call("reciprocal", x)
-        if y.value == 0.5 and tx.dtype.kind == "f" and not tx.weak:
+        if y.value == 0.5 and not tx.weak and (
+            tx.dtype.kind == "f" or (tx.dtype.kind == "c" and tx.shape)
+        ):
             return it.call("sqrt", x)
+        if tx.dtype.kind == "c" and not tx.weak and 2 < y.value < 100 and y.value % 1 == 0:
+            return _multiplied(it, x, int(y.value))
     if tx.weak and ty.weak and not tx.dtype.is_float and not ty.dtype.is_float:
         if isinstance(y, V.Known) and y.value < 0:
             return it.call("power", it.builder.cast(it.atom(x), types.f64, weak=True), y)
         return it.call("power", *_ints(it, x, y))
     return it.call("power", x, y)
+
+
+def _multiplied(it: Interpreter, x: V.Value, n: int) -> V.Value:
+    """A complex number to the power n, by the products that NumPy's `npy_cpow` makes."""
+    if n == 3:
+        return it.call("multiply", x, it.call("multiply", x, x))
+    found: V.Value | None = None
+    while True:
+        if n & 1:
+            found = x if found is None else it.call("multiply", found, x)
+        n >>= 1
+        if not n:
+            break
+        x = it.call("multiply", x, x)
+    assert found is not None
+    return found
 
 
 def _ints(it: Interpreter, x: V.Value, y: V.Value) -> tuple[Any, Any]:

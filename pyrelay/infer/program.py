@@ -89,6 +89,8 @@ class Program:
     layouts: dict[int, Layout | None] = field(default_factory=dict)
     memory: dict[V.Root, Memory] = field(default_factory=dict)
     reshaped: dict[V.Root, frozenset[int]] = field(default_factory=dict)
+    #: arrays made of lists of run-time length: of an empty one NumPy makes floats, of one axis
+    listed: set[V.Root] = field(default_factory=set)
     memos: dict[Any, int] = field(default_factory=dict)  # tables of cached functions, by number
     remembers: bool = True  # False where such tables cannot hold what the functions give
     #: Lists become items as copies, and are unchanged from then on: from 1 those that others made,

@@ -381,6 +381,12 @@ def slice_of(start: int, size: int, step: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step)
 
 
+def of_list(array: Any) -> Any:
+    """What NumPy makes of the list that an array was made of: floats of one axis if it was empty,
+    whatever might have been in it."""
+    return array if array.shape[0] else np.array([])
+
+
 def built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
     """The structure of a `NodeResult`, from its parts."""
     if kind == "tuple":

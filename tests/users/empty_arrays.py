@@ -86,3 +86,14 @@ def weighted_or_not(x, w):
 @use((X, 0), (X, 2), wrt=(0,), corners=(0,))
 def middle_of_a_part(x, n):
     return np.median(x[:n])
+
+
+@use((X, 9.0), (X, 2.0))
+def arrays_of_lists_that_may_be_empty(x, limit):
+    places, pairs = [], []
+    for i, v in enumerate(x):
+        if v > limit:
+            places.append(i)
+            pairs.append((i, float(v)))
+    whole = np.array(places)
+    return whole, np.array(pairs), np.array(places, dtype=int), [whole]

@@ -17,7 +17,7 @@ from pyrelay.infer.containers import growing
 from pyrelay.infer.containers.lists import count_extent, count_of, extent_of_atom, new
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.ir import dims
+from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.op import OPS
@@ -76,7 +76,12 @@ def to_array(
             errors.TypeMismatchError, "the items of this list cannot be made one array"
         )
 
-    return built(content.template)
+    array = built(content.template)
+    if isinstance(array, V.ArrayRef) and (
+        len(array.type.shape) > 1 or array.type.dtype is not types.f64
+    ):
+        it.program.listed.add(array.root)
+    return array
 
 
 def _without_none(

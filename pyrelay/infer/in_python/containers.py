@@ -134,8 +134,9 @@ def _pairs(names: list[Any], held: list[Any], alive: list[bool]) -> dict[Any, An
     return {k: v for k, v, here in zip(names, held, alive, strict=True) if here}
 
 
-def _set(*parts: Any) -> set[Any]:
-    return set(_pairs(*parts))
+def _set(names: list[Any], held: list[Any], alive: list[bool]) -> set[Any]:
+    # One by one, not of a dict: that gives it room at once, and so perhaps another order.
+    return {name for name, here in zip(names, alive, strict=True) if here}
 
 
 def in_order(

@@ -154,8 +154,7 @@ def fmod(x: float, y: float) -> float:
     """The remainder with the sign of x."""
     if (math.isinf(x) and not math.isnan(y)) or (y == 0 and not math.isnan(x)):
         raise ValueError("math domain error")
-    r = abs(x) % abs(float(y))
-    return -r if x < 0 else r
+    return math.copysign(abs(x) % abs(float(y)), x)
 
 
 def remainder(x: float, y: float) -> float:

@@ -217,6 +217,7 @@ def cast(it: Interpreter, value: V.Value, dtype: V.Value | DType | None) -> V.Va
         return value
     ty = it.tensor(value)
     if isinstance(value, V.ArrayRef) and ty.dtype == target:
+        it.program.listed.discard(value.root)  # an empty one is of this dtype, too
         return value
     if ty.dtype.kind == "c" and target.kind not in "cb":
         value = it.call("real", value)  # NumPy warns and drops the imaginary part

@@ -166,16 +166,16 @@ def np_matmul(it: Interpreter, x1: V.Value, x2: V.Value) -> V.Value:
 
 @handles(np.dot)
 def np_dot(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
-    """np.dot."""
-    return dot(it, operand(it, a), operand(it, b))
+    """np.dot, to which Python's numbers are NumPy's."""
+    return dot(it, strong(it, operand(it, a)), strong(it, operand(it, b)))
 
 
 @handles(np.inner)
 def inner(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
-    """np.inner."""
-    right = operand(it, b)
+    """np.inner, to which Python's numbers are NumPy's."""
+    right = strong(it, operand(it, b))
     rank = it.tensor(right).rank
-    return dot(it, operand(it, a), swapaxes(it, right, V.Known(-1), V.Known(-2))
+    return dot(it, strong(it, operand(it, a)), swapaxes(it, right, V.Known(-1), V.Known(-2))
                if rank > 1 else right)
 
 

@@ -261,9 +261,12 @@ def std(
     out: V.Value = V.NONE, ddof: V.Value = ZERO, keepdims: V.Value = FALSE,
     where: V.Value = TRUE, mean: V.Value = V.NONE, correction: V.Value = V.NONE,
 ) -> V.Value:
-    """np.std; the gradient at a constant is 0."""
+    """np.std; the gradient of what is all alike is 0, as in PyTorch (autograd and JAX give NaN)."""
     found = var(it, a, axis, dtype, V.NONE, ddof, keepdims, where, mean, correction)
-    return stored(it, out, it.call("sqrt", found))
+    flat = it.call("equal", found, ZERO)
+    other = it.call("where", flat, it.builder.cast(1, it.tensor(found).dtype), found)
+    root = it.call("sqrt", other)
+    return stored(it, out, it.call("where", flat, found, root))
 
 
 def _arg_reduction(op: str) -> Any:

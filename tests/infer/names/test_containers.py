@@ -136,3 +136,12 @@ def test_errors_within_pyrelays_own_python_point_at_the_line_that_called_it():
     (note,) = caught.value.__notes__
     assert "queue.pop()  # the last one fails" in note
     assert "in_python" not in note
+
+
+def test_returned_sets_have_the_order_that_adding_one_by_one_gives():
+    @pyrelay.jit
+    def with_more(a):
+        return {*a, 7}
+
+    for items in ([16, 8, 0, 24, 1], [8, 16, 0], [15, 7, 23, 31]):
+        assert list(with_more(items)) == list(with_more.py(items))
