@@ -101,7 +101,7 @@ def turned(program: Program, result: V.Value) -> None:
 def _depths(it: Interpreter, memory: Memory, array: V.ArrayRef) -> list[int | None]:
     """For each axis of a view how far out it lies in memory; None where it takes no step."""
     rank = len(array.type.shape)
-    found = list(range(rank, 0, -1))
+    found: list[int | None] = list(range(rank, 0, -1))
     if memory.layout is not None or not all(step.kind in _KEEPING for step in array.view):
         found = _followed(it, memory, array) or found
     return [None if n == 1 else d for n, d in zip(array.type.shape, found, strict=True)]
