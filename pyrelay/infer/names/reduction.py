@@ -264,9 +264,9 @@ def std(
     """np.std; the gradient of what is all alike is 0, as in PyTorch (autograd and JAX give NaN)."""
     found = var(it, a, axis, dtype, V.NONE, ddof, keepdims, where, mean, correction)
     flat = it.call("equal", found, ZERO)
-    other = it.call("where", flat, it.builder.cast(1, it.tensor(found).dtype), found)
-    root = it.call("sqrt", other)
-    return stored(it, out, it.call("where", flat, found, root))
+    none, one = (it.builder.cast(k, it.tensor(found).dtype) for k in (0, 1))
+    root = it.call("sqrt", it.call("where", flat, one, found))
+    return stored(it, out, it.call("where", flat, none, root))
 
 
 def _arg_reduction(op: str) -> Any:
