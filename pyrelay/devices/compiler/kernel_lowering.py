@@ -22,6 +22,7 @@ from typing import Any
 from llvmlite import ir as llvm
 
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import rooms
 from pyrelay.devices.compiler.kernel_language import (
     BIT,
     BOOL,
@@ -120,7 +121,7 @@ class _Lowering:
         if not self.b.block.is_terminated:
             raise KernelError(f"{self.definition.name} ends without return")
         self.b.position_at_end(self.entry)
-        self.b.branch(first)
+        rooms.held(self.b, self.function, first)
 
     # -- arrays that lie apart ---------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ complete; the matrices of c lie densely then.
 The parallel axis counts units of ``ROW_UNIT`` rows by ``COLUMN_UNIT`` columns of one matrix:
 ``ceil(m / ROW_UNIT) * ceil(n / COLUMN_UNIT) * product of batch extents``; a range may be cut
 anywhere.  Units that are neighbours stand below each other, or, where the product is taller than
-wide, beside each other: so a range reads one operand in part and the shorter one whole.  No scratch
-buffer: a thread packs what it needs into its own stack (about 700 KiB).
+wide, beside each other: so a range reads one operand in part and the shorter one whole.  A thread
+packs what it needs into a room of its own (about 700 KiB; ``rooms``).
 
 Floats use the register tiles of ``matmul_tiles`` on blocks of ``b`` packed into panels (Goto and
 van de Geijn 2008).  Thin products skip the packing: up to 16 rows read ``b`` in place, up to 8 of

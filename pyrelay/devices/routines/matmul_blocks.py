@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ from llvmlite import ir as llvm
 
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import rooms
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
 from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Variable, Word
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
@@ -39,6 +40,7 @@ from pyrelay.devices.routines.matmul_lines import (
     unload,
 )
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, dots, pack, tile, turn
+from pyrelay.devices.runtime.layout import Status
 
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
 # most 32 KiB) stays in the first cache, a band of a (a multiple of the tiles' 8, 6 or 4 rows) and
@@ -145,9 +147,6 @@ class Product:
         self.a_step = self.a_turned.choose(self.a_line, 1)
         self.b_step = self.b_turned.choose(1, self.b_line)
         self.b_column = self.b_turned.choose(self.b_line, 1)
-        self.packed_a = self._local(max(
-            self.band * self.depth + _PACKED_ROWS, _FEW_ROWS * (self.group + 2 * self.lanes)
-        ))
         self._prepare()
         part = f.address(f.local_words(_PART_WORDS))
         self.finisher = param(_FINISH)
@@ -167,7 +166,22 @@ class Product:
 
     def _prepare(self) -> None:
         """What every part needs."""
-        self.packed_b = self._local(self.group * self.depth)
+
+    @contextmanager
+    def _packing(self) -> Iterator[None]:
+        """A part of the function that packs: room for a band of a and a group of panels of b."""
+        f = self.f
+        band = max(
+            self.band * self.depth + _PACKED_ROWS, _FEW_ROWS * (self.group + 2 * self.lanes)
+        )
+        band = -(-band // 16) * 16
+        nbytes = (band + self.group * self.depth) * self.size
+        room = Word(f, f.b.call(rooms.take(f.module, nbytes), []))
+        with f.when(room.equals(0), likely=False):
+            f.ret(Status.MEMORY)
+        self.packed_a, self.packed_b = room, self.at(room, band)
+        yield
+        f.b.call(rooms.give(f.module, nbytes), [room.raw])
 
     def _prepare_finishing(self, block: Word) -> None:
         """The finishing kernel's block, but for the columns."""
@@ -191,12 +205,6 @@ class Product:
             f.store(words, 16, j0)
             f.store(words, 24, j1)
             f.call_address(self.finisher, words, above + i0, above + i1)
-
-    def _local(self, count: int) -> Word:
-        with self.f.b.goto_entry_block():
-            array = self.f.b.alloca(self.element, size=WORD(count))
-            array.align = 64
-        return self.f.address(array)
 
     def shape(self, rows: int, across: int, lanes: int | None = None) -> Shape:
         return Shape(self.element, lanes or self.lanes, rows, across)
@@ -343,7 +351,7 @@ class Product:
         f = self.f
         far = ~self.b_turned & (self.b_line > _FAR_LINE // self.size) & (self.k > 0)
         with f.either(far & (rows <= _FEW_ROWS)) as (yes, no):
-            with yes:
+            with yes, self._packing():
                 self._swept_rows(rows)
             with no:
                 many = (rows > _FEW_ROWS) & (self.n >= 4 * self.lanes)
@@ -392,7 +400,7 @@ class Product:
         with self.over(self.j0, self.j1, self.group) as g0:
             g1 = f.smaller(self.j1, g0 + self.group)
             with self.depths() as (k0, depth, keep), f.either(packs) as (packed, in_place):
-                with packed:
+                with packed, self._packing():
                     self._pack_b(g0, g1, k0, depth)
                     with self.over(self.i0, self.i1, self.band) as h0:
                         h1 = f.smaller(self.i1, h0 + self.band)
@@ -497,6 +505,13 @@ class Product:
                         )
 
 
+def call(b: llvm.IRBuilder, product: llvm.Function, args: Sequence[Any]) -> None:
+    """Call a product from a kernel, which ends where there is no memory to pack in."""
+    status = b.call(product, args)
+    with b.if_then(b.icmp_unsigned("!=", status, WORD(0)), likely=False):
+        b.ret(status)
+
+
 def _emit_next_part(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
     return b.call(b.module.globals.get("next_part") or _next_part(b.module).native, args)
 
@@ -509,7 +524,7 @@ def _product(symbol: str, dtype: str, lanes: int, sizes: Sizes) -> Intrinsic:
 
     def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
         known = b.module.globals.get(symbol)
-        b.call(known or Product(b.module, symbol, dtype, lanes, sizes).f.native, args)
+        call(b, known or Product(b.module, symbol, dtype, lanes, sizes).f.native, args)
 
     words = (types.int64,) * 3
     return Intrinsic(symbol, fixed(types.void, *words), emit)

@@ -32,7 +32,7 @@ from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
 from pyrelay.devices.compiler.llvm_writer import Function, Variable, Word
-from pyrelay.devices.routines.matmul_blocks import LOW, Product, Sizes
+from pyrelay.devices.routines.matmul_blocks import LOW, Product, Sizes, call
 from pyrelay.devices.routines.matmul_lines import bytes_of_panel
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, pack, tile, turn
 
@@ -68,7 +68,7 @@ class _PanelProduct(Product):
         with self.over(self.i0, self.i1, self.band) as h0:
             h1 = f.smaller(self.i1, h0 + self.band)
             with self.depths() as (k0, depth, keep), f.either(many) as (packed, in_place):
-                with packed:
+                with packed, self._packing():
                     self._pack_a(h0, h1, k0, depth)
                     with self._columns(k0) as (column, j, panel), self.over(
                         h0, h1, self.rows
@@ -155,7 +155,7 @@ def _intrinsic(symbol: str, what: str, dtype: str, lanes: int, sizes: Sizes) -> 
             known = _pack(module, symbol, dtype, lanes).native
         elif known is None:
             known = _PanelProduct(module, symbol, dtype, lanes, sizes).f.native
-        b.call(known, args)
+        call(b, known, args)
 
     return Intrinsic(symbol, fixed(types.void, *(types.int64,) * 3), emit)
 

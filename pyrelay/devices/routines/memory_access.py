@@ -12,7 +12,7 @@ c64 c128:
     store_T(address, i, value)    writes it: the promise by which loops are vectorised
     load_inner_T, store_inner_T   the same promise for the innermost loops only
     load_ordered_T, store_ordered_T   the same without the promise: x[i] = x[i - 1] + y[i]
-    local_T(n)                    address of n elements in the kernel's own frame; n is a literal
+    local_T(n)                    address of n elements of the kernel's own; n is a literal
     store_slot_T(address, k, value)   bit pattern into word k: scalar results, error records
     T(x)                          x as a T: constants and NumPy's casts; c64(re, im), c128(re, im)
 
@@ -46,6 +46,7 @@ from typing import Any
 from llvmlite import ir as llvm
 
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import rooms
 from pyrelay.devices.compiler.kernel_language import (
     BIT,
     BOOL,
@@ -237,12 +238,15 @@ def _store_slot(name: str, ty: types.Type) -> Intrinsic:
 
 
 def _local(name: str, ty: types.Type) -> Intrinsic:
-    stored = _stored_type(ty)
+    stored, size = _stored_type(ty), -(-ty.bitwidth // 8)
 
     def emit(b: llvm.IRBuilder, _: types.Type, count: Any) -> Any:
         if not isinstance(count, llvm.Constant):
             raise TypeError(f"{name} needs a literal number of elements")
+        nbytes = count.constant * size
         with b.goto_entry_block():
+            if nbytes > rooms.LARGEST_ON_STACK:
+                return b.call(rooms.take(b.module, nbytes), [])
             array = b.alloca(stored, size=count)
             array.align = 64
         return b.ptrtoint(array, WORD)

@@ -1,0 +1,103 @@
+"""Room for a kernel's large arrays, which a small stack would not hold.
+
+In: the LLVM module of a kernel, and how many bytes. Out: in that module, functions that take a room
+of so many bytes and give it back; ``LARGEST_ON_STACK``, up to which arrays are in frames; ``held``,
+which completes a function whose entry takes rooms.
+
+Threads may have little stack: as much as ``threading.stack_size`` says, 512 KiB on some systems.
+A room that is given back waits among a few words of the kernel's object for the next call, so that
+its memory stays mapped and cached; no lock is held, and a forked child goes on with its copies.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from llvmlite import ir
+
+from pyrelay.devices.compiler.llvm_writer import INT32, VOID, WORD, Function, Word
+from pyrelay.devices.runtime.layout import Status
+
+LARGEST_ON_STACK = 1 << 14
+"""Bytes of the largest array that lies in a kernel's frame."""
+
+_KEPT = 8  # rooms that wait: as many threads take one without asking the system
+_ALIGNED = 64
+_TAKE = "take_room_"
+
+
+def take(module: ir.Module, nbytes: int) -> ir.Function:
+    """The function of a module that takes a room: its address, 0 where there is no memory."""
+    name = f"{_TAKE}{nbytes}"
+    if name in module.globals:
+        return module.globals[name]
+    f = _internal(module, name, 0)
+    kept = _kept(f, nbytes)
+    with f.counting(f.number(_KEPT)) as k:
+        room = f.atomic_load(kept + k * 8, 0)
+        with f.when(room.differs(0)), f.when(f.exchange_if(kept + k * 8, 0, room, 0)):
+            f.ret(room)
+    place = f.address(f.local_words(1))
+    failed = f.c("posix_memalign", place, _ALIGNED, nbytes, returns=INT32)
+    f.ret(failed.equals(0).choose(f.load(place), 0))
+    return f.native
+
+
+def give(module: ir.Module, nbytes: int) -> ir.Function:
+    """The function of a module that gives a room back; it ignores address 0."""
+    name = f"give_room_{nbytes}"
+    if name in module.globals:
+        return module.globals[name]
+    f = _internal(module, name, 1)
+    (room,) = f.parameters
+    kept = _kept(f, nbytes)
+    with f.when(room.equals(0)):
+        f.ret(0)
+    with f.counting(f.number(_KEPT)) as k:
+        free = f.atomic_load(kept + k * 8, 0).equals(0)
+        with f.when(free), f.when(f.exchange_if(kept + k * 8, 0, 0, room)):
+            f.ret(0)
+    f.c("free", room, returns=VOID)
+    f.ret(0)
+    return f.native
+
+
+def held(b: ir.IRBuilder, function: ir.Function, first: ir.Block) -> None:
+    """End a function's entry, where ``b`` stands: go on at ``first`` with all rooms taken, or leave
+    with ``Status.MEMORY``. Wherever the function is left, its rooms are given back."""
+    taken = [
+        each for each in b.block.instructions
+        if isinstance(each, ir.CallInstr) and each.callee.name.startswith(_TAKE)
+    ]
+    if not taken:
+        b.branch(first)
+        return
+    none = b.block.function.append_basic_block("no_memory")
+    missing = [b.icmp_unsigned("==", room, WORD(0)) for room in taken]
+    b.cbranch(functools.reduce(b.or_, missing), none, first)
+    b.position_at_end(none)
+    b.ret(WORD(Status.MEMORY))
+    for block in function.blocks:
+        if isinstance(block.terminator, ir.Ret):
+            b.position_before(block.terminator)
+            for room in taken:
+                nbytes = int(room.callee.name.removeprefix(_TAKE))
+                b.call(give(function.module, nbytes), [room])
+
+
+def _internal(module: ir.Module, name: str, parameters: int) -> Function:
+    f = Function(module, name, parameters)
+    f.native.linkage = "internal"
+    f.native.attributes.add("noinline")
+    return f
+
+
+def _kept(f: Function, nbytes: int) -> Word:
+    """The address of the words of rooms that wait."""
+    name = f"rooms_{nbytes}"
+    known = f.module.globals.get(name)
+    if known is None:
+        kind = ir.ArrayType(WORD, _KEPT)
+        known = ir.GlobalVariable(f.module, kind, name)
+        known.linkage, known.initializer, known.align = "internal", ir.Constant(kind, None), 64
+    return f.address(known)
