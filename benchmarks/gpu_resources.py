@@ -102,6 +102,14 @@ def causal_attention(q: Any, k: Any, v: Any) -> Any:
     return gpu.softmax_of(np.where(place[:, None] >= place, scores, np.float32(-np.inf))) @ v
 
 
+def half_causal(q: Any, k: Any, v: Any) -> Any:
+    return causal_attention(*(x.astype(np.float32) for x in (q, k, v))).astype(np.float16)
+
+
+def half_causal_loss(q: Any, k: Any, v: Any) -> Any:
+    return (half_causal(q, k, v).astype(np.float32) ** 2).sum()
+
+
 def masked_attention(q: Any, k: Any, v: Any, mask: Any) -> Any:
     return gpu.softmax_of(q @ k.swapaxes(-1, -2) + mask) @ v
 
@@ -151,6 +159,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (f32(2, 64, 64),) * 3,
     ),
     "attention in float16": (gpu.attention, (f16(2, 64, 64),) * 3),
+    "causal attention in float16": (half_causal, (f16(2, 64, 64),) * 3),
+    "gradient of causal attention in float16": (
+        pyrelay.grad(half_causal_loss, argnums=(0, 1, 2)), (f16(2, 64, 64),) * 3
+    ),
     "gradient of attention in float16": (
         pyrelay.grad(attention_loss, argnums=(0, 1, 2)), (f16(2, 64, 64),) * 3
     ),

@@ -20,7 +20,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyrelay.devices.gpu import launch_texts
+from pyrelay.devices.gpu import cuda_causal, launch_texts
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, PRECISION, KernelOf, Launched
 from pyrelay.ir.types import DType
@@ -212,18 +212,31 @@ class Forms:
         return made
 
 
+_REACHED = """\
+        i64 stop = sources;
+        if ({causal}) {{
+            const i64 below = i0 + {rows} < targets ? i0 + {rows} : targets;
+            stop = reach(shape, below - 1, sources);
+            if (anywhere(has_odd({values}, stop, sources), {room})) stop = sources;
+        }}
+        if (threadIdx.x == 0) bounds[1] = stop;
+        __syncthreads();
+"""
+
 ONE = Forms((0, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class OfLaunch:
     """What the text of a launch has of its own: the function that makes scores, further parameters
-    and what of them that function is given, the starts of an entry's matrices."""
+    and what of them that function is given, the starts of an entry's matrices, and the condition by
+    which scores are masked as `cuda_causal` says; None if they are not."""
 
     function: str
     parameters: str
     given: str
     batch: str
+    causal: str | None
 
 
 def attention(dtype: DType) -> AttentionKernel:
@@ -289,7 +302,26 @@ def of_launch(axes: int, shaping: Kernel | None) -> OfLaunch:
     function = "" if shaping is None else emit_item(with_reciprocals(shaping), "shaped")
     own = launch_texts.given(shaping)
     batch = "".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes)))
-    return OfLaunch(function, parameters + own.parameters, own.names, batch)
+    return OfLaunch(function, parameters + own.parameters, own.names, batch, _causal(shaping))
+
+
+def _causal(shaping: Kernel | None) -> str | None:
+    """Rows are those of an entry, and numbers with what is added to them do not wrap."""
+    mask = cuda_causal.causal(shaping)
+    if mask is None or shaping is None:
+        return None
+    name_of = functools.partial(launch_texts.name_of, shaping)
+    tests = [] if mask.rows is None else [f"{name_of(mask.rows)} == targets"]
+    tests += [f"{name_of(p)} >> 32 == {name_of(p)} >> 63" for p in mask.added]
+    return " && ".join(tests) or "true"
+
+
+def reached(causal: str | None, rows: int, values: str, room: str) -> str:
+    """The text by which a block of so many rows finds which keys a causal mask leaves to it, if
+    there is one: values of the others are looked at, by a `room` in shared memory."""
+    if causal is None:
+        return ""
+    return _REACHED.format(causal=causal, rows=rows, values=values, room=room)
 
 
 def _sum(row: str) -> str:

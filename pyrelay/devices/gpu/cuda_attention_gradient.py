@@ -25,7 +25,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from pyrelay.devices.gpu import launch_texts
+from pyrelay.devices.gpu import cuda_causal, launch_texts
 from pyrelay.devices.gpu.cuda_attention import ONE, PICOSECONDS, Forms, of_launch
 from pyrelay.devices.gpu.cuda_tensor_cores import matrix
 from pyrelay.devices.gpu.driver import ADDRESS, Text
@@ -242,7 +242,7 @@ extern "C" __global__ void kernel(
     i64 v_line, i64 guarded, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
-{shared}    PYRELAY_SHARED(Matrix, sides, 4);
+{shared}{bounds}    PYRELAY_SHARED(Matrix, sides, 4);
     PYRELAY_SHARED(Result, results, 2);
     PYRELAY_SHARED(Rows, known, 1);
     const i64 down = (targets + SIDE - 1) / SIDE, across = (sources + SIDE - 1) / SIDE;
@@ -272,11 +272,31 @@ extern "C" __global__ void kernel(
             known[0] = {{tops, totals, means, entry * targets, targets, sources, guarded != 0}};
         }}
         __syncthreads();
-        {sum_up}(
+{reached}        {sum_up}(
             sides[0], sides[1], sides[2], sides[3], known[0], results[0], results[1], by_rows,
-            (by_rows ? number : number - down) * SIDE, {tiles}, shape, turn);
+            {others}(by_rows ? number : number - down) * SIDE, {tiles}, shape, turn);
     }}
 }}
+"""
+
+# Where a causal mask keeps any of the others: up to some columns, or from some rows on.
+_REACHED = """\
+        i64 from = 0, stop = by_rows ? sources : targets;
+        if ({causal}) {{
+            const i64 own = (by_rows ? number : number - down) * SIDE;
+            const i64 below = own + SIDE < targets ? own + SIDE : targets;
+            if (by_rows) stop = reach(shape, below - 1, sources);
+            else from = onset(shape, own, targets);
+            const i64 low = by_rows ? stop : 0, high = by_rows ? sources : from;
+            bool odd = has_odd(sides[1], low, high) || has_odd(sides[3], low, high);
+            for (i64 row = threadIdx.x; row < from; row += BLOCK_THREADS) {{
+                const i64 i = known[0].start + row;
+                odd |= is_odd(totals[i]) || is_odd(means[i]);
+            }}
+            if (anywhere(odd, {room})) from = 0, stop = by_rows ? sources : targets;
+        }}
+        if (threadIdx.x == 0) bounds[0] = from, bounds[1] = stop;
+        __syncthreads();
 """
 
 _SHARED = """\
@@ -296,13 +316,16 @@ _RESULTS = "of_q", "of_k", "of_v"
 @dataclass(frozen=True, slots=True)
 class Form:
     """A form of a kernel by what it does in its own way: definitions that stand before `Rows` and
-    behind them, shared memory, the function that computes sums, and the tiles that it is given."""
+    behind them, shared memory, the function that computes sums, the tiles that it is given, and
+    where tiles may be left out the type of matrices and one of the tiles."""
 
     before: str
     behind: str
     shared: str
     sum_up: str
     tiles: str
+    lines: str = ""
+    room: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,12 +392,18 @@ def _text(
     parameters = own.parameters + back.parameters
     some = {name: name if name in wanted else wanted[0] for name in _RESULTS}
     flags = {f"{name[-1]}_wanted": str(name in wanted).lower() for name in _RESULTS}
+    masked = bool(form.lines) and own.causal is not None
+    others = "SomeLines{bounds}" if masked else "AllLines{sides[1].lines}"
     return (
         own.function + ("" if turning is None else emit_item(with_reciprocals(turning), "turned"))
-        + form.before + _ROWS.format(t=t) + form.behind + _KERNEL.format(
+        + form.before + (cuda_causal.lines(form.lines, some=masked) if form.lines else "")
+        + _ROWS.format(t=t) + form.behind + _KERNEL.format(
             t=t, of=variety.of, shared=form.shared, sum_up=form.sum_up, tiles=form.tiles,
             results="".join(f", Buffer<{t}> {name}" for name in wanted),
             parameters=parameters, batch=own.batch, **some, **flags,
+            others=f"{others}, " if form.lines else "",
+            bounds="    PYRELAY_SHARED(i64, bounds, 2);\n" if masked else "",
+            reached=_REACHED.format(causal=own.causal, room=form.room) if masked else "",
             shaped="" if shaping is None else _CALL.format(
                 name="shaped", cell="score", t=t, given=own.given
             ),

@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from pyrelay.devices.gpu import cuda_attention
+from pyrelay.devices.gpu import cuda_attention, cuda_causal
 from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS, Forms
 from pyrelay.devices.gpu.cuda_tensor_cores import TILES
 from pyrelay.ir.types import DType
@@ -41,10 +41,10 @@ template <int N> struct Number {{ static const int value = N; }};
 // Rows from i0 on of the result, its columns from e0 on. A warp has M times 16 rows. DEEP columns
 // of queries, keys and values are in registers or tiles, more come in parts. Powers are PARTS
 // numbers of 16 bits.
-template <int M, int DEEP, int PARTS, class Shape, class Keep>
+template <int M, int DEEP, int PARTS, class Lines, class Shape, class Keep>
 __device__ void attend(
     const Matrix &queries, const Matrix &of_keys, const Matrix &of_values, Buffer<u16> keys,
-    Buffer<u16> values, i64 targets, i64 sources, i64 depth, i64 width, i64 i0, i64 e0,
+    Buffer<u16> values, i64 targets, const Lines &sources, i64 depth, i64 width, i64 i0, i64 e0,
     bool guarded, Buffer<{made}> y, i64 start, const Shape &shape, const Keep &keep
 ) {{
     const int STEP = DEEP + 8, SLICES = DEEP / 16;
@@ -80,7 +80,7 @@ __device__ void attend(
         take<STEP>(of_keys, keys, 0, 0, part);
         pyrelay_fetch_group();
     }}
-    for (i64 j0 = 0; j0 < sources; j0 += 64) {{
+    for (i64 j0 = 0; j0 < sources.to(); j0 += 64) {{
         f32 score[M][8][4] = {{}};
         for (i64 d0 = 0; d0 < depth; d0 += DEEP) {{
             const int part = DEEP < 128 ? DEEP : in_tile(depth - d0);
@@ -128,7 +128,7 @@ __device__ void attend(
                     const int c = k / 2, e = 2 * r + k % 2;
                     const i64 j = j0 + 8 * c + pair + k % 2;
                     f32 cell = score[m][c][e];
-                    if (all.value || (row < targets && j < sources)) shape(row, j, cell);
+                    if (all.value || (row < targets && j < sources.to())) shape(row, j, cell);
                     else cell = -f32(PYRELAY_INFINITY);
                     score[m][c][e] = cell;
                     tops[k % 2] = fmaxf(tops[k % 2], cell);
@@ -153,11 +153,11 @@ __device__ void attend(
                 }}
             }}
         }};
-        if (i0 + 64 * M <= targets && j0 + 64 <= sources) soften(Number<1>());
+        if (i0 + 64 * M <= targets && j0 + 64 <= sources.to()) soften(Number<1>());
         else soften(Number<0>());
         pyrelay_fetched<0>();
         __syncthreads();
-        if (whole && j0 + 64 < sources) {{
+        if (whole && j0 + 64 < sources.to()) {{
             take<STEP>(of_keys, keys, j0 + 64, 0, DEEP < 128 ? DEEP : in_tile(depth));
             pyrelay_fetch_group();
         }}
@@ -221,11 +221,11 @@ _KERNEL = """\
     PYRELAY_SHARED(u16, keys, {tile});
     PYRELAY_SHARED(u16, values, {tile});
     PYRELAY_SHARED(Matrix, sides, 3);
-    // An item is a block of 64 rows, of which narrow matrices have {at_once} done at once.
+{bounds}    // An item is a block of 64 rows, of which narrow matrices have {at_once} done at once.
     const i64 blocks = (targets + 63) / 64, steps = (blocks + {at_once} - 1) / {at_once};
     const i64 entries = last / blocks;
     for (i64 item = first + blockIdx.x; item < entries * steps; item += gridDim.x) {{
-        const i64 entry = item / steps, i0 = item % steps * (64 * {at_once});
+        const i64 entry = item / steps, step = item % steps, i0 = {step} * (64 * {at_once});
         i64 rest = entry, q_start = 0, k_start = 0, v_start = 0;
 {batch}        __syncthreads();
         if (threadIdx.x == 0) {{  // in shared memory they take no registers
@@ -237,13 +237,13 @@ _KERNEL = """\
         const i64 start = entry * targets * width;
         auto shape = [&](i64 row, i64 j, f32 &cell) {{
 {shaped}        }};
-        for (i64 e0 = 0; e0 < width; e0 += {deep}) {{
+{reached}        for (i64 e0 = 0; e0 < width; e0 += {deep}) {{
             auto keep = [&](i64 row, f32 top, f32 total) {{
                 if (e0 != 0) return;
 {kept}            }};
             attend<{at_once}, {deep}, {parts}>(
-                sides[0], sides[1], sides[2], keys, values, targets, sources, depth, width, i0, e0,
-                guarded != 0, y, start, shape, keep);
+                sides[0], sides[1], sides[2], keys, values, targets, {sources}, depth, width,
+                i0, e0, guarded != 0, y, start, shape, keep);
         }}
     }}
 }}
@@ -276,10 +276,15 @@ def _text(
     statistics: bool,
 ) -> str:
     own = cuda_attention.of_launch(axes, shaping)
-    narrow = form >= len(parts)
+    narrow, masked = form >= len(parts), own.causal is not None
     attend = _ATTEND.format(of=of, made=made, doublings=_DOUBLINGS[of])
     return _KERNEL.format(
-        made=made, tile=128 * 72, tiles=TILES, attend=attend,
+        made=made, tile=128 * 72, tiles=TILES + cuda_causal.lines(of, some=masked), attend=attend,
+        reached=cuda_attention.reached(own.causal, 128 if narrow else 64, "sides[2]", "keys"),
+        sources="SomeLines{bounds}" if masked else "AllLines{sources}",
+        # What a mask leaves most of comes first.
+        step="(steps - 1 - step)" if masked else "step",
+        bounds="    PYRELAY_SHARED(i64, bounds, 2);\n" if masked else "",
         at_once=2 if narrow else 1, deep=NARROW if narrow else 128, parts=parts[form % len(parts)],
         shaping=own.function, parameters=own.parameters,
         batch=own.batch, shaped=_SHAPED.format(given=own.given) if shaping is not None else "",

@@ -95,11 +95,12 @@ __device__ void add_lines(
     }
 }
 // DEEP columns of each result at a time; 64 mean that there are no more, nor places.
-template <class H, int DEEP, int PARTS, class Shape, class Turn>
+template <class H, int DEEP, int PARTS, class Lines, class Shape, class Turn>
 __device__ void sum_up(
     const Matrix &own, const Matrix &other, const Matrix &own_slopes, const Matrix &other_slopes,
-    const Rows &rows, const Result &by_slopes, const Result &by_powers, bool by_rows, i64 first,
-    Buffer<u16> tiles, Buffer<f32> known, const Shape &shape, const Turn &turn
+    const Rows &rows, const Result &by_slopes, const Result &by_powers, bool by_rows,
+    const Lines &others, i64 first, Buffer<u16> tiles, Buffer<f32> known, const Shape &shape,
+    const Turn &turn
 ) {
     constexpr f32 LOG2E = 1.442695041f;
     const bool NARROW = DEEP < 128;
@@ -162,19 +163,19 @@ __device__ void sum_up(
             fetch(own, 2, first, 0);
             fetch(own_slopes, 3, first, 0);
             if (NARROW) {
-                fetch(other, 0, 0, 0);
-                fetch(other_slopes, 1, 0, 0);
+                fetch(other, 0, others.from(), 0);
+                fetch(other_slopes, 1, others.from(), 0);
                 arrived();
                 keep(kept, 2);
                 keep(kept_slopes, 3);
             }
         }
-        state(0, by_rows ? first : 0);
-        for (i64 y0 = 0; y0 < other.lines; y0 += 64) {
-            const int stage = (int)(y0 / 64) % 2, tile = NARROW ? 2 * stage : 0;
-            const bool more = y0 + 64 < other.lines;
+        state(0, by_rows ? first : others.from());
+        for (i64 y0 = others.from(); y0 < others.to(); y0 += 64) {
+            const int stage = (int)((y0 - others.from()) / 64) % 2, tile = NARROW ? 2 * stage : 0;
+            const bool more = y0 + 64 < others.to();
             if (!NARROW && whole) {
-                if (y0 != 0) __syncthreads();
+                if (y0 != others.from()) __syncthreads();
                 fetch(other, 0, y0, 0);
                 fetch(other_slopes, 1, y0, 0);
             }
@@ -185,7 +186,7 @@ __device__ void sum_up(
             }
             if (!by_rows && more) state(64 - 64 * stage, y0 + 64);
             const int down = own.lines - first < 64 ? (int)(own.lines - first) : 64;
-            const int across = other.lines - y0 < 64 ? (int)(other.lines - y0) : 64;
+            const int across = others.to() - y0 < 64 ? (int)(others.to() - y0) : 64;
 #pragma unroll 1
             for (int h = 0; h < across; h += AT) {
                 f32 score[AT / 8][4] = {}, slope[AT / 8][4] = {};
@@ -280,5 +281,5 @@ def _form(of: str, deep: int, parts: int) -> Form:
         f"#define BLOCK_THREADS 128\n#define SHARED_BYTES {2 * tiles}\n"
         f"const int SIDE = {_SIDE};\n" + TILES, _SUM,
         f"    PYRELAY_PART(u16, tiles, 0, {tiles});\n    PYRELAY_SHARED(f32, stated, 256);\n",
-        f"sum_up<{of}, {deep}, {parts}>", "tiles, stated",
+        f"sum_up<{of}, {deep}, {parts}>", "tiles, stated", of, "tiles",
     )

@@ -11,9 +11,9 @@ registers. Depths over 64 come in parts, widths over 128 in rounds that make the
 
 from __future__ import annotations
 
-from pyrelay.devices.gpu import cuda_attention
+from pyrelay.devices.gpu import cuda_attention, cuda_causal
 from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS, Forms
-from pyrelay.devices.gpu.cuda_single_tiles import product, tiles
+from pyrelay.devices.gpu.cuda_single_tiles import SQUARE, product, tiles
 from pyrelay.lower.kernels.kernel import ARRAY, Compute, Kernel, statements
 from pyrelay.lower.planning.target import AttentionKernel
 
@@ -27,11 +27,11 @@ FORMS = Forms((0, 1, 2), narrow=64)
 _ATTEND = """\
 // Rows from i0 on of the result, HALVES times 64 columns from e0 on; one half means that there are
 // no more columns, nor places of a depth.
-template <class Product, int HALVES, class Shape, class Keep>
+template <class Product, int HALVES, class Lines, class Shape, class Keep>
 __device__ void attend(
     const Matrix &of_queries, const Matrix &of_keys, const Matrix &of_values, Buffer<f32> queries,
-    Buffer<f32> keys, Buffer<f32> values, i64 targets, i64 sources, i64 depth, i64 width, i64 i0,
-    i64 e0, bool guarded, Buffer<f32> y, i64 start, const Shape &shape, const Keep &keep
+    Buffer<f32> keys, Buffer<f32> values, i64 targets, const Lines &sources, i64 depth, i64 width,
+    i64 i0, i64 e0, bool guarded, Buffer<f32> y, i64 start, const Shape &shape, const Keep &keep
 ) {
     constexpr f32 LOG2E = 1.442695041f;
     const int ROWS = Product::ROWS, COLUMNS = Product::COLUMNS;
@@ -45,7 +45,7 @@ __device__ void attend(
         take(of_keys, keys, 0, 0);
         pyrelay_fetch_group();
     }
-    for (i64 j0 = 0; j0 < sources; j0 += 64) {
+    for (i64 j0 = 0; j0 < sources.to(); j0 += 64) {
         f32 score[ROWS][COLUMNS] = {};
         for (i64 d0 = 0; d0 < (HALVES == 1 ? 1 : depth); d0 += 64) {
             if (!whole) {
@@ -66,7 +66,7 @@ __device__ void attend(
             Product::scores(score, own, keys, in_part(depth - d0));
         }
         const int down = targets - i0 < 64 ? (int)(targets - i0) : 64;
-        const int across = sources - j0 < 64 ? (int)(sources - j0) : 64;
+        const int across = sources.to() - j0 < 64 ? (int)(sources.to() - j0) : 64;
         auto soften = [&](auto all) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
@@ -116,7 +116,7 @@ __device__ void attend(
             Product::add(sums[HALVES - 1], score, keys, values);
         }
         __syncthreads();
-        if (whole && j0 + 64 < sources) {
+        if (whole && j0 + 64 < sources.to()) {
             take(of_keys, keys, j0 + 64, 0);
             pyrelay_fetch_group();
         }
@@ -142,36 +142,39 @@ __device__ void attend(
 
 _KERNEL = """\
 #define BLOCK_THREADS 128
-{shaping}{tiles}extern "C" __global__ {bounds}void kernel(
+{bytes}{shaping}{tiles}extern "C" __global__ {bounds}void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const f32> q,
     Buffer<const f32> k, Buffer<const f32> v, Buffer<f32> y{rows_of}, i64 targets, i64 sources,
     i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
     i64 v_line, i64 guarded, i64 no_operands, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
-    PYRELAY_SHARED(f32, queries, 64 * 64);
-    PYRELAY_SHARED(f32, keys, 64 * 64);
-    PYRELAY_SHARED(f32, values, 64 * 64);
-    const i64 blocks = (targets + 63) / 64;
+{shared}    const i64 blocks = (targets + 63) / 64;
     // Items are 64 rows of memory: their number has 32 bits, and less registers than 64.
     for (u32 item = (u32)first + blockIdx.x; item < (u32)last; item += gridDim.x) {{
-        const i64 entry = item / (u32)blocks, i0 = item % (u32)blocks * 64;
+        const i64 entry = item / (u32)blocks, i0 = {step} * 64;
         i64 rest = entry, q_start = 0, k_start = 0, v_start = 0;
 {batch}        const Matrix of_queries = {{q, q_start, q_line, targets, depth, q_turned != 0}};
         const Matrix of_keys = {{k, k_start, k_line, sources, depth, k_turned == 0}};
         const Matrix of_values = {{v, v_start, v_line, sources, width, v_turned != 0}};
         auto shape = [&](i64 row, i64 j, f32 &cell) {{
 {shaped}        }};
-        for (i64 e0 = 0; e0 < width; e0 += 64 * {halves}) {{
+{reached}        for (i64 e0 = 0; e0 < width; e0 += 64 * {halves}) {{
             auto keep = [&](i64 row, f32 top, f32 total) {{
 {kept}            }};
             attend<{product}, {halves}>(
-                of_queries, of_keys, of_values, queries, keys, values, targets, sources, depth,
+                of_queries, of_keys, of_values, queries, keys, values, targets, {sources}, depth,
                 width, i0, e0, guarded != 0, y, entry * targets * width, shape, keep);
         }}
     }}
 }}
 """
+
+_NAMES = ("queries", "keys", "values")
+_SHARED = "".join(f"    PYRELAY_SHARED(f32, {name}, {SQUARE});\n" for name in _NAMES)
+_SHARED_PARTS = "".join(
+    f"    PYRELAY_PART(f32, {name}, {4 * k * SQUARE}, {SQUARE});\n" for k, name in enumerate(_NAMES)
+) + f"    PYRELAY_PART(i64, bounds, {12 * SQUARE}, 2);\n"
 
 _SHAPED = """\
             shaped(record, launch, entry * targets + row, PYRELAY_BUFFER(f32, &cell - j), j, j + 1,
@@ -211,9 +214,21 @@ def _text(form: int, axes: int, shaping: Kernel | None, *, statistics: bool) -> 
     # tile, or there are two blocks where arrays are read, whose addresses take more registers.
     three = precision == 1 and narrow and not _reads(shaping)
     keeps = narrow and not (three and _chooses(shaping))
+    # Sums of wide heads by threads take all registers.
+    causal = own.causal if narrow or precision else None
+    masked = causal is not None
+    row = "item % (u32)blocks"
     return _KERNEL.format(
         product=product(precision, keeps), halves=1 if narrow else 2,
-        bounds=_THREE if three else "", tiles=tiles(precision) + _ATTEND,
+        bounds=_THREE if three else "",
+        tiles=tiles(precision) + cuda_causal.lines("f32", some=masked) + _ATTEND,
+        # Without bounds tiles are what a text may have of its own.
+        bytes=f"#define SHARED_BYTES {12 * SQUARE + 16}\n" if masked else "",
+        shared=_SHARED_PARTS if masked else _SHARED,
+        reached=cuda_attention.reached(causal, ROWS, "of_values", "keys"),
+        sources="SomeLines{bounds}" if masked else "AllLines{sources}",
+        # What a mask leaves most of comes first.
+        step=f"(blocks - 1 - {row})" if masked else row,
         shaping=own.function, parameters=own.parameters, batch=own.batch,
         shaped=_SHAPED.format(given=own.given) if shaping is not None else "",
         rows_of=", Buffer<f32> tops, Buffer<f32> sums_of_rows" if statistics else "",

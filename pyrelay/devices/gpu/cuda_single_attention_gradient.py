@@ -23,12 +23,13 @@ _FORMS = Forms((0, 1, 2), narrow=64)
 
 _SUM = """\
 // Up to 64 columns of each result at a time; NARROW says that there are no more, nor places.
-template <class Product, bool NARROW, class Shape, class Turn>
+template <class Product, bool NARROW, class Lines, class Shape, class Turn>
 __device__ void sum_up(
     const Matrix &own, const Matrix &other, const Matrix &own_slopes, const Matrix &other_slopes,
-    const Rows &rows, const Result &by_slopes, const Result &by_powers, bool by_rows, i64 first,
-    Buffer<f32> near, Buffer<f32> near_slopes, Buffer<f32> far, Buffer<f32> far_slopes,
-    Buffer<f32> weights, Buffer<f32> known, const Shape &shape, const Turn &turn
+    const Rows &rows, const Result &by_slopes, const Result &by_powers, bool by_rows,
+    const Lines &others, i64 first, Buffer<f32> near, Buffer<f32> near_slopes, Buffer<f32> far,
+    Buffer<f32> far_slopes, Buffer<f32> weights, Buffer<f32> known, const Shape &shape,
+    const Turn &turn
 ) {
     constexpr f32 LOG2E = 1.442695041f;
     const int ROWS = Product::ROWS, COLUMNS = Product::COLUMNS;
@@ -51,10 +52,10 @@ __device__ void sum_up(
             __syncthreads();
             take(own, near, first, 0);
             take(own_slopes, near_slopes, first, 0);
-            fetch(other, far, 0, 0);
-            fetch(other_slopes, far_slopes, 0, 0);
+            fetch(other, far, others.from(), 0);
+            fetch(other_slopes, far_slopes, others.from(), 0);
         }
-        for (i64 y0 = 0; y0 < other.lines; y0 += 64) {
+        for (i64 y0 = others.from(); y0 < others.to(); y0 += 64) {
             f32 score[ROWS][COLUMNS] = {}, slope[ROWS][COLUMNS] = {};
             f32 shift = 0, mean = 0;  // of a row
             const i64 stated = (by_rows ? first : y0) + threadIdx.x;
@@ -73,10 +74,10 @@ __device__ void sum_up(
                 } else {
                     pyrelay_fetched<1>();
                 }
-                if (!whole || y0 == 0) Product::arrived(own, near);
+                if (!whole || y0 == others.from()) Product::arrived(own, near);
                 Product::arrived(other, far);
                 __syncthreads();
-                if (!whole || y0 == 0) Product::keep(kept, near);
+                if (!whole || y0 == others.from()) Product::keep(kept, near);
                 Product::scores(score, kept, far, in_part(own.depth - d0));
             }
             if (threadIdx.x < 64) known[2 * threadIdx.x] = shift, known[2 * threadIdx.x + 1] = mean;
@@ -87,15 +88,15 @@ __device__ void sum_up(
                     fetch(other_slopes, far_slopes, y0, d0);
                 }
                 pyrelay_fetched<0>();
-                if (!whole || y0 == 0) Product::arrived(own_slopes, near_slopes);
+                if (!whole || y0 == others.from()) Product::arrived(own_slopes, near_slopes);
                 Product::arrived(other_slopes, far_slopes);
                 __syncthreads();
-                if (!whole || y0 == 0) Product::keep(kept_slopes, near_slopes);
+                if (!whole || y0 == others.from()) Product::keep(kept_slopes, near_slopes);
                 Product::scores(slope, kept_slopes, far_slopes, in_part(own_slopes.depth - d0));
             }
             if (!whole) __syncthreads();
             const int down = own.lines - first < 64 ? (int)(own.lines - first) : 64;
-            const int across = other.lines - y0 < 64 ? (int)(other.lines - y0) : 64;
+            const int across = others.to() - y0 < 64 ? (int)(others.to() - y0) : 64;
             // Powers in the place of scores, cotangents of products in that of slopes.
             auto soften = [&](auto all, bool of_rows) {
 #pragma unroll
@@ -122,7 +123,7 @@ __device__ void sum_up(
             if (down < 64 || across < 64) soften(Number<0>(), by_rows);
             else if (by_rows) soften(Number<1>(), true);
             else soften(Number<1>(), false);
-            const bool more = whole && y0 + 64 < other.lines;
+            const bool more = whole && y0 + 64 < others.to();
             if (by_slopes.wanted) {
                 if (!whole) fetch_now(other, far, y0, e0);
                 Product::leave(slope, weights);
@@ -181,5 +182,5 @@ def _form(precision: int, *, narrow: bool) -> Form:
         f"const int SIDE = {_SIDE};\n" + tiles(precision), _SUM,
         shared + "    PYRELAY_SHARED(f32, stated, 128);\n",
         f"sum_up<{product(precision, keeps=False)}, {str(narrow).lower()}>",
-        ", ".join((*given, "stated")),
+        ", ".join((*given, "stated")), "f32", "far",
     )

@@ -83,6 +83,11 @@ def given(called: Kernel | None, name: str = "given") -> Given:
     return Given(declared, names, kinds)
 
 
+def name_of(called: Kernel, parameter: Parameter, name: str = "given") -> str:
+    """What the kernel that calls another one names a parameter of that."""
+    return f"{name}{[*_own_parameters(called)].index(parameter)}"
+
+
 def _own_parameters(called: Kernel | None) -> dict[Parameter, str]:
     types = {} if called is None else parameter_types(called)
     return {p: kind for p, kind in types.items() if p.role not in (PRODUCT, BOUND)}
