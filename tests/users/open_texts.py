@@ -230,3 +230,17 @@ def texts_put_together_backwards(text):
             kept += s[i]
         found[key] = "".join(b for b in reversed(s)), kept
     return found
+
+
+@use((4,), (3,), (1,))
+def numbers_among_operators(n):
+    tokens = []
+    for i in range(n):
+        tokens.append(("number", float(i)) if i % 2 else ("operator", "+-"[i % 4 // 2]))
+    total = 0.0
+    for kind, value in tokens:
+        if kind == "number":
+            total += -value
+        elif value == "-":
+            total *= 2
+    return total, -tokens[n - 1][1]

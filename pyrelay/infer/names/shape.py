@@ -96,8 +96,14 @@ def reshape(
     given = [extent(it, v) for v in wanted if v != V.Known(-1)]
     if known:
         rest = dims.product(given)
-        if rest == 0:
-            raise it.failure(errors.ShapeError, f"cannot reshape {ty} into {_spell(given)}")
+        asked: list[Extent] = list(given)
+        asked.insert(known[0], -1)
+        if it.program.guards.equal(rest, 0):
+            failure = it.failure(
+                errors.ShapeError, f"cannot reshape {ty} into ({_spell(asked)})",
+                notes=("in groups of no element any number of them is as many elements",),
+            )
+            raise without_words(it, failure, ValueError, not_reshaped(it, ty.size, asked))
         missing = dims.quotient(ty.size, rest)
         if it.program.guards.equal(dims.multiply(missing, rest), ty.size) is False:
             failure = it.failure(
@@ -105,8 +111,6 @@ def reshape(
                 f"cannot reshape {ty}: {dims.show(ty.size)} elements do not divide into groups of "
                 f"{dims.show(rest)}",
             )
-            asked: list[Extent] = list(given)
-            asked.insert(known[0], -1)
             raise without_words(it, failure, ValueError, not_reshaped(it, ty.size, asked))
         given.insert(known[0], missing)
     result = TensorType(ty.dtype, tuple(given))

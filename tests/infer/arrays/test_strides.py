@@ -110,3 +110,11 @@ def test_a_matrix_of_another_size_reshapes_alike():
         f(x)
         assert x[1, 0] == 7.0
         assert x[0, 1] == 0.0
+
+
+def test_what_is_left_of_no_elements_is_not_known():
+    compiled = pyrelay.jit(lambda x: x.reshape(x.shape[0], -1))
+    assert compiled(np.ones((2, 3, 1))).shape == (2, 3)
+    assert compiled(np.ones((2, 0, 3))).shape == (2, 0)
+    with pytest.raises(ValueError, match=r"cannot reshape f64\[0, 3, 1\] into \(0, -1\)"):
+        compiled(np.ones((0, 3, 1)))
