@@ -13,6 +13,7 @@ from typing import Any
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.identity import numbered
 from pyrelay.infer.arrays.windows import window_of
+from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.layout import (
     Layout,
@@ -162,7 +163,8 @@ class Describer:
                 template, lambda ref: order.index(ref.root) if ref.root in order else ref
             )
             return LGrown(
-                template, self._extent(content.capacity), content.loops, content.slots,
+                template, self._extent(content.capacity), content.loops,
+                content.slots if holds_objects(template) else None,
                 tuple(described[r] for r in order),
                 content.count.value if self.counts and isinstance(content.count, V.Known) else None,
             )

@@ -96,7 +96,8 @@ class Encoder:
                 if kinds:
                     self.atoms.append(kind_of(value))
             case LPlace(key, kind, _, content, numbered=numbered):
-                if key in self.missing:
+                untold = content is None and key not in self.seen  # another case says what is in it
+                if key in self.missing or untold:
                     raise _met_again(self.builder.span)
                 if key in self.seen:
                     return

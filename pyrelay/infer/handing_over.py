@@ -165,8 +165,8 @@ def _changed(it: Interpreter, target: V.Value, content: Any) -> None:
         return
     assert isinstance(target, V.Ref)
     span = it.let.span if it.let else None
-    if isinstance(it.heap.contents[target.root], V.Part):
-        lists.write_content(it, target.root, content)
+    if isinstance(content, V.Growing):
+        lists.write_content(it, target.root, content, moves=True)
     else:
         it.heap.write(target.root, content, span)
 

@@ -444,11 +444,16 @@ class Interpreter:
             return part_content(self, content)
         return content
 
+    def _read_again(self, root: V.Root) -> bool:
+        from pyrelay.infer.containers.found_items import read_again
+
+        return read_again(self, root)
+
     def settle(self, root: V.Root) -> None:
         """Make sure that the heap says what an object contains. Raises as `content`."""
         if root in self.heap.torn:
             raise self.varied(root, self.heap.torn[root])
-        if root.outdated:
+        if root.outdated and not self._read_again(root):
             raise self.failure(
                 errors.AliasError,
                 f"{repr(root.name) if root.name else 'this array'} became an item of a list, and "

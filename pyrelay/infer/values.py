@@ -82,7 +82,8 @@ class Root:
 class Item:
     """An array was read as `owner[key]`, which was at `position` of this content.
 
-    leaf: which column of the content holds it.
+    It is there as long as the content of the owner has these slots. leaf: which column of the
+    content holds it. found: the dict that has this list, and the key it was asked for, if any.
     """
 
     owner: Root
@@ -90,6 +91,7 @@ class Item:
     position: Atom
     content: Growing
     leaf: int = 0
+    found: tuple[Root, Value] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,8 @@ class Growing:
     loops of Relay in `loops` may keep the length known.
 
     Where items are lists, the same of the inner list at a position of an outer one, whose rows
-    these are: `prefix` is the position. `slots` changes where items may have moved.
+    these are: `prefix` is the position. `slots` changes where a place may have another array or
+    list than before; it stays where items are added behind the others.
     """
 
     count: Value

@@ -82,3 +82,69 @@ def one_array_in_two_lists(keys):
         b.append(row)
     a[0][1] = 5.0
     return b
+
+
+@use((KEYS, 3))
+def q_learning(keys, actions):
+    values = defaultdict(lambda: np.zeros(actions))
+    for a, (s, after) in enumerate(zip(keys.tolist(), keys[1:].tolist())):
+        a %= actions
+        values[s][a] += 0.5 * (s + 0.9 * values[after].max() - values[s][a])
+    return values[3], len(values)
+
+
+@use((KEYS,))
+def sums_by_key(keys):
+    sums = defaultdict(lambda: np.zeros(2))
+    counts = {}
+    for k in keys.tolist():
+        sums[k, k % 2] += np.array([k, 1.0])
+        counts.setdefault(k % 2, np.zeros(2))[k % 2] += 1
+        sums[k, 0] += sums[k, 1] + counts[k % 2]
+    return sum(v[0] for v in sums.values()), list(sums), list(counts.values())
+
+
+@use((KEYS,))
+def rows_read_before_another_is_written(keys):
+    rows = defaultdict(lambda: np.zeros(3))
+    for s, after in zip(keys.tolist(), keys[1:].tolist()):
+        row, following = rows[s], rows[after]
+        row[0] += 1.0 + following.max()
+        following[1] += row[0] + following[0]
+        rows[after] = row * 2.0
+    return [rows[k] for k in (3, 1, 2, 0)]
+
+
+@use((KEYS,))
+def rows_of_keys_that_go(keys):
+    rows = {}
+    for s in keys.tolist():
+        rows.setdefault(s, np.zeros(3))
+        row = rows[s]
+        row += 1.0
+        if s == 3:
+            del rows[s]
+        else:
+            rows[s] = row
+    return rows
+
+
+@use((KEYS,))
+def last_row_while_rows_are_added(keys):
+    rows = [np.zeros(2)]
+    for k in keys.tolist():
+        row = rows[-1]
+        rows.append(np.full(2, float(k)))
+        row[0] += k
+        rows[-1] += rows[0]
+    return rows
+
+
+@refuse((KEYS,), "a write in place would have to show in both")
+def row_that_is_put_elsewhere(keys):
+    rows = [np.zeros(2)]
+    for k in keys.tolist():
+        row = rows[0]
+        rows.append(row)
+        row[0] += k
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -334,3 +335,48 @@ def gradient_clipping(x, w, y, steps):
             g = g * (0.5 / norm)
         w = w - 0.3 * g
     return w
+
+
+class _Scaled:
+    def __init__(self, weights):
+        self.weights, self.x, self.gradient = weights, None, None
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.weights
+
+    def backward(self, dout):
+        self.gradient = self.x.T @ dout
+        return dout @ self.weights.T
+
+
+class _Gate:
+    def __init__(self):
+        self.open = None
+
+    def forward(self, x):
+        self.open = x > 0
+        return x * self.open
+
+    def backward(self, dout):
+        return dout * self.open
+
+
+@use((np.linspace(-1, 1, 12).reshape(4, 3), [5, 2]))
+def layers_by_computed_names(x, sizes):
+    rng = np.random.default_rng(0)
+    params, layers = {}, OrderedDict()
+    inputs = [3, *sizes]
+    for k in range(1, len(inputs)):
+        params["W" + str(k)] = rng.normal(size=(inputs[k - 1], inputs[k]))
+        layers["scaled" + str(k)] = _Scaled(params["W" + str(k)])
+        layers[f"gate{k}"] = _Gate()
+    for _ in range(3):
+        out = x
+        for layer in layers.values():
+            out = layer.forward(out)
+        for layer in reversed(list(layers.values())):
+            out = layer.backward(out)
+        for k in range(len(inputs) - 1):
+            params[f"W{k + 1}"] -= 0.1 * layers["scaled" + str(k + 1)].gradient
+    return params

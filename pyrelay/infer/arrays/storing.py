@@ -13,7 +13,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.numpys_words import not_stored
-from pyrelay.infer.containers import lists
+from pyrelay.infer.containers import found_items
 from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import raised
@@ -109,7 +109,7 @@ def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:
             parents.append(it.emit(step.kind, parents[-1], *step.atoms, **step.keywords))
         for step, parent in zip(reversed(target.view), reversed(parents), strict=True):
             value = _updated(it, parent, step, value)
-    if not lists.write_through(it, target.root, value):
+    if not found_items.write_through(it, target.root, value):
         it.heap.write(target.root, _committed(it, target.root, value), span)
 
 

@@ -16,7 +16,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays.slicing import index_atom, is_index, slice_of_axis
 from pyrelay.infer.arrays.storing import fitted, write_whole
 from pyrelay.infer.attributes import is_our_own
-from pyrelay.infer.containers import characters, lists, open_sequences, text
+from pyrelay.infer.containers import characters, found_items, lists, open_sequences, text
 from pyrelay.infer.containers.open_keys import key_of, note, stored_key
 from pyrelay.infer.flow import choice
 from pyrelay.infer.flow.handling import certain, is_raised, without_words
@@ -84,7 +84,9 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
 
-            return call(it, V.Known(of_class(it, cls, "__getitem__")), (obj, key), {})
+            found = call(it, V.Known(of_class(it, cls, "__getitem__")), (obj, key), {})
+            found_items.note_key(obj, key, found)
+            return found
         case V.Items():
             from pyrelay.infer.nodes.trees import checked_item
 
@@ -404,6 +406,8 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
 
+            if found_items.is_found_at(it, obj, key, value):
+                return
             call(it, V.Known(of_class(it, cls, "__setitem__")), (obj, key, value), {})
             return
         case V.Items(cls=cls) if cls is list:

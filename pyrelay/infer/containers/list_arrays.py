@@ -33,7 +33,8 @@ def from_array(it: Interpreter, array: V.ArrayRef, python: bool = False) -> V.Va
         it.heap.items.shared = True
     number = L.LScalar(TensorType(ty.dtype, (), weak=python))
     template: L.Layout = L.LPlace(1, "array", None, item) if item.shape else number
-    return new(it, V.Growing(V.Scalar.of_extent(ty.shape[0]), (it.atom(array),), template))
+    count = V.Scalar.of_extent(ty.shape[0])
+    return new(it, V.Growing(count, (it.atom(array),), template, slots=object()))
 
 
 def to_array(

@@ -14,8 +14,9 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import growing, ragged, widening
+from pyrelay.infer.containers import found_items, growing, widening
 from pyrelay.infer.containers.admission import admit, placed, with_template
+from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import typed_by_rows
@@ -86,48 +87,6 @@ def has_known_length(it: Interpreter, iterable: V.Value) -> bool:
     if is_generator(iterable) or has_next(it, iterable):
         return False
     return isinstance(iterate(it, iterable).count, V.Known)
-
-
-def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
-    """Write an array that was read from a list where the list has it; False if it is no item.
-
-    Other arrays that are items may be the same one: they are stale from then on. Raises AliasError
-    for an array of which a list has a copy, where nobody knows in which item.
-    """
-    if not root.stored:
-        return False
-    item = root.item
-    present = item is not None and it.heap.contents.get(item.owner) is item.content
-    if item is not None and present and not it.heap.items.shared:
-        span = it.let.span if it.let else None
-        with dims.decided_by(it.program.guards.same):  # that it fits is certain
-            content = ragged.write_array(it.builder, item, value)
-        write_content(it, item.owner, content)
-        it.heap.contents[root] = value
-        root.item = replace(item, content=content)
-        for other in it.heap.contents:
-            if other.kind == "array" and other.stored and other is not root and not (
-                _is_kept_apart(it, other, item.owner)
-            ):
-                other.outdated = span or True
-        return True
-    raise it.failure(
-        errors.AliasError,
-        f"{repr(root.name) if root.name else 'this array'} is an item of a list whose length is "
-        "known only at run time, and a write in place would have to show in both",
-        related=[(root.stored, "here the list has or gets it")] if root.stored is not True else [],
-        hints=("put a copy into the list: items.append(x.copy())",
-               "or make a new array: x = x + 1 instead of x += 1"),
-    )
-
-
-def _is_kept_apart(it: Interpreter, array: V.Root, owner: V.Root) -> bool:
-    """Whether an array is an item of another list than this one, where no array is in two."""
-    holder = array.keeper if array.item is None else array.item.owner
-    if holder is None or holder.may_alias(owner):
-        return False
-    found = (it.heap.contents.get(each) for each in (holder, owner))
-    return all(isinstance(content, (V.Growing, tuple)) for content in found)
 
 
 def length(content: V.Growing) -> V.Value:
@@ -273,11 +232,14 @@ def _reach(content: V.Growing) -> None:
         raise needs.Diverges
 
 
-def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
-    """`lst[key] = value`."""
+def set_item(
+    it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value, *, moves: bool | None = None
+) -> None:
+    """`lst[key] = value`. moves: whether an array or list may be another one now; None if that is
+    to be seen from the items."""
     value = _complete(it, value)
     content = it.content(ref.root)
-    if stands_at(it, value, ref.root, key):
+    if found_items.stands_at(it, value, ref.root, key):
         return
     if isinstance(key, V.Slice):
         from pyrelay.infer.containers.list_slices import set_slice
@@ -286,27 +248,9 @@ def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
         return
     content, leaves = admit(it, ref.root, content, value)
     place = position(it, content, key, "list assignment index out of range")
-    moves = bool(growing.inner_lists(content.template))
+    moves = holds_objects(content.template) if moves is None else moves
     write_content(it, ref.root, growing.write_row(it.builder, content, place, leaves), moves=moves)
     placed(it, ref, V.Scalar(types.PY_INT, place), value)
-
-
-def stands_at(
-    it: Interpreter, value: V.Value, owner: V.Root, key: V.Value, leaf: int = 0
-) -> bool:
-    """Whether an array or a list is what a list has at `key`: `items[key] += x` has changed it
-    already."""
-    if isinstance(value, V.Ref):
-        held, content = it.heap.contents[value.root], it.heap.contents.get(owner)
-        there = value.root.item
-        if there is None or not isinstance(held, V.Part) or not isinstance(content, V.Growing):
-            return False
-        places = (held.owner, held.slots, there.owner, there.key)
-        return places == (owner, content.slots, owner, it.atom(key))
-    item = value.root.item if isinstance(value, V.ArrayRef) and not value.view else None
-    return item is not None and (item.owner, item.content, item.key, item.leaf) == (
-        owner, it.heap.contents.get(owner), it.atom(key), leaf
-    )
 
 
 def _complete(it: Interpreter, item: V.Value) -> V.Value:
@@ -343,7 +287,7 @@ def pop(
         place = it.builder.call(OPS["check_item"], -1, count, text=text).atom
         _reach(content)
         item = growing.read_row(it.builder, it.heap, content, place, span)
-        moves = bool(growing.inner_lists(content.template))
+        moves = holds_objects(content.template)
         write_content(it, ref.root, counting(it, content, it.builder.handle(place)), moves=moves)
         return item
     content = growing.plain(it.builder, content)
@@ -568,7 +512,7 @@ def repeated(it: Interpreter, ref: V.Ref, times: V.Value) -> V.Value:
             )
         )
     )
-    return new(it, V.Growing(V.Scalar.of_extent(size), rows, template))
+    return new(it, V.Growing(V.Scalar.of_extent(size), rows, template, slots=object()))
 
 
 def _times(it: Interpreter, times: V.Value) -> Extent:

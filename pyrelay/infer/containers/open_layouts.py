@@ -61,6 +61,23 @@ def items_of_open(layout: Layout) -> Any:
     return None
 
 
+def holds_objects(layout: Layout) -> bool:
+    """Whether a value is, or has in it, an array or a list, which may have another name as well.
+
+    The lists that tuples and strings of run-time length are made of have none.
+    """
+    pending = [layout]
+    while pending:
+        match pending.pop():
+            case LPlace(content=content) if content is not None:
+                return True
+            case LNode(_, parts) as node if not is_open(node):
+                pending.extend(parts)
+            case LUnion(parts):
+                pending.extend(parts)
+    return False
+
+
 def is_string(layout: Layout) -> bool:
     """Whether a layout is that of a string, known or not."""
     known = isinstance(layout, LKnown) and isinstance(layout.value, str)

@@ -60,16 +60,27 @@ def first_part(builder: Builder, array: Atom, sizes: Sequence[Extent]) -> Atom:
     return part.atom  # type: ignore[no-any-return]
 
 
-def write_array(builder: Builder, item: V.Item, array: Atom) -> V.Growing:
+def write_array(builder: Builder, content: V.Growing, item: V.Item, array: Atom) -> V.Growing:
     """The content of a list with another array of the same shape where it has this one."""
     from pyrelay.infer.containers.growing import write_leaf
 
-    content, leaf = item.content, item.leaf
+    leaf = item.leaf
     match content.template:
         case L.LPlace(content=L.LRagged(ty)):
             leaf += ty.rank
             array = filled_up(builder, array, content.rows[leaf].type.shape[-ty.rank :])  # type: ignore[union-attr]
+        case _:
+            shape = content.rows[leaf].type.shape[len(content.prefix) + 1 :]  # type: ignore[union-attr]
+            array = _as_item(builder, array, shape)
     return write_leaf(builder, content, item.position, leaf, array)
+
+
+def _as_item(builder: Builder, array: Atom, shape: Sequence[Extent]) -> Atom:
+    """The array, which was read from these rows, with the extents that they have by now."""
+    if array.type.shape == tuple(shape):  # type: ignore[union-attr]
+        return array
+    typed: Any = builder.call(OPS["refine"], array, shape=tuple(shape))
+    return typed.atom  # type: ignore[no-any-return]
 
 
 def filled_up(builder: Builder, array: Atom, shape: Sequence[Extent]) -> Atom:

@@ -22,7 +22,7 @@ from pyrelay.infer.flow.handling import is_raised
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import compare, raised
-from pyrelay.ir import types
+from pyrelay.ir import dims, types
 
 #: More numbers than this are put into an array and indexed.
 MOST_BRANCHES = 4
@@ -163,13 +163,28 @@ def _better_known(it: Interpreter, key: V.Value, items: Sequence[V.Value]) -> bo
     tensors = [V.tensor_type(v) for v in items]
     if all(ty is not None for ty in tensors) and len({(t.dtype, t.shape) for t in tensors}) == 1:  # type: ignore[union-attr]
         return False
+    shaped = any(isinstance(v, (V.ArrayRef, V.Ref, V.Tuple)) for v in items)
+    if isinstance(key, V.Text):
+        return shaped and _is_made_of_indices(it, key)
     if not isinstance(key, V.Scalar):
         return False
     if isinstance(key.origin, Fixpoint):
         iteration = key.origin.runner.iteration
         return iteration is not None and isinstance(iteration.count, V.Known)
-    shaped = any(isinstance(v, (V.ArrayRef, V.Ref, V.Tuple)) for v in items)
     return key.origin is not None and shaped
+
+
+def _is_made_of_indices(it: Interpreter, key: V.Text) -> bool:
+    """Whether a text depends on nothing but indices of loops that could be unrolled."""
+    computed = [
+        v for v in V.leaves_of((key,)) if not isinstance(v, (V.Known, V.Text, V.Tuple))
+    ]
+    return bool(computed) and all(
+        isinstance(leaf, V.Scalar) and leaf.poly is not None
+        and all(isinstance(it.program.guards.ranges.get(s, (0, None))[1], int)
+                for s in dims.symbols(leaf.poly))
+        for leaf in computed
+    )
 
 
 def _choose_item(

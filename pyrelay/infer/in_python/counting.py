@@ -110,6 +110,14 @@ class Ordered(Entries):
     __hash__ = None
 
 
+def _enter(entries: Any, key: Any, value: Any) -> None:
+    """Give a dict a key that it does not have, beside which all values stay where they are."""
+    if hasattr(entries, "enter"):
+        entries.enter(key, entries.find(key), value)
+    else:
+        entries[key] = value
+
+
 class Defaults(Entries):
     """collections.defaultdict."""
 
@@ -121,7 +129,7 @@ class Defaults(Entries):
         if key not in self.entries:
             if self.default_factory is None:
                 raise KeyError(key)
-            self.entries[key] = self.default_factory()
+            _enter(self.entries, key, self.default_factory())
         return self.entries[key]
 
     def copy(self) -> Any:

@@ -47,6 +47,11 @@ def differ(now: Any, before: Any) -> bool:
     return bool(now != before)
 
 
+def not_by_key(held: Any) -> None:
+    """Called where a key goes: from here on no value that was found by a key is known to be the
+    one of that key. A handler notes that."""
+
+
 @once
 def place_of(key: Any, slots: list[int], names: list[Any], alive: list[bool]) -> Any:
     """The place of the entry of a key; of none, -1 - the free slot."""
@@ -110,7 +115,11 @@ class Table:
         place = self.find(key)
         if place >= 0:
             self.held[place] = value
-            return
+        else:
+            self.enter(key, place, value)
+
+    def enter(self, key: Any, place: Any, value: Any) -> None:
+        """Give a key that is not there a value; place: what `find` gives of it."""
         if 2 * len(self.names) + 2 > len(self.slots):
             make_room(self.slots, self.names)
             place = self.find(key)
@@ -124,8 +133,13 @@ class Table:
         place = self.find(key)
         if place < 0:
             raise KeyError(key)
+        self.remove(place)
+
+    def remove(self, place: Any) -> None:
+        """Take the entry at a place out."""
         self.alive[place] = False
         self.size -= 1
+        not_by_key(self.held)
 
     def places(self) -> Iterator[Any]:
         """Where the entries are, in order. Raises RuntimeError where one comes or goes meanwhile.
@@ -163,8 +177,7 @@ class Table:
         place = len(self.names) - 1
         while not self.alive[place]:
             place -= 1
-        self.alive[place] = False
-        self.size -= 1
+        self.remove(place)
         return self.names[place], self.held[place]
 
     def __or__(self, other: Any) -> Any:
@@ -190,7 +203,7 @@ class Table:
     def setdefault(self, key: Any, default: Any = None) -> Any:
         place = self.find(key)
         if place < 0:
-            self[key] = default
+            self.enter(key, place, default)
             place = len(self.names) - 1
         return self.held[place]
 
@@ -200,8 +213,7 @@ class Table:
             if len(default) == 1:
                 return default[0]
             raise KeyError(key)
-        self.alive[place] = False
-        self.size -= 1
+        self.remove(place)
         return self.held[place]
 
     def update(self, pairs: Any = (), /, **named: Any) -> None:

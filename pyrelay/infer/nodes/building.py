@@ -17,7 +17,7 @@ from pyrelay import errors
 from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import growing, lists
+from pyrelay.infer.containers import found_items, growing, lists
 from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import functions_in_nodes
@@ -131,7 +131,8 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
     known = node.schema.of(node.kind)
     if isinstance(known[name], Array):
         table, leaf = table_of(node.pool.cls, f"{node.kind}.{name}")
-        if lists.stands_at(it, value, it.content(node.pool.root)[table].root, node.row, leaf):
+        owner = it.content(node.pool.root)[table].root
+        if found_items.stands_at(it, value, owner, node.row, leaf):
             return
     if isinstance(known[name], Grows):
         from pyrelay.infer.containers.lists_in_nodes import replace_list
@@ -408,7 +409,8 @@ class _Node:
         assert isinstance(before, V.Tuple)
         columns = tables_of(self.pool.cls)[table]
         items = (leaves.get(c, old) for c, old in zip(columns, before.items, strict=True))
-        lists.set_item(it, target, row, V.Tuple(tuple(items)))
+        moves = any(isinstance(leaf, V.ArrayRef) for leaf in leaves.values())
+        lists.set_item(it, target, row, V.Tuple(tuple(items)), moves=moves)
 
     def _overwrite_leaves(
         self, target: V.Ref, content: V.Growing, row: Atom, leaves: Mapping[str, V.Value]
@@ -435,7 +437,8 @@ class _Node:
                 )
             atom = it.builder.cast(atom, there.dtype)
             content = growing.write_leaf(it.builder, content, row, position, atom)
-        lists.write_content(it, target.root, content)
+        moves = any(isinstance(leaf, V.ArrayRef) for leaf in leaves.values())
+        lists.write_content(it, target.root, content, moves=moves)
 
     def write(self, sort: Sort, path: str, value: V.Value, into: dict[str, V.Value]) -> None:
         """The values of a field's columns; items of lists are appended to their table."""
