@@ -84,9 +84,9 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
 
-            found = call(it, V.Known(of_class(it, cls, "__getitem__")), (obj, key), {})
-            found_items.note_key(obj, key, found)
-            return found
+            value = call(it, V.Known(of_class(it, cls, "__getitem__")), (obj, key), {})
+            found_items.note_key(obj, key, value)
+            return value
         case V.Items():
             from pyrelay.infer.nodes.trees import checked_item
 
