@@ -43,6 +43,7 @@ from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
 from pyrelay.opt.decompositions import decompositions
 from pyrelay.opt.dots import dots
+from pyrelay.opt.fills import fills
 from pyrelay.opt.fold import fold
 from pyrelay.opt.fuse import fuse
 from pyrelay.opt.half_attention import half_attention, half_attention_gradient
@@ -112,8 +113,9 @@ STAGES = (
     Stage(
         "fuse",
         (
-            in_place, attention_gradient, attention_gradient_again, half_attention_gradient,
-            half_attention, attention, systems, dots, scans, stacks, rooms, half_products, fuse,
+            fills, dce, in_place, attention_gradient, attention_gradient_again,
+            half_attention_gradient, half_attention, attention, systems, dots, scans, stacks, rooms,
+            half_products, fuse,
         ),
         "fuse", "fuse",
     ),

@@ -59,7 +59,8 @@ def _laid(it: Interpreter, made: V.Value, order: V.Value, given: V.Value = V.NON
 def zeros(
     it: Interpreter, shape: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.Known("C")
 ) -> V.Value:
-    """np.zeros; np.empty is zeros too, so that results do not depend on old memory."""
+    """np.zeros; np.empty is zeros too, so that results do not depend on old memory (`opt/fills`
+    leaves out those that nobody reads)."""
     return _laid(it, _filled(it, 0, shape, dtype), order)
 
 
