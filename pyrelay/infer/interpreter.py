@@ -50,7 +50,9 @@ _INSTEAD = {
     "the number of items": "index what you need, e.g. first = items[0]",
     "the key of a dict": "use an array indexed by the key: counts[k] += 1",
 }
-
+#: the same for ints that need more than 64 bits, and of those that masks of 64 bits are
+_LARGE = ("write it as a float, or compute it outside",
+          "or let all numbers in it be np.uint64(...), which count modulo 2**64 without masks")
 
 MOST_SPLITS = 64
 """How many branches of a program may be followed by code for either arm of its own."""
@@ -428,7 +430,7 @@ class Interpreter:
             raise self.failure(
                 errors.InvalidValueError,
                 f"the integer {v} does not fit into 64 bits",
-                label="", hints=("write it as a float, or compute it outside",),
+                label="", hints=_LARGE[: 2 if 0 < v <= 2**64 else 1],
             )
         return constant(v)
 
@@ -444,16 +446,12 @@ class Interpreter:
             return part_content(self, content)
         return content
 
-    def _read_again(self, root: V.Root) -> bool:
-        from pyrelay.infer.containers.found_items import read_again
-
-        return read_again(self, root)
-
     def settle(self, root: V.Root) -> None:
         """Make sure that the heap says what an object contains. Raises as `content`."""
+        from pyrelay.infer.containers import found_items
         if root in self.heap.torn:
             raise self.varied(root, self.heap.torn[root])
-        if root.outdated and not self._read_again(root):
+        if root.outdated and not found_items.read_again(self, root):
             raise self.failure(
                 errors.AliasError,
                 f"{repr(root.name) if root.name else 'this array'} became an item of a list, and "

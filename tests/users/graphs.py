@@ -170,7 +170,7 @@ def elements_with_indices(x):
     return total
 
 
-@use((12, 34, 1000007), (3, -1, 7))
+@use((12, 34, 1000007), (3, -1, 7), (-5, 10**17, 2**63 - 25), (3, 2**62, 3 - 2**62))
 def powers_modulo(base, exponent, modulus):
     return pow(base, exponent, modulus), pow(3, 5, 7)
 
