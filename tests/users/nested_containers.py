@@ -140,3 +140,14 @@ def points_in_a_quadtree(points):
     for x, y in points:
         root.insert(x, y)
     return root.count()
+
+
+@use((5,), (1,))
+def lists_in_their_order(n):
+    groups = {}
+    for i in range(n):
+        groups.setdefault(i % 3, []).append(-i)
+    by_length = sorted(groups.values(), key=len)
+    rows = [[k % 2] * (k % 3) for k in range(n)]
+    rows.sort(reverse=True)
+    return sorted(groups.values()), by_length, rows

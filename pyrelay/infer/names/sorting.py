@@ -106,18 +106,22 @@ def places_among(it: Interpreter, a: V.Value, v: V.Value, right: V.Value) -> V.V
 
 @handles(in_lists.are_numbers)
 def are_numbers(it: Interpreter, ranks: V.Value) -> V.Value:
-    """Whether ranks are numbers, or tuples of them: no strings, nor tuples of run-time length."""
+    """Whether ranks are numbers, or tuples of them: no strings, lists or tuples of run-time length.
+    """
     content = lists.growing_content(it, ranks)
     if content is not None:
         return V.Known(not _needs_order(content.template))
     items = it.content(ranks.root) if V.is_list(ranks) else V.leaves_of((ranks,))
     return V.Known(not any(
-        isinstance(leaf, (V.Text, V.OpenTuple)) for leaf in V.leaves_of(tuple(items))
+        isinstance(leaf, (V.Text, V.OpenTuple)) or V.is_list(leaf)
+        for leaf in V.leaves_of(tuple(items))
     ))
 
 
 def _needs_order(template: L.Layout) -> bool:
-    """Whether strings or tuples of run-time length are in an item."""
+    """Whether strings, lists or tuples of run-time length are in an item."""
+    if isinstance(template, L.LPlace):
+        return template.kind == "list"
     if isinstance(template, L.LNode):
         return is_open(template) or any(map(_needs_order, template.children))
     return False
