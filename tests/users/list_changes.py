@@ -83,3 +83,12 @@ def each_once(xs):
             seen.add(x)
             out.append(x)
     return out, sorted(seen), max(seen), min(seen), sum(seen), len(seen)
+
+
+@use(([],), ([1],))
+def an_item_deleted_that_may_be_none(xs):
+    try:
+        del xs[0]
+    except IndexError as error:
+        return str(error), xs
+    return "deleted", xs

@@ -486,7 +486,17 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
         return
     if V.is_list(obj):
         items = list(it.content(obj.root))
-        del items[known]
+        try:
+            del items[known]
+        except IndexError as error:
+            failure = it.failure(
+                errors.IndexRangeError,
+                f"list index {known} is out of range: it has {len(items)} items",
+            )
+            raise certain(it, failure, IndexError, *error.args) from None
+        except TypeError as error:
+            failure = it.failure(errors.TypeMismatchError, str(error))
+            raise certain(it, failure, TypeError, *error.args) from None
         it.heap.write(obj.root, tuple(items), it.let.span if it.let else None)
         return
     raise it.failure(errors.TypeMismatchError, f"items of {V.describe(obj)} cannot be deleted")
