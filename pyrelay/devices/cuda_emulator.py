@@ -192,10 +192,12 @@ class Watch:
         self.origin = library.pyrelay_watch_origin()
 
     def text(self) -> str:
-        """The first two accesses that nothing orders."""
+        """The first two accesses that nothing orders, or the one at fault."""
         what, _, earlier, later, block, thread, other_block, other = self.told()[:8]
         first, second = self._line(earlier), self._line(later)
         told = races.WHAT[what]
+        if what == races.ALONE:
+            return f"{told}: thread {other} of block {other_block} at\n    {second}"
         return (
             f"{told}: thread {thread} of block {block} at\n    {first}\nand thread {other} of "
             f"block {other_block} at\n    {second}\nwith nothing between them that orders these"

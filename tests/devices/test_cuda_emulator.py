@@ -300,6 +300,20 @@ def test_the_device_is_part_of_what_a_program_is_found_by() -> None:
     assert "__global__" in pyrelay.jit(f, device=ON).lower(x).code()
 
 
+def test_functions_of_numbers_alone_run_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(n: int, x: float) -> float:
+        while x < n:
+            x = x * 1.5 + 1
+        return x
+
+    def launched(*args: Any) -> None:
+        raise AssertionError(args)
+
+    monkeypatch.setattr(cuda_emulator.EmulatorDriver, "launch", launched)
+    monkeypatch.setattr(cuda_emulator.EmulatorDriver, "allocate", launched)
+    assert pyrelay.jit(f, device=ON)(100, 2.0) == f(100, 2.0)
+
+
 def test_an_unknown_device_is_refused_at_once() -> None:
     with pytest.raises(pyrelay.errors.ConfigError, match="use one of cpu, cuda, cuda_emulator"):
         pyrelay.jit(lambda x: x, device="tpu")

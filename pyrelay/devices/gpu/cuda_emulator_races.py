@@ -13,6 +13,7 @@ and the ordering of events in a distributed system", 1978; Flanagan and Freund, 
 shuffles, votes and products of tensor cores order no memory (NVIDIA, "CUDA C++ Programming Guide",
 Warp Shuffle Functions). Atomic and volatile accesses may meet each other. All else is a fault, in
 whichever order the threads came: what has none shows nothing of an older value on a GPU either.
+So is a byte of shared memory that is read and that nobody of its block has written.
 
 Threads are interrupted at accesses, too, at random places that are the same in every run.
 """
@@ -29,8 +30,11 @@ VOLATILE = {
 WHAT = (
     "an element is written and then used", "an element is read and then written",
     "bytes are used that are still being copied",
+    "shared memory is used that nobody has written",
 )
-"""What is told of two accesses."""
+"""What is told of two accesses; the last of one."""
+
+ALONE = len(WHAT) - 1
 
 UNWATCHED = r"""
 namespace pyrelay_watch {
@@ -112,12 +116,12 @@ struct Page {
     Cell cells[CELLS];
 };
 struct Known { word met, release; };
-enum What { WRITTEN, READ, PENDING };
+enum What { WRITTEN, READ, PENDING, EMPTY };
 
 int quiet;
 static int self_block, self;
 static bool running, interrupting;
-static long long told[8];
+static long long told[8], empty[8];  // empty: the first use of what nobody had written
 static word launch_number, met[MOST], warp_met_count[MOST][WARP], releases[MOST];
 static Known known[MOST][THREADS][MOST], published[MOST];
 static bool acquired_since[MOST];
@@ -133,8 +137,9 @@ static bool is_likely() {
     chance ^= chance << 13, chance ^= chance >> 7, chance ^= chance << 17;
     return (chance >> 20) % 8 == 0;
 }
+static bool is_shared(unsigned long long at) { return at >= shared_first && at < shared_last; }
 static bool is_watched(unsigned long long at) {
-    if (at >= shared_first && at < shared_last) return true;
+    if (is_shared(at)) return true;
     if ((long long)at >= skipped[0] && (long long)at < skipped[1]) return false;
     long long low = 0, high = range_count;
     while (low < high) {
@@ -173,12 +178,13 @@ static Page *page_of(unsigned long long key) {
 static void tell(
     What what, unsigned long long at, word earlier, int block, int thread, const Event &e
 ) {
-    if (told[0] >= 0) return;
+    long long (&first)[8] = what == EMPTY ? empty : told;
+    if (first[0] >= 0) return;
     const long long all[8] = {
         what, (long long)at, earlier, e.from, block, thread, e.block, e.thread
     };
-    memcpy(told, all, sizeof all);
-    found();
+    memcpy(first, all, sizeof all);
+    if (what != EMPTY) found();
 }
 static bool is_before(const Event &a, const Event &b) {
     if (a.block == b.block) {
@@ -220,6 +226,9 @@ static void look(unsigned long long first, int size, bool writes, bool strong, w
             else if (!is_before(w, e)) tell(WRITTEN, at, w.from, w.block, w.thread, e);
         }
         if (!writes) {
+            if (is_shared(at) && !c.written[0] && !c.written[1]) {
+                tell(EMPTY, at, from, e.block, e.thread, e);
+            }
             read_by(c.readers[strong], e);
             continue;
         }
@@ -257,6 +266,8 @@ void launched(
     const void *shared, const void *behind, int blocks, int threads, bool interrupts
 ) {
     interrupting = interrupts;
+    // Of what is written at any time, in no order, both accesses are told.
+    if (!shared && told[0] < 0 && empty[0] >= 0) memcpy(told, empty, sizeof told), found();
     running = shared != nullptr;
     shared_first = (unsigned long long)shared, shared_last = (unsigned long long)behind;
     if (!running) return;
@@ -266,7 +277,7 @@ void launched(
         free(pages);
         pages = nullptr, page_room = page_count = 0;
     }
-    thread_count = threads, told[0] = -1, quiet = 0;
+    thread_count = threads, told[0] = empty[0] = -1, quiet = 0;
     launch_number++;
     memset(met, 0, sizeof met), memset(warp_met_count, 0, sizeof warp_met_count);
     memset(releases, 0, sizeof releases), memset(known, 0, sizeof known);

@@ -68,6 +68,13 @@ UNORDERED = [
     "if (t % 4 == 0) pyrelay_fetch_words(&held[t], &a[all]); pyrelay_fetch_group();"
     " pyrelay_fetched<0>(); o[all] = held[t];",
 ]
+UNWRITTEN = [
+    "if (t < 63) held[t] = a[all]; __syncthreads(); o[all] = held[t];",
+    "if (t % 8 == 0) pyrelay_fetch_words(&held[t], &a[all]); pyrelay_fetch_group();"
+    " pyrelay_fetched<0>(); __syncthreads(); o[all] = held[t];",
+    # What the block before has left there is garbage to this one.
+    "if (blockIdx.x == 0) held[t] = a[all]; __syncthreads(); o[all] = held[t];",
+]
 MISPLACED = {
     "if (t < 32) __syncthreads();\n else __syncthreads();": "at different places",
     "o[all] = t % 2 ? __shfl_xor_sync(0xffffffffu, t, 2)\n : __shfl_xor_sync(0xffffffffu, t, 2);":
@@ -85,7 +92,8 @@ def text_of(body: str) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     """All kernels are compiled together."""
-    cuda_emulator.load([text_of(each) for each in (*ORDERED, *UNORDERED, *MISPLACED)], True)
+    bodies = (*ORDERED, *UNORDERED, *UNWRITTEN, *MISPLACED)
+    cuda_emulator.load([text_of(each) for each in bodies], True)
 
 
 def watched(turns: int = INTERRUPTED) -> EmulatorDriver:
@@ -116,6 +124,13 @@ def test_what_is_ordered_is_no_fault(body: str) -> None:
 def test_what_is_not_ordered_is_a_fault_in_every_order(body: str) -> None:
     for turns in (*ORDERS, INTERRUPTED):
         with pytest.raises(InvariantError, match="with nothing between them that orders these"):
+            run(body, turns)
+
+
+@pytest.mark.parametrize("body", UNWRITTEN)
+def test_shared_memory_is_written_before_it_is_used(body: str) -> None:
+    for turns in (0, INTERRUPTED):
+        with pytest.raises(InvariantError, match="shared memory is used that nobody has written"):
             run(body, turns)
 
 
