@@ -71,7 +71,17 @@ def frozen_sets(s, k):
 
 @refuse(({1.5, 2.5},), "the order of a set is not known", "outside", "sorted(items)")
 def a_set_in_no_order(s):
+    s.add(3.5)
     return sum(s)
+
+
+@use(({8, 0, 3}, 3), ({0, 8, 3}, 3), ({40, 3, 9, 16}, 9))
+def a_set_in_the_order_of_the_caller(s, k):
+    found = 0
+    s.discard(k)
+    for item in s:
+        found = found * 100 + item
+    return found, [x + 1 for x in s], len(s)
 
 
 @refuse(({object()},), "s is a set of objects", "pass list(s)")

@@ -304,7 +304,8 @@ def order_wanted(members: Any) -> Any:
 
 def in_any_order(members: Any, item: Any) -> Any:
     """An item of a set that is gone through. A handler has the next attempt keep the order, but of
-    objects that are equal to themselves only: by their addresses they may stand in any."""
+    objects that are equal to themselves only: by their addresses they may stand in any; and of what
+    the caller gave in its order."""
     del members
     return item
 
@@ -315,10 +316,15 @@ def set_of(iterable: Any) -> Any:
 
 
 class Members:
-    """set: the keys of a table."""
+    """set: the keys of a table.
+
+    given: they stand in the order in which Python goes through the set, which the caller gave; an
+    item that is taken out leaves the others where they are.
+    """
 
     def __init__(self, iterable: Any = ()) -> None:
         self.table = Table()
+        self.given = False
         self.update(iterable)
 
     def __len__(self) -> int:
@@ -339,6 +345,7 @@ class Members:
             raise RuntimeError("Set changed size during iteration")
 
     def add(self, item: Any) -> None:
+        self.given = False
         if item not in self.table:
             self.table[item] = True
 
@@ -357,6 +364,7 @@ class Members:
     def pop(self) -> Any:
         if self.table.size == 0:
             raise KeyError("pop from an empty set")
+        self.given = False
         return in_any_order(self, self.table.popitem()[0])
 
     def clear(self) -> None:
@@ -410,6 +418,7 @@ class Members:
         return made
 
     def intersection_update(self, *others: Any) -> None:
+        self.given = False  # Python makes a table anew
         for other in others:
             members = _with_membership(other)
             for item in items_of(self):
@@ -417,11 +426,13 @@ class Members:
                     del self.table[item]
 
     def difference_update(self, *others: Any) -> None:
+        self.given = False
         for other in others:
             for item in items_of(other):
                 self.discard(item)
 
     def symmetric_difference_update(self, other: Any) -> None:
+        self.given = False
         for item in items_of(_with_membership(other)):
             if item in self.table:
                 del self.table[item]
@@ -480,6 +491,7 @@ def with_table(table: Table) -> Members:
     """The set of the caller's whose items are the keys of a table."""
     made = Members()
     made.table = table
+    made.given = True
     return made
 
 
