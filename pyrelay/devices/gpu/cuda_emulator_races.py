@@ -13,7 +13,7 @@ and the ordering of events in a distributed system", 1978; Flanagan and Freund, 
 shuffles, votes and products of tensor cores order no memory (NVIDIA, "CUDA C++ Programming Guide",
 Warp Shuffle Functions). Atomic and volatile accesses may meet each other. All else is a fault, in
 whichever order the threads came: what has none shows nothing of an older value on a GPU either.
-So is a byte of shared memory that is read and that nobody of its block has written.
+So is an access to shared memory of which nobody of the block has written any byte.
 
 Threads are interrupted at accesses, too, at random places that are the same in every run.
 """
@@ -216,6 +216,7 @@ static void look(unsigned long long first, int size, bool writes, bool strong, w
         warp_met_count[self_block][self / WARP], self == 0 ? releases[self_block] : ~0u, from
     };
     Page *page = page_of(first / CELLS);
+    int known_bytes = 0;
     for (unsigned long long at = first; at < first + size; at++) {
         if (at / CELLS != page->key) page = page_of(at / CELLS);
         Cell &c = page->cells[at % CELLS];
@@ -226,9 +227,7 @@ static void look(unsigned long long first, int size, bool writes, bool strong, w
             else if (!is_before(w, e)) tell(WRITTEN, at, w.from, w.block, w.thread, e);
         }
         if (!writes) {
-            if (is_shared(at) && !c.written[0] && !c.written[1]) {
-                tell(EMPTY, at, from, e.block, e.thread, e);
-            }
+            known_bytes += c.written[0] || c.written[1];
             read_by(c.readers[strong], e);
             continue;
         }
@@ -241,6 +240,10 @@ static void look(unsigned long long first, int size, bool writes, bool strong, w
         }
         c.written[strong] = true, c.wrote[strong] = e;
         if (!strong) c.written[1] = false;
+    }
+    // Copies of structures read bytes between members too, which nobody writes.
+    if (!writes && known_bytes == 0 && is_shared(first)) {
+        tell(EMPTY, first, from, e.block, e.thread, e);
     }
 }
 static word from_here(const void *at) { return (word)((const char *)at - &base); }
