@@ -112,8 +112,13 @@ def registered(function: Any) -> tuple[Any, ...]:
 
 
 def _equal(a: Any, b: Any) -> bool:
+    """Whether two constants are one to a program: of one class, and sets of one order."""
+    if type(a) is not type(b):
+        return False
     if isinstance(a, float):
         return bool(a.hex() == b.hex())
+    if isinstance(a, (tuple, frozenset)):
+        return len(a) == len(b) and all(map(_equal, a, b))
     return bool(a == b)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pyrelay
 from pyrelay.ir import dims
@@ -88,3 +89,22 @@ def test_a_known_position_modulo_an_extent_is_a_place_of_the_axis_by_a_guard() -
         x = np.arange(float(size))
         for a, b in zip(pyrelay.jit(ends)(x), ends(x), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+KEPT: object = frozenset((8, 0))
+
+
+def test_constants_that_are_equal_may_be_others_to_a_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def digits() -> float:
+        found = 0
+        for item in KEPT:  # type: ignore[attr-defined]
+            found = found * 10 + item
+        return found
+
+    compiled = pyrelay.jit(digits)
+    for kept in (frozenset((8, 0)), frozenset((0, 8)), (1, 2), (1.0, 2.0)):
+        monkeypatch.setitem(globals(), "KEPT", kept)
+        got, expected = compiled(), digits()
+        assert (got, type(got)) == (expected, type(expected))
