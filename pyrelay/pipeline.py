@@ -215,8 +215,8 @@ _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
 }
 
 #: Passes that make the course of a program hang on elements of arrays: another device would have to
-#: be asked for them, or go through them one by one.
-_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems, scans, near_loops})
+#: be asked for them, or go through them one by one. Filling an array is a launch more there.
+_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems, scans, near_loops, fills})
 
 
 def lowered(
