@@ -10,7 +10,7 @@ looks for vectors: it looks at straight lines too then, which is a loss where th
 What LLVM makes of straight lines is verified: it has put vectors before what they are made of.
 
 The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
-It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
+It refers to nothing but libm, ``memset``, ``memcpy``, ``memmove``, ``posix_memalign`` and ``free``.
 """
 
 from __future__ import annotations
