@@ -396,4 +396,12 @@ def f(x):
 """,
         (X,),
     ),
+    "many_lists_of_the_caller_are_sorted": (
+        """
+def merged(rows):
+    rows.sort(key=lambda row: row[0])
+    return len(rows)
+""",
+        ([[k * 7 % 30, k] for k in range(30)],),
+    ),
 }

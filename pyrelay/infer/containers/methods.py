@@ -14,6 +14,7 @@ from pyrelay.infer import calls
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters, lists, mappings
 from pyrelay.infer.containers.admission import lent
+from pyrelay.infer.containers.columns import MOST_RECORDS
 from pyrelay.infer.containers.open_keys import ask, key_of
 from pyrelay.infer.containers.open_sequences import as_item
 from pyrelay.infer.flow import choice
@@ -86,10 +87,25 @@ def _list_sort(
 ) -> V.Value:
     compares = isinstance(key, V.Partial) and key.callee == V.Known(in_python.compared)
     if compares or lists.growing_content(it, x) is None:
+        _refuse_many(it, x)
         return calls.call(it, V.Known(in_python.sort_items), (x, key, reverse), {})
     if key == V.NONE and characters.are_characters(it, x):
         key = V.Known(ord)
     return calls.call(it, V.Known(in_python.sort_in_place), (x, key, reverse), {})
+
+
+def _refuse_many(it: Interpreter, x: V.Ref) -> None:
+    """Refuse to sort many lists of the caller's: each would be a choice among all of them, which
+    takes minutes to compile for a hundred."""
+    items = it.content(x.root)
+    lists_of_lists = isinstance(items, tuple) and any(map(V.is_list, items))
+    if x.root in it.program.containers and lists_of_lists and len(items) > MOST_RECORDS:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"the caller's list has {len(items)} lists, which cannot change places in it",
+            notes=("after the call each would have to be the very list that it was",),
+            hints=("sort a list of your own: rows = sorted(rows), with the same key",),
+        )
 
 
 def _list_reverse(it: Interpreter, x: V.Ref) -> V.Value:
