@@ -249,7 +249,6 @@ _WINOGRAD = """\
         store_ordered_i64(words, 13, 0)
         bands = {most_tiles} // across
         bands = (down + bands - 1) // bands
-        tall = (down + bands - 1) // bands
         output_blocks = (outputs + {block_most}) // {block}
         all_units = batch * groups * column_blocks * blocks
         # Small images are taken several at a time.
@@ -273,10 +272,11 @@ _WINOGRAD = """\
             own += sharing
             o0 = output_block * {block}
             o_count = outputs - o0 if outputs - o0 < sharing * {block} else sharing * {block}
-            first, rest = rest % bands * tall, rest // bands
+            band, rest = rest % bands, rest // bands
+            first = down * band // bands
+            high = down * (band + 1) // bands - first
             group, entry = rest % groups, rest // groups * together
             entries = batch - entry if batch - entry < together else together
-            high = down - first if down - first < tall else tall
             own_tiles = high * across
             tiles = (entries * own_tiles + {lanes_most}) // {lanes} * {lanes}
             low, stop = before2, before2 + extent2
