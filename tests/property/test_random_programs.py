@@ -148,9 +148,9 @@ def some_of(batches: int, first: int) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("batch", some_of(20, 8))
+@pytest.mark.parametrize("batch", some_of(20, 5))
 def test_small_random_programs_interpreted_do_what_python_does(batch: int) -> None:
-    """800 programs, 2,000 in the long run; 40 in 2,000 of the larger
+    """500 programs, 2,000 in the long run; 40 in 2,000 of the larger
     ones are compared after every stage."""
     start = batch * 100
     check_seeds(start, 50, 1, True, calls=1, thorough=False)

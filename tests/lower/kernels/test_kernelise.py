@@ -58,18 +58,6 @@ def assert_same(got: Any, expected: Any) -> None:
             np.testing.assert_array_equal(a, wanted)
 
 
-@pytest.mark.parametrize("name", [n for n, o in OPS.items() if o.element is not None])
-def test_the_element_rule_of_every_op_computes_what_numpy_computes(name: str) -> None:
-    for sample in op(name).samples[:4]:
-
-        def body(b: Any, *args: Any, sample: Any = sample) -> Any:
-            return b.call(op(name), *args, **sample.attrs)
-
-        function = function_of([typed(a) for a in sample.args], body)
-        expected = outcome(lambda f=function, a=sample.args: reference(f, a))
-        assert_same(outcome(lambda f=function, a=sample.args: run(f, a)), expected)
-
-
 def test_an_elementwise_chain_over_several_axes_is_one_flat_loop() -> None:
     def body(b: Any, x: Any, y: Any) -> Any:
         return op("tanh")(x * y) + 1
