@@ -42,7 +42,7 @@ def rows_in_order(x):
     return rows[:3], max(rows, key=lambda r: r["i"]), [r["i"] for r in light]
 
 
-@use((X,))
+@use((X,), long=True)
 def rows_of_several_shapes(x):
     rows = []
     for v in x:
@@ -139,7 +139,7 @@ def a_key_that_rows_have_not(x):
         return rows[1]["z"]
 
 
-@use((X, 1))
+@use((X, 1), long=True)
 def a_key_of_rows_computed(x, k):
     rows = []
     for i, v in enumerate(x):

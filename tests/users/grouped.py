@@ -7,7 +7,7 @@ from collections import defaultdict
 from tests.users.corpus import refuse, use
 
 
-@use((8, 3), (0, 3))
+@use((8, 3), (0, 3), long=True)
 def groups_as_a_dict(n, m):
     groups = defaultdict(list)
     for i in range(n):
@@ -85,7 +85,7 @@ def rows_changed_once_they_are_sorted(n, m):
     return found
 
 
-@use((([3, 1, 3, 2]),), (([0, 0, 0, 0]),))
+@use((([3, 1, 3, 2]),), (([0, 0, 0, 0]),), long=True)
 def stored_one_after_another(keys):
     found = {}
     first, second, third, fourth = (k * k for k in keys)

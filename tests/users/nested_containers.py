@@ -142,7 +142,7 @@ def points_in_a_quadtree(points):
     return root.count()
 
 
-@use((5,), (1,))
+@use((5,), (1,), long=True)
 def lists_in_their_order(n):
     groups = {}
     for i in range(n):

@@ -149,7 +149,7 @@ def two_lists(x, n):
     return heads + tails, heads * 2
 
 
-@use((3, "hello", 2), (2, "hello", 4))
+@use((3, "hello", 2), (2, "hello", 4), long=True)
 def states_by_step(n, text, steps):
     codes = [ord(letter) for letter in text[:steps]]
     weights, start = np.full((n, n), 0.1), np.zeros((n, 1))

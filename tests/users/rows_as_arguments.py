@@ -53,7 +53,7 @@ def staff(n):
     ]
 
 
-@use((rows(3),), (rows(20),))
+@use((rows(3),), (rows(20),), long=True)
 def rows_chosen(rows):
     heavy = [r for r in rows if r["w"] > 2.5]
     return heavy, max(rows, key=lambda r: r["w"]), Counter(r["name"] for r in rows)
@@ -125,7 +125,7 @@ def rows_before_an_error(rows):
             raise ValueError(f"{r['name']} is too heavy: {r['w']}")
 
 
-@use((workers(20),), (staff(20),))
+@use((workers(20),), (staff(20),), long=True)
 def workers_in_teams(staff):
     teams = {}
     for w in staff:
@@ -186,7 +186,7 @@ def containers_matched(x):
     return found
 
 
-@use(({"a": 5}, 3), ({"a": 5}, 1))
+@use(({"a": 5}, 3), ({"a": 5}, 1), long=True)
 def a_key_on_one_branch(store, x):
     if x > 2:
         store["b"] = x

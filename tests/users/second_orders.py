@@ -13,7 +13,7 @@ def rand(*shape):
     return np.sin(np.arange(1, np.prod(shape) + 1) * 2.1).reshape(shape) * 0.7
 
 
-@use((rand(3), rand(5, 3), np.sign(rand(5)), 2), wrt=(0, 1), slow=True)
+@use((rand(3), rand(5, 3), np.sign(rand(5)), 2), wrt=(0, 1), long=True)
 def newton_steps_by_conjugate_gradients(w, points, labels, steps):
     def loss(w):
         return np.mean(np.logaddexp(0, -labels * (points @ w))) + 0.05 * w @ w

@@ -31,7 +31,7 @@ def words_in_a_set(s, text):
     return [w for w in text.split() if w in s], len(s)
 
 
-@use(({(0, 1), (2, 3)}, [(0, 1), (5, 5)]))
+@use(({(0, 1), (2, 3)}, [(0, 1), (5, 5)]), long=True)
 def pairs_in_a_set(s, pairs):
     fresh = [p for p in pairs if p not in s]
     for p in fresh:

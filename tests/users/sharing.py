@@ -218,7 +218,7 @@ def an_array_passed_on_and_once_more_perhaps(x, k):
     return summed((x, either))
 
 
-@use(([[3, 9, 1], [4, 2, 8], [7, 5, 6]], 3))
+@use(([[3, 9, 1], [4, 2, 8], [7, 5, 6]], 3), long=True)
 def rows_are_drained_where_the_path_leads(rows, rounds):
     """A loop reads items of rows that it chooses, the next one writes them, and so on."""
     drained = 0

@@ -82,7 +82,7 @@ def step_through_a_list_from_data(x, steps):
     return total
 
 
-@use(([1, 2, 3, 4, 5, 6], 5, 1, -2), ([1, 2, 3, 4, 5, 6], 1, 4, 1), ([], 0, 3, 2))
+@use(([1, 2, 3, 4, 5, 6], 5, 1, -2), ([1, 2, 3, 4, 5, 6], 1, 4, 1), ([], 0, 3, 2), long=True)
 def parts_of_a_list(xs, a, b, k):
     left = xs[:]
     del left[a:b:k]

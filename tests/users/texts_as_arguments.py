@@ -43,7 +43,7 @@ def words_grouped(words):
     return sorted(map(len, groups.values()))
 
 
-@use((PAIRS,), (PAIRS[::-1] + [("", 2.5)],))
+@use((PAIRS,), (PAIRS[::-1] + [("", 2.5)],), long=True)
 def named_numbers(pairs):
     totals = {}
     for name, value in pairs:
@@ -81,7 +81,7 @@ def a_dict_with_names_changed(prices, name):
     return max(prices, key=prices.get), len(prices)
 
 
-@use((set(PRICES), "item3"), (set(PRICES), "pear"))
+@use((set(PRICES), "item3"), (set(PRICES), "pear"), long=True)
 def a_set_of_many_names(names, name):
     return name in names, len(names), sorted(names)[:2]
 
