@@ -66,11 +66,7 @@ def _written(
     positional, named, pools = key[:3]
     names, keys = named[: len(named) // 2], named[len(named) // 2 :]
     near, far = program.build.native, program.build.direct
-    if not (near or far) or binding.trees or binding.loses or pools or binding.identity:
-        raise NeedsMore
-    if any(binding.layouts.values()):  # the native entry takes what is contiguous
-        raise NeedsMore
-    if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
+    if pools or not (near or far) or _is_involved(binding):
         raise NeedsMore
     from pyrelay.devices.runtime.entry import MISMATCH, Whole, guarded
 
@@ -150,6 +146,15 @@ def _written(
     if not near or not plain or names or None in seen or answer is None:
         return call
     return guarded(program.build.run, guards, hits, Whole(call, raised, answer)) or call
+
+
+def _is_involved(binding: Binding) -> bool:
+    """Whether arguments or what is written are more than arrays and numbers, or lie elsewhere."""
+    if binding.trees or binding.loses or binding.identity:
+        return True
+    if any(binding.layouts.values()):  # the native entry takes what is contiguous
+        return True
+    return not set(binding.mutated) <= set(binding.placed_leaves)  # numbers are not written there
 
 
 def _as_now() -> Callable[[], bool]:

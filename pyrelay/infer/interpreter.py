@@ -43,7 +43,6 @@ _SHOWN_OPERANDS = (
     errors.ShapeError, errors.TypeMismatchError, errors.IndexRangeError, errors.InvalidValueError,
 )
 
-
 #: what must be known while compiling -> what to write where it is not
 _INSTEAD = {
     "the index of a list": "keep the items in an array, e.g. np.zeros(n), and index that",
@@ -449,6 +448,7 @@ class Interpreter:
     def settle(self, root: V.Root) -> None:
         """Make sure that the heap says what an object contains. Raises as `content`."""
         from pyrelay.infer.containers import found_items
+
         if root in self.heap.torn:
             raise self.varied(root, self.heap.torn[root])
         if root.outdated and not found_items.read_again(self, root):

@@ -105,6 +105,7 @@ def members(it: Interpreter, items: V.Value = V.Tuple(())) -> V.Value:
     """A set with these items and others to come."""
     return call(it, class_here(it, tables.Members), (items,), {})
 
+
 @handles(tables.not_by_key)
 def not_by_key(it: Interpreter, held: V.Value) -> V.Value:
     """Forget which places of a table the arrays and lists that were read from it have."""
@@ -114,10 +115,12 @@ def not_by_key(it: Interpreter, held: V.Value) -> V.Value:
         lists.write_content(it, held.root, content, moves=True)
     return V.NONE
 
+
 @handles(tables.order_wanted)
 def order_wanted(it: Interpreter, members: V.Value) -> V.Value:
     """Have the next attempt keep the order of sets."""
     raise order_wanted_at(it)
+
 
 @keeps_unions
 @handles(tables.in_any_order)
@@ -129,6 +132,7 @@ def in_any_order(it: Interpreter, members: V.Value, item: V.Value) -> V.Value:
     if content.get("given") == V.Known(True):
         return item
     raise order_wanted_at(it)
+
 
 @keeps_unions
 @handles(set_order.told_in_order)
@@ -143,6 +147,7 @@ def told_in_order(it: Interpreter, item: V.Value) -> V.Value:
         f"the order of a set of {without}, which their class hashes, is not known",
         hints=("go through sorted(items), or keep them in a list or dict: dict.fromkeys(items)",),
     )
+
 
 @handles(entries.field_of)
 def field_of(it: Interpreter, dict_: V.Value, key: V.Value) -> V.Value:
@@ -160,11 +165,13 @@ def field_of(it: Interpreter, dict_: V.Value, key: V.Value) -> V.Value:
     place = next((k for k, label in enumerate(cls.labels) if label == known.value), None)
     return V.Known(None if place is None else f"_{place}")
 
+
 @handles(entries.outgrown)
 def outgrown(it: Interpreter, dict_: V.Value) -> V.Value:
     """Refuse to give a dict other keys than it was made with."""
     assert isinstance(dict_, V.Data)
     raise refuse_keys(it, dict_.cls)
+
 
 def without_order(it: Interpreter, iterable: V.Value, *, ranked: bool = False) -> V.Value:
     """The items of a set in a list, for what does not depend on their order; else the iterable.
@@ -180,6 +187,7 @@ def without_order(it: Interpreter, iterable: V.Value, *, ranked: bool = False) -
     known = None if ranked else sets.in_no_order(it, iterable)
     return iterable if known is None else V.Tuple(known)
 
+
 def _are_numbers(it: Interpreter, members: V.Ref) -> bool:
     """Whether the items of a set are numbers or tuples of them, which have an order in Python."""
     table = it.content(members.root)["table"]
@@ -191,6 +199,7 @@ def _are_numbers(it: Interpreter, members: V.Ref) -> bool:
         )
 
     return isinstance(names, V.Growing) and is_number(names.template)
+
 
 def given_back(it: Interpreter, ref: V.Ref) -> tuple[Callable[..., Any], list[V.Value]] | None:
     """What makes the Python container that an object stands for, and the arguments for it."""
