@@ -1,8 +1,7 @@
 """Walks over Python's syntax trees.
 
-In: a node of `ast`. Out: its children, the statements in it, or all nodes below it. Contexts
-(`Load`, `Store`, `Del`) and operators are no children: nobody walks for them, and they are a third
-of what `ast.walk` gives.
+In: a node of `ast`. Out: its children, or all nodes below it. Contexts (`Load`, `Store`, `Del`) and
+operators are no children: nobody walks for them, and they are a third of what `ast.walk` gives.
 """
 
 from __future__ import annotations
@@ -32,14 +31,6 @@ def children(node: ast.AST) -> list[ast.AST]:
             found += [each for each in value if isinstance(each, ast.AST)]
         elif isinstance(value, ast.AST):
             found.append(value)
-    return found
-
-
-def within(statement: ast.AST) -> list[ast.AST]:
-    """The statements in the blocks of a statement, of a whole file, or of one of its handlers."""
-    found: list[ast.AST] = []
-    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
-        found += getattr(statement, name, ())
     return found
 
 

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pyrelay
-from pyrelay.python_trees import children, nodes, within
+from pyrelay.python_trees import children, nodes
 
 IDLE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 EVERYTHING = """
@@ -34,42 +34,3 @@ def test_all_nodes_but_contexts_and_operators_are_found() -> None:
             assert children(node) == [
                 n for n in ast.iter_child_nodes(node) if not isinstance(n, IDLE)
             ]
-
-
-NESTED = """
-class A:
-    def a(self):
-        if x:
-            def b(): pass
-        elif y:
-            def c(): pass
-        else:
-            def d(): pass
-for i in x:
-    async def e(): pass
-else:
-    def f(): pass
-try:
-    with x:
-        def g(): pass
-except E:
-    def h(): pass
-else:
-    def i(): pass
-finally:
-    while x:
-        def j(): pass
-match x:
-    case 1:
-        def k(): pass
-"""
-
-
-def test_functions_without_lambdas_are_found_in_statements() -> None:
-    pending, found = [ast.parse(NESTED)], []
-    while pending:
-        node = pending.pop()
-        assert isinstance(node, (ast.Module, ast.stmt, ast.ExceptHandler, ast.match_case))
-        found += [node.name] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
-        pending += within(node)
-    assert sorted(found) == list("abcdefghijk")

@@ -22,12 +22,12 @@ import time
 import types
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import SourceText, SourceUnavailableError, Span
-from pyrelay.python_trees import children, within
+from pyrelay.python_trees import children
 from pyrelay.records import dataclass
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -274,27 +274,22 @@ def _parse(text: str, lines: tuple[str, ...], shift: int) -> _File | None:
     if shift:
         ast.increment_lineno(tree, shift)
     functions: dict[tuple[str, int], list[tuple[FunctionNode, str | None]]] = {}
-    for node, class_name in _functions(tree, within if "lambda" not in text else children):
+    for node, class_name in _functions(tree):
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
         functions.setdefault((name, first), []).append((node, class_name))
     return _File(lines, text, shift, functions, {})
 
 
-def _functions(
-    tree: ast.AST, below: Callable[[ast.AST], list[ast.AST]]
-) -> Iterator[tuple[FunctionNode, str | None]]:
-    """Every function in a tree with the name of the class that mangles its private names.
-
-    below: what may hold functions of a node; in expressions there are lambdas only.
-    """
+def _functions(tree: ast.AST) -> Iterator[tuple[FunctionNode, str | None]]:
+    """Every function in a tree with the name of the class that mangles its private names."""
     pending: list[tuple[ast.AST, str | None]] = [(tree, None)]
     while pending:
         node, class_name = pending.pop()
         if isinstance(node, _FUNCTIONS):
             yield node, class_name  # type: ignore[misc]  # `subset` refuses the async ones
         inside = node.name if isinstance(node, ast.ClassDef) else class_name
-        pending += [(child, inside) for child in below(node)]
+        pending += [(child, inside) for child in children(node)]
 
 
 def _by_columns(
