@@ -3,7 +3,8 @@
 In: names of frameworks and workloads. Out: `Measurement`s.
 
 One process per framework lives for the whole run and sleeps while another works: frameworks in
-one process would spin their thread pools against each other. A round times each framework once,
+one process would spin their thread pools against each other. Workloads on many objects have
+processes of their own (`Workload.objects`). A round times each framework once,
 in an order that turns from round to round; ratios are taken within a round and the median over
 rounds is reported, so that a slow minute of the machine hits both sides of a ratio.
 """
@@ -68,11 +69,12 @@ class Worker:
         self, framework: str, label: str | None = None, variables: Mapping[str, str] | None = None
     ) -> None:
         self.framework, self.label = framework, label or framework
+        self.variables = dict(variables or {})
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- closed with the process
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", framework],
             cwd=ROOT,
-            env={**os.environ, **(variables or {})},
+            env={**os.environ, **self.variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -175,12 +177,21 @@ def measure(workload: Workload, crew: Sequence[Worker], rounds: int, budget: flo
 
     Workloads whose rounds are long have fewer of them.
     """
-    out = Measurement(workload)
     able = [
         w
         for w in crew
         if workload.program not in WITHOUT[w.framework] and w.framework not in workload.left_out
     ]
+    if not workload.objects:
+        return _measured(workload, able, rounds, budget)
+    with workers((w.framework, w.label, w.variables) for w in able) as fresh:
+        return _measured(workload, fresh, rounds, budget)
+
+
+def _measured(
+    workload: Workload, able: list[Worker], rounds: int, budget: float
+) -> Measurement:
+    out = Measurement(workload)
     # Gradients that nobody has derived by hand are checked against a peer's.
     able.sort(key=lambda w: (w.framework != REFERENCE, w.framework == OURS))
     ready: list[Worker] = []

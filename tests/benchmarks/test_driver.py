@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -99,6 +100,15 @@ def test_a_process_in_another_setting_goes_by_its_label() -> None:
         measurement = measure(CALL, crew, rounds=1, budget=0.001)
     assert set(measurement.rounds) == {"in 1 thread", "numpy"}
     assert measurement.ratio("numpy", own="in 1 thread") is not None
+
+
+def test_a_workload_on_objects_has_processes_with_no_past_in_the_same_settings() -> None:
+    with workers([("numpy", "in 1 thread", {"OMP_NUM_THREADS": "1"})]) as crew:
+        crew[0].process.kill()  # so that it cannot be the one that answers
+        crew[0].process.wait()
+        measurement = measure(replace(CALL, objects=True), crew, rounds=1, budget=0.001)
+    assert measurement.failures == {}
+    assert set(measurement.rounds) == {"in 1 thread"}
 
 
 TIMED = Measurement(
