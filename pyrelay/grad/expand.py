@@ -1,8 +1,9 @@
 """The stage `grad`: requested derivatives become ordinary Core.
 
-In: a module that may hold `Vjp` nodes. Out: one that holds none. A request becomes a call of a new
-function, which runs the requested function and then its adjoint; requests inside requested
-functions come first, so derivatives of any order are reverse mode over reverse mode.
+In: a module that may hold `Vjp` and `Jvp` nodes. Out: one that holds none. A request becomes a call
+of a new function, which runs the requested function and then its adjoint (`Vjp`), or its tangents
+beside it (`Jvp`, `forward`); requests inside requested functions come first, so derivatives of any
+order are one mode over another.
 """
 
 from __future__ import annotations
@@ -12,18 +13,20 @@ from dataclasses import replace
 
 from pyrelay.errors import GradientError, Span
 from pyrelay.grad.activity import carries_derivative
-from pyrelay.grad.calls import Splits, is_closed
+from pyrelay.grad.calls import Pattern, Splits, is_closed
 from pyrelay.grad.cotangents import Sink
+from pyrelay.grad.forward import Pushforwards
 from pyrelay.grad.prepare import prepared
 from pyrelay.grad.residuals import live_lets
 from pyrelay.grad.reverse import Flow
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
-from pyrelay.ir.nodes import Attrs, Block, FnCall, Function, Let, Module, OpCall, Var, Vjp
+from pyrelay.ir.nodes import Attrs, Block, FnCall, Function, Jvp, Let, Module, OpCall, Var, Vjp
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TAPE, TensorType
 
-Request = tuple[str, tuple[int, ...], tuple[int, ...]]  # function, seeded, wrt
+#: The kind of request, function, seeded, and wrt or wanted.
+Request = tuple[type, str, tuple[int, ...], tuple[int, ...]]
 
 
 def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -> Module:
@@ -36,7 +39,7 @@ def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -
         open_functions = set(requests)
         ready = [
             (request, span) for found in requests.values() for request, span in found
-            if not _reaches(module.functions, request[0], open_functions)
+            if not _reaches(module.functions, request[1], open_functions)
         ]
         if not ready:
             _, span = next(iter(requests.values()))[0]
@@ -49,7 +52,9 @@ def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -
         names: dict[Request, str] = {}
         for request, span in ready:
             if request not in names:
-                names[request], added = vjp_function(functions, *request, span=span)
+                mode, function, seeded, wanted = request
+                write = vjp_function if mode is Vjp else jvp_function
+                names[request], added = write(functions, function, seeded, wanted, span)
                 functions.update((f.name, f) for f in added)
         for name in open_functions:
             functions[name] = _answer(functions[name], names)
@@ -66,10 +71,14 @@ def _requests(module: Module) -> dict[str, list[tuple[Request, Span | None]]]:
     for name, function in module.functions.items():
         for let in walk.nested_lets(function.body):
             rhs = let.rhs
-            if isinstance(rhs, Vjp):
-                request = (rhs.function, rhs.seeded, rhs.wrt)
-                found.setdefault(name, []).append((request, let.span))
+            if isinstance(rhs, (Vjp, Jvp)):
+                found.setdefault(name, []).append((_request(rhs), let.span))
     return found
+
+
+def _request(node: Vjp | Jvp) -> Request:
+    wanted = node.wrt if isinstance(node, Vjp) else node.wanted
+    return type(node), node.function, node.seeded, wanted
 
 
 def _reaches(functions: Mapping[str, Function], name: str, targets: set[str]) -> bool:
@@ -93,8 +102,8 @@ def _answer(function: Function, names: Mapping[Request, str]) -> Function:
 
     def let(old: Let) -> Let:
         rhs = old.rhs
-        if isinstance(rhs, Vjp):
-            name = names.get((rhs.function, rhs.seeded, rhs.wrt))
+        if isinstance(rhs, (Vjp, Jvp)):
+            name = names.get(_request(rhs))
             if name is None:
                 return old
             return replace(old, rhs=FnCall(name, rhs.args + rhs.seeds, rhs.dims))
@@ -127,6 +136,35 @@ def vjp_function(
     Raises GradientError if an argument or a result does not carry derivatives.
     """
     _check(functions[name], seeded, wrt, span)
+    fresh_name = _fresh_names(functions)
+    own = fresh_name(f"{name}.vjp")
+    splits = Splits(functions, fresh_name)
+    while True:
+        top = _write(splits, name, own, seeded, wrt)
+        if splits.settle():
+            return own, [top, *splits.written()]
+
+
+def jvp_function(
+    functions: Mapping[str, Function], name: str, seeded: Sequence[int], wanted: Sequence[int],
+    span: Span | None = None,
+) -> tuple[str, list[Function]]:
+    """The function with tangents as new functions, and the name of the one to call.
+
+    It takes the function's arguments, then tangents of those at positions `seeded`, of their types;
+    it returns the function's results, then tangents of those at positions `wanted`. `functions`
+    must hold no requests within reach of `name`.
+    Raises GradientError if an argument or a result does not carry derivatives.
+    """
+    _check_types(functions[name], wanted, seeded, span)
+    fresh_name = _fresh_names(functions)
+    own = fresh_name(f"{name}.jvp")
+    made = Pushforwards(functions, fresh_name)
+    pattern = Pattern(name, tuple(seeded), tuple(wanted))
+    return own, [made.write(pattern, own, typed_as_values=True), *made.written()]
+
+
+def _fresh_names(functions: Mapping[str, Function]) -> Callable[[str], str]:
     taken = set(functions)
 
     def fresh_name(wish: str) -> str:
@@ -137,35 +175,38 @@ def vjp_function(
         taken.add(free)
         return free
 
-    own = fresh_name(f"{name}.vjp")
-    splits = Splits(functions, fresh_name)
-    while True:
-        top = _write(splits, name, own, seeded, wrt)
-        if splits.settle():
-            return own, [top, *splits.written()]
+    return fresh_name
 
 
 def _check(
     function: Function, seeded: Sequence[int], wrt: Sequence[int], span: Span | None
 ) -> None:
-    for k in wrt:
+    _check_types(function, seeded, wrt, span)
+    for k in seeded:
+        ty = function.body.results[k].type
+        if not is_closed(function, ty):
+            raise GradientError(
+                f"the result is {ty}, whose size is known only once the function has run, so "
+                "nothing can be passed in for it",
+                span=span,
+            )
+
+
+def _check_types(
+    function: Function, results: Sequence[int], params: Sequence[int], span: Span | None
+) -> None:
+    for k in params:
         param = function.params[k]
         if not carries_derivative(param.type):
             raise GradientError(
                 f"'{param.name}' is {param.type}, and only floating arguments have a derivative",
                 span=span or param.span,
             )
-    for k in seeded:
+    for k in results:
         ty = function.body.results[k].type
         if not carries_derivative(ty):
             raise GradientError(
                 f"the result is {ty}, and only floating results have a derivative", span=span
-            )
-        if not is_closed(function, ty):
-            raise GradientError(
-                f"the result is {ty}, whose size is known only once the function has run, so "
-                "nothing can be passed in for it",
-                span=span,
             )
 
 

@@ -1,8 +1,8 @@
-"""A function made ready for reverse mode.
+"""A function made ready for its derivative.
 
 In: a Core function without requests. Out: a copy in which every variable and symbol is fresh, calls
 of functions that do not recurse are inlined, and a loop whose test does more than straight-line
-work on floating values is rotated, so that this work is part of its body.
+work on floating values is rotated for reverse mode, so that this work is part of its body.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ def recursive_functions(functions: Mapping[str, Function]) -> set[str]:
 
 
 def prepared(
-    function: Function, functions: Mapping[str, Function], recursive: set[str]
+    function: Function, functions: Mapping[str, Function], recursive: set[str], *,
+    rotate: bool = True,
 ) -> Function:
-    """The copy of a function described above, under the same name."""
+    """The copy of a function described above, under the same name; loops stay without `rotate`."""
     names = Renaming()
     symbols = tuple(map(names.symbol, function.dims))
     params = tuple(map(names.var, function.params))
-    body = _Copier(functions, recursive).block(function.body, names)
+    body = _Copier(functions, recursive, rotate).block(function.body, names)
     return replace(function, params=params, body=body, dims=symbols)
 
 
@@ -73,8 +74,10 @@ class _Inlined:
 
 
 class _Copier:
-    def __init__(self, functions: Mapping[str, Function], recursive: set[str]) -> None:
-        self.functions, self.recursive = functions, recursive
+    def __init__(
+        self, functions: Mapping[str, Function], recursive: set[str], rotate: bool
+    ) -> None:
+        self.functions, self.recursive, self.rotate = functions, recursive, rotate
 
     def block(self, block: Block, names: Renaming) -> Block:
         """Copy a block, inlining calls; call depth is kept on a list."""
@@ -108,7 +111,7 @@ class _Copier:
 
     def _let(self, let: Let, names: Renaming) -> Let:
         rhs = walk.copy_rhs(let.rhs, names, self.block)
-        if isinstance(rhs, Loop) and needs_rotation(rhs):
+        if self.rotate and isinstance(rhs, Loop) and needs_rotation(rhs):
             rhs = rotated(rhs)
         symbols = tuple(map(names.symbol, let.dims))
         return Let(tuple(map(names.var, let.outs)), rhs, symbols, span=let.span)

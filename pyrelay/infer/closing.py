@@ -59,7 +59,7 @@ from pyrelay.infer.specialised import (
 )
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, FnCall, Function, Let, Module, Vjp
+from pyrelay.ir.nodes import Atom, FnCall, Function, Jvp, Let, Module, Vjp
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, nested_lets
 from pyrelay.records import dataclass
@@ -458,14 +458,14 @@ def _recalled(body: Any, functions: Mapping[str, Function], new: Mapping[str, An
     from pyrelay.ir.nodes import Block
     from pyrelay.ir.walk import replace_blocks
 
-    if not any(isinstance(x.rhs, (FnCall, Vjp)) for x in nested_lets(body)):
+    if not any(isinstance(x.rhs, (FnCall, Vjp, Jvp)) for x in nested_lets(body)):
         return body
 
     def change(block: Block) -> Block:
         lets = []
         for let in block.lets:
             rhs = replace_blocks(let.rhs, change)
-            if isinstance(rhs, (FnCall, Vjp)):
+            if isinstance(rhs, (FnCall, Vjp, Jvp)):
                 old = functions[rhs.function].dims
                 given = dict(zip(old, rhs.dims, strict=True))
                 extents = tuple(given.get(s, dims.of(s)) for s in new[rhs.function])

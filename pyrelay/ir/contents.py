@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.effects import effect_of
-from pyrelay.ir.nodes import Block, FnCall, If, KernelCall, Let, Loop, OpCall, Rhs, Var, Vjp
+from pyrelay.ir.nodes import Block, FnCall, If, Jvp, KernelCall, Let, Loop, OpCall, Rhs, Var, Vjp
 from pyrelay.ir.op import Effect
 
 
@@ -92,7 +92,7 @@ class Contents:
                 found.update(types.type_symbols(atom.type))
         if isinstance(rhs, OpCall):
             found.update(s for v in rhs.attrs.values() for s in walk.attr_symbols(v))
-        elif isinstance(rhs, (FnCall, KernelCall, Vjp)):
+        elif isinstance(rhs, (FnCall, KernelCall, Vjp, Jvp)):
             found.update(s for extent in rhs.dims for s in dims.symbols(extent))
         elif isinstance(rhs, Loop):
             found.update(s for extent in rhs.init_dims for s in dims.symbols(extent))

@@ -24,6 +24,7 @@ from pyrelay.ir.nodes import (
     FnCall,
     Function,
     If,
+    Jvp,
     KernelCall,
     Loop,
     Module,
@@ -178,6 +179,9 @@ class _Hasher:
             case Vjp(name, args, seeds, seeded, wrt, extents):
                 self.put("vjp", self.callee(name), self.atoms(args), self.atoms(seeds), seeded,
                          wrt, self._extents(extents))
+            case Jvp(name, args, seeds, seeded, wanted, extents):
+                self.put("jvp", self.callee(name), self.atoms(args), self.atoms(seeds), seeded,
+                         wanted, self._extents(extents))
             case KernelCall(function, args, extents):
                 self.put("kernel", self.atoms(args), self._extents(extents))
                 self.function(function)

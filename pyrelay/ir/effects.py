@@ -14,6 +14,7 @@ from pyrelay.ir.nodes import (
     Const,
     FnCall,
     Function,
+    Jvp,
     KernelCall,
     Let,
     Module,
@@ -90,7 +91,7 @@ def _own(rhs: Rhs, of_function: Callable[[str], Effect] | None) -> Effect:
     match rhs:
         case OpCall():
             return Effect.RAISES if _instance_raises(rhs) else rhs.op.effect
-        case FnCall(function=name) | Vjp(function=name):
+        case FnCall(function=name) | Vjp(function=name) | Jvp(function=name):
             return of_function(name) if of_function else Effect.RAISES
         case PyCall():
             return Effect.HOST

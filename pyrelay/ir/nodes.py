@@ -10,6 +10,7 @@
                | if atom block else block                        If
                | loop (var = atom, ...) while block do block     Loop
                | vjp @name(atom, ...)[extent, ...]               Vjp        Core, until `grad`
+               | jvp @name(atom, ...)[extent, ...]               Jvp        Core, until `grad`
                | kernel @name(atom, ...)[extent, ...]            KernelCall Core, after `fuse`
                | py.kind(atom, ...)                              PyCall     Relay only
 
@@ -197,6 +198,23 @@ class Vjp:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Jvp:
+    """A requested derivative in a direction: the results of a function, then tangents of some.
+
+    `args` are the function's arguments; `seeds` are the tangents of those whose positions are
+    `seeded` (others have tangent zero); `wanted` are the positions of the results whose tangents
+    follow the function's results among the outputs of the `Let`.
+    """
+
+    function: str
+    args: tuple[Atom, ...]
+    seeds: tuple[Atom, ...]
+    seeded: tuple[int, ...]
+    wanted: tuple[int, ...]
+    dims: tuple[Extent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class KernelCall:
     """A fused group: a closed function whose body becomes one kernel, applied to atoms."""
 
@@ -270,7 +288,7 @@ PY_KINDS: dict[str, str] = {
     "(subject, cls; index)",
 }
 
-Rhs = OpCall | FnCall | If | Loop | Vjp | KernelCall | PyCall
+Rhs = OpCall | FnCall | If | Loop | Vjp | Jvp | KernelCall | PyCall
 
 
 @dataclass(frozen=True, slots=True, eq=False)

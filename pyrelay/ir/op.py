@@ -108,6 +108,7 @@ class Op:
     binds: int
     samples: Sequence[Sample]
     doc: str
+    linear: bool = False
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
@@ -137,6 +138,7 @@ def define(
     binds: int = 0,
     samples: Sequence[Sample] = (),
     doc: str = "",
+    linear: bool = False,
 ) -> Op:
     """Make the record of an op and register it.
 
@@ -156,6 +158,8 @@ def define(
     binds      number of new symbols it binds (extents known once it has run); its relation finds
                them as the extents `attrs["dims"]`, and `numpy` returns (value(s), extents).
     samples    arguments for the generated tests.
+    linear     the result is linear in the floating operands taken together, so that its tangent is
+               the op of their tangents; else forward mode transposes `vjp` (`grad/forward.py`).
 
     Raises ValueError if a field is missing: an op is complete or does not exist.
     """
@@ -167,7 +171,7 @@ def define(
         raise ValueError(f"op {name!r} has no samples, so nothing would test it")
     op = Op(
         name, relation, numpy, fusion, vjp, element, schedule, promotion, effect, binds,
-        tuple(samples), doc,
+        tuple(samples), doc, linear,
     )
     OPS[name] = op
     return op

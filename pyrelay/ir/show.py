@@ -36,6 +36,7 @@ from pyrelay.ir.nodes import (
     FnCall,
     Function,
     If,
+    Jvp,
     KernelCall,
     Let,
     Loop,
@@ -249,6 +250,13 @@ class _Printer:
                 wrt = ", ".join(map(str, rhs.wrt))
                 call = f"vjp @{rhs.function}({self.atoms(rhs.args)}){self.extents(rhs.dims)}"
                 return f"{call} seeds ({seeds}) wrt ({wrt})"
+            case Jvp():
+                seeds = ", ".join(
+                    f"{k}: {self.atom(a)}" for k, a in zip(rhs.seeded, rhs.seeds, strict=True)
+                )
+                wanted = ", ".join(map(str, rhs.wanted))
+                call = f"jvp @{rhs.function}({self.atoms(rhs.args)}){self.extents(rhs.dims)}"
+                return f"{call} seeds ({seeds}) wanted ({wanted})"
         raise AssertionError(rhs)
 
     def _arguments(self, args: Sequence[Atom], attrs: Attrs) -> str:

@@ -12,6 +12,7 @@ the module gives the same text. The grammar, in which line ends do not count:
     rhs       ::= NAME "(" (atom | NAME "=" attribute), ... ")"        an op, or py.KIND
                 | "kernel"? @NAME "(" atoms ")" extents?
                 | "vjp" @NAME "(" atoms ")" extents? "seeds" "(" ... ")" "wrt" "(" ... ")"
+                | "jvp" @NAME "(" atoms ")" extents? "seeds" "(" ... ")" "wanted" "(" ... ")"
                 | "if" atom "{" block "}" "else" "{" block "}"
                 | "loop" "(" binder "=" atom, ... (";" NAME "=" extent, ...)? ")"
                   ("for" binder "in" atom)? ("index" binder)? ("count" atom)? "exits"?
@@ -42,6 +43,7 @@ from pyrelay.ir.nodes import (
     FnCall,
     Function,
     If,
+    Jvp,
     KernelCall,
     Let,
     Loop,
@@ -222,6 +224,8 @@ class _Reader(Tokens):
                 return self.kernel_call()
             case "vjp":
                 return self.vjp()
+            case "jvp":
+                return self.jvp()
             case "if":
                 return self.branches()
             case "loop":
@@ -283,6 +287,20 @@ class _Reader(Tokens):
         wrt = tuple(self.separated(self._position, ")"))
         return Vjp(
             name, args, tuple(a for _, a in seeds), tuple(k for k, _ in seeds), wrt, extents
+        )
+
+    def jvp(self) -> Jvp:
+        """A request of a derivative in a direction."""
+        self.expect("jvp")
+        name, args, extents = self._applied()
+        self.expect("seeds")
+        self.expect("(")
+        seeds = self.separated(self._seed, ")")
+        self.expect("wanted")
+        self.expect("(")
+        wanted = tuple(self.separated(self._position, ")"))
+        return Jvp(
+            name, args, tuple(a for _, a in seeds), tuple(k for k, _ in seeds), wanted, extents
         )
 
     def _position(self) -> int:

@@ -20,6 +20,7 @@ from pyrelay.ir.nodes import (
     FnCall,
     Function,
     If,
+    Jvp,
     KernelCall,
     Let,
     Loop,
@@ -35,8 +36,8 @@ from pyrelay.ir.types import PY_INT, TensorType, Type
 
 #: stage -> the nodes a program may hold after it
 STAGE_NODES: dict[str, tuple[type, ...]] = {
-    "parse": (OpCall, FnCall, If, Loop, Vjp, PyCall),
-    "infer": (OpCall, FnCall, If, Loop, Vjp),
+    "parse": (OpCall, FnCall, If, Loop, Vjp, Jvp, PyCall),
+    "infer": (OpCall, FnCall, If, Loop, Vjp, Jvp),
     "grad": (OpCall, FnCall, If, Loop),
     "optimise": (OpCall, FnCall, If, Loop),
     "fuse": (OpCall, FnCall, If, Loop, KernelCall),
@@ -204,6 +205,10 @@ class _Checker:
                 self.extents(rhs.dims)
                 self.bind_outputs(let)
                 self.vjp(let, rhs)
+            case Jvp():
+                self.extents(rhs.dims)
+                self.bind_outputs(let)
+                self.jvp(let, rhs)
             case If():
                 self.branches(let, rhs)
             case Loop():
@@ -276,6 +281,19 @@ class _Checker:
         ends = tuple(dims.substitute(e, values) for e in callee.body.dims)
         self.same("seeds", _substituted(_types(vjp.seeds), dict(zip(let.dims, ends, strict=True))),
                   _substituted(outs, dict(zip(let.dims, ends, strict=True))))
+
+    def jvp(self, let: Let, jvp: Jvp) -> None:
+        callee = self.callee(jvp.function)
+        results = callee.result_types
+        _require(
+            all(0 <= k < len(jvp.args) for k in jvp.seeded)
+            and all(0 <= k < len(results) for k in jvp.wanted),
+            "seeded and wanted must be positions",
+        )
+        _require(len(jvp.seeds) == len(jvp.seeded), "one seed for each seeded argument")
+        wanted = tuple(results[k] for k in jvp.wanted)
+        self.call(let, callee, jvp.args, jvp.dims, (*results, *wanted))
+        self.same("seeds", _types(jvp.seeds), tuple(jvp.args[k].type for k in jvp.seeded))
 
     def branches(self, let: Let, node: If) -> None:
         self.condition(node.cond)

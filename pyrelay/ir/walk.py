@@ -19,6 +19,7 @@ from pyrelay.ir.nodes import (
     FnCall,
     Function,
     If,
+    Jvp,
     KernelCall,
     Let,
     Loop,
@@ -37,7 +38,7 @@ def operands(rhs: Rhs) -> tuple[Atom, ...]:
     match rhs:
         case OpCall(args=args) | FnCall(args=args) | KernelCall(args=args) | PyCall(args=args):
             return args
-        case Vjp(args=args, seeds=seeds):
+        case Vjp(args=args, seeds=seeds) | Jvp(args=args, seeds=seeds):
             return args + seeds
         case If(cond=cond):
             return (cond,)
@@ -210,7 +211,7 @@ def copy_rhs(
             return FnCall(function, tuple(map(atoms, args)), tuple(map(names.extent, extents)))
         case KernelCall(fn, args, extents):
             return KernelCall(fn, tuple(map(atoms, args)), tuple(map(names.extent, extents)))
-        case Vjp():
+        case Vjp() | Jvp():
             return replace(
                 rhs, args=tuple(map(atoms, rhs.args)), seeds=tuple(map(atoms, rhs.seeds)),
                 dims=tuple(map(names.extent, rhs.dims)),
@@ -289,7 +290,7 @@ def called(function: Function) -> tuple[str, ...]:
     """Names of the functions that a function calls or differentiates, each once."""
     names: dict[str, None] = {}
     for let in nested_lets(function.body):
-        if isinstance(let.rhs, (FnCall, Vjp)):
+        if isinstance(let.rhs, (FnCall, Vjp, Jvp)):
             names[let.rhs.function] = None
     return tuple(names)
 

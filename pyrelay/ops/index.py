@@ -157,7 +157,7 @@ index_update: Op = define(
         Sample((spread((3, 4)), np.float64(0.5), 1), {"axes": (0,)}),
         Sample((spread((3, 4)), np.float64(0.5), 2, 0), {"axes": (0, 1)}),
     ),
-    doc="x with v (broadcast) at the positions",
+    doc="x with v (broadcast) at the positions", linear=True,
 )
 index_add: Op = define(
     "index_add", relation=_written_type,
@@ -169,7 +169,7 @@ index_add: Op = define(
         Sample((spread((5,)), np.float64(0.25), 2), {"axes": (0,)}),
         Sample((spread((2, 3, 4)), spread((3,)), 1, 3), {"axes": (0, 2)}),
     ),
-    doc="x with v (broadcast) added at the positions",
+    doc="x with v (broadcast) added at the positions", linear=True,
 )
 
 # -- a slice ------------------------------------------------------------------------------------
@@ -233,6 +233,7 @@ slice_update: Op = define(
     fusion=Fusion.INJECTIVE,
     vjp=_cotangents_of_slice_update,
     element=_slice_update_element, samples=_PARTS, doc="x with v (broadcast) in a slice",
+    linear=True,
 )
 def _cotangents_of_commit(
     y: Handle, g: Handle, x: Handle, v: Handle, **part: Any
@@ -254,7 +255,8 @@ slice_add = define(
     numpy=lambda x, v, **part: _stored(x, index_of_slice(**part), v, add=True),
     fusion=Fusion.INJECTIVE,
     vjp=lambda y, g, x, v, **part: (g, slice_(g, **part)),
-    element=_slice_add_element, samples=_PARTS, doc="x with v (broadcast) added in a slice",
+    element=_slice_add_element, samples=_PARTS,
+    doc="x with v (broadcast) added in a slice", linear=True,
 )
 
 # -- integer arrays -----------------------------------------------------------------------------
@@ -389,12 +391,14 @@ scatter_update = define(
     "scatter_update", relation=_scattered, numpy=_scatter_update, fusion=Fusion.OPAQUE,
     schedule="scatter", effect=Effect.RAISES, vjp=_cotangents_of_scatter_update,
     samples=_SCATTERED, doc="x with v (broadcast) at the indices; the last of several writers wins",
+    linear=True,
 )
 scatter_add: Op = define(
     "scatter_add", relation=_scattered, numpy=_scatter_add, fusion=Fusion.OPAQUE,
     schedule="scatter", effect=Effect.RAISES,
     vjp=lambda y, g, x, v, *p, axes: (g, gather(g, *p, axes=axes), *_nothing(p)),
     samples=_SCATTERED, doc="x with v (broadcast) added at the indices, repeated ones repeatedly",
+    linear=True,
 )
 
 # -- positions ----------------------------------------------------------------------------------

@@ -35,10 +35,11 @@ Attributes = Mapping[str, Any]
 def _movement(
     name: str, relation: Any, numpy: Callable[..., Any], vjp: Any, element: Any, *,
     samples: Sequence[Sample], doc: str, promotion: Promotion = Promotion.NONE,
+    linear: bool = False,
 ) -> Op:
     return define(
         name, relation=relation, numpy=numpy, fusion=Fusion.INJECTIVE, vjp=vjp, element=element,
-        promotion=promotion, samples=samples, doc=doc,
+        promotion=promotion, samples=samples, doc=doc, linear=linear,
     )
 
 
@@ -297,7 +298,7 @@ concatenate = _movement(
         floats((2, 1), (2, 2), (2, 3), (2, 1), (2, 2), attrs={"axis": 1}),
         Sample((np.array([1, 2]), np.array([0.5])), {"axis": 0}, False),
     ),
-    doc="the arrays one after the other along an axis",
+    doc="the arrays one after the other along an axis", linear=True,
 )
 
 
@@ -356,5 +357,5 @@ pad = _movement(
         floats((2, 3), (), attrs={"before": (0, 1), "after": (2, 0)}),
         Sample((spread((3,)), 0.0), {"before": (0,), "after": (0,)}),
     ),
-    doc="the array inside a border of one value",
+    doc="the array inside a border of one value", linear=True,
 )

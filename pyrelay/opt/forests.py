@@ -16,7 +16,7 @@ from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.effects import is_pure
-from pyrelay.ir.nodes import Atom, Block, FnCall, Function, Let, Loop, OpCall, Var, Vjp
+from pyrelay.ir.nodes import Atom, Block, FnCall, Function, Jvp, Let, Loop, OpCall, Var, Vjp
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.opt.linearise import as_extent, number
@@ -50,7 +50,7 @@ def redirected(block: Block, instead: Mapping[str, Batched]) -> Block:
         if isinstance(rhs, Loop):
             rhs = _all_calls_first(before, after, rhs, instead)
         rhs = walk.replace_blocks(rhs, lambda inner: redirected(inner, instead))
-        if isinstance(rhs, (FnCall, Vjp)) and rhs.function in instead:
+        if isinstance(rhs, (FnCall, Vjp, Jvp)) and rhs.function in instead:
             rhs = replace(rhs, function=instead[rhs.function].single.name)
         lets += before.lets
         lets.append(let if rhs is let.rhs else replace(let, rhs=rhs))

@@ -20,6 +20,7 @@ from pyrelay.ir.nodes import (
     FnCall,
     Function,
     If,
+    Jvp,
     KernelCall,
     Let,
     Loop,
@@ -188,7 +189,7 @@ class _Rewriter:
                 if told == extents and _same(renamed, args):
                     return rhs
                 return replace(rhs, args=renamed, dims=told)
-            case Vjp():
+            case Vjp() | Jvp():
                 return replace(
                     rhs, args=tuple(map(names.atom, rhs.args)),
                     seeds=tuple(map(names.atom, rhs.seeds)),

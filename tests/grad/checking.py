@@ -2,12 +2,13 @@
 
 A program is a module whose entry takes floating arrays (and integers) and returns one f64 scalar.
 `f1` is the sum of its cotangents times fixed weights, `f2` the same of `f1`, and so on; each is
-compared with a central difference of the one before along a fixed direction.
+compared with a central difference of the one before along a fixed direction, and so is what forward
+mode gives for the first two, along that direction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pyrelay.grad.expand import expand
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.interp import interpret
-from pyrelay.ir.nodes import FnCall, Function, Module, OpCall, Var, Vjp
+from pyrelay.ir.nodes import FnCall, Function, Jvp, Module, OpCall, Var, Vjp
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.verify import verify
@@ -136,6 +137,27 @@ def expanded_orders(
     return found
 
 
+def tangent(
+    module: Module, args: Sequence[Any], directions: Mapping[int, Any],
+    clean: Callable[[Module], Module] | None = None,
+) -> Any:
+    """The tangent of the entry's first result, by forward mode over what the module asks for."""
+    source = module.main
+    builder = Builder()
+    params = tuple(Var(p.name, p.type) for p in source.params)
+    given = tuple(directions)
+    seeds = tuple(Var("seed", params[k].type) for k in given)
+    extents = tuple(dims.of(s) for s in source.dims)
+    results = [r.type for r in source.body.results]
+    outs = builder.bind(
+        Jvp(module.entry, params, seeds, given, (0,), extents), [*results, results[0]]
+    )
+    entry = Function("tangent", params + seeds, builder.block((outs[-1],)), source.dims)
+    expanded = expand(Module({**module.functions, "tangent": entry}, "tangent"), clean)
+    verify(expanded, "grad")
+    return interpret(expanded, (*args, *directions.values()))[0]
+
+
 def check(
     module: Module, args: Sequence[Any], orders: int = 3, wrt: Sequence[int] | None = None,
     step: float = 1e-5, tolerance: float = 2e-6,
@@ -144,8 +166,9 @@ def check(
     verify(module, "infer")
     wrt = _floating(module) if wrt is None else list(wrt)
     random = np.random.default_rng(5)
-    directions = {k: random.standard_normal(np.shape(args[k])) for k in wrt}
+    directions = {k: random.standard_normal(np.shape(args[k]))[()] for k in wrt}
     programs = expanded_orders(module, orders, wrt)
+    requests = module
 
     def moved(by: float) -> list[Any]:
         return [
@@ -161,6 +184,12 @@ def check(
         np.testing.assert_allclose(
             found, expected, rtol=tolerance, atol=tolerance, err_msg=f"order {order}"
         )
+        if order <= 2:
+            forward = tangent(requests, args, directions)
+            np.testing.assert_allclose(
+                forward, found, rtol=1e-9, atol=1e-11, err_msg=f"forward, order {order}"
+            )
+            requests = derived(requests, requests.entry, wrt, f"derived{order}")
 
 
 def op_names(module: Module) -> list[str]:

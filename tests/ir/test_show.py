@@ -15,6 +15,7 @@ from pyrelay.ir.nodes import (
     Block,
     Const,
     Function,
+    Jvp,
     KernelCall,
     Let,
     Loop,
@@ -146,6 +147,9 @@ def test_derivative_requests_are_shown() -> None:
     body = Block((Let((y, g), Vjp("loss", (x,), (constant(1.0),), (0,), (0,))),), (g,))
     text = show(Function("f", (x,), body))
     assert "y: f64[], g: f64[] = vjp @loss(x) seeds (0: 1.0) wrt (0)" in text
+    body = Block((Let((y, g), Jvp("loss", (x,), (constant(1.0),), (0,), (0,))),), (g,))
+    text = show(Function("f", (x,), body))
+    assert "y: f64[], g: f64[] = jvp @loss(x) seeds (0: 1.0) wanted (0)" in text
 
 
 def test_long_programs_do_not_recurse() -> None:

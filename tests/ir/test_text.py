@@ -42,6 +42,9 @@ def test_fused_programs_are_read_back(name: str) -> None:
         "def @f(x: f64[]) -> (f64[], f64[]) {\n"
         "  y: f64[], g: f64[] = vjp @loss(x)[3] seeds (0: f64(1.0)) wrt (0)\n"
         "  return y, g\n}",
+        "def @f(x: f64[]) -> (f64[], f64[]) {\n"
+        "  y: f64[], t: f64[] = jvp @loss(x)[3] seeds (0: f64(1.0)) wanted (0)\n"
+        "  return y, t\n}",
         "def @f(x) {\n  t = loop (c = 'a\\tb') for item in x {\n    next None\n  }\n"
         "  py.set_item(x, -2, t)\n  return t, (1, (2,)), unset, 1.5, -2, 1j\n}",
         "def @outer.<lambda>1[n, m](x: f64[(n//2) + max(0, n - m), n**2]) -> int {\n"

@@ -20,6 +20,7 @@ from pyrelay.ir.nodes import (
     FnCall,
     Function,
     If,
+    Jvp,
     KernelCall,
     Let,
     Loop,
@@ -109,6 +110,7 @@ def test_the_relation_of_every_op_is_run_again() -> None:
     ("stage", "node"),
     [
         ("infer", PyCall("truth", ())), ("grad", Vjp("f", (), (), (), ())),
+        ("grad", Jvp("f", (), (), (), ())),
         ("optimise", KernelCall(Function("k", (), Block((), ())), ())),
     ],
 )
@@ -194,6 +196,13 @@ def test_derivative_requests_agree_with_the_function() -> None:
     main = of((x,), (Let((y, g), node),), (y, g))
     text = fault(Module({**main.functions, "g": callee}, "f"), "infer")
     assert "results of @g, position 1: f64[] where f32[] is declared" in text
+    main = of((x,), (Let((y, g), Jvp("g", (x,), (x,), (0,), (0,))),), (y, g))
+    text = fault(Module({**main.functions, "g": callee}, "f"), "infer")
+    assert "results of @g, position 1: f64[] where f32[] is declared" in text
+    node = Jvp("g", (x,), (constant(1, types.PY_INT),), (0,), (0,))
+    main = of((x,), (Let((y, z := Var("z", SCALAR)), node),), (y, z))
+    text = fault(Module({**main.functions, "g": callee}, "f"), "infer")
+    assert "seeds, position 0: int where f64[] is declared" in text
 
 
 def test_kernels_are_checked_inside() -> None:

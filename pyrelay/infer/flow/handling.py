@@ -28,7 +28,7 @@ from pyrelay.infer.frames import Question
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import walk
 from pyrelay.ir.effects import effect_of
-from pyrelay.ir.nodes import UNREAD, Const, FnCall, Let, OpCall, Var, Vjp
+from pyrelay.ir.nodes import UNREAD, Const, FnCall, Jvp, Let, OpCall, Var, Vjp
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.records import dataclass
 
@@ -424,7 +424,7 @@ def _is_index(let: Let) -> bool:
 
 def _may_raise(it: Interpreter, let: Let) -> bool:
     rhs = let.rhs
-    if isinstance(rhs, (FnCall, Vjp)):
+    if isinstance(rhs, (FnCall, Vjp, Jvp)):
         return _function_raises(it, rhs.function, set())
     if not isinstance(rhs, OpCall) or effect_of(rhs) is not Effect.RAISES:
         return False
@@ -448,7 +448,7 @@ def _function_raises(it: Interpreter, name: str, seen: set[str]) -> bool:
         return False
     seen.add(name)
     for let in walk.nested_lets(function.body):
-        if isinstance(let.rhs, (FnCall, Vjp)):
+        if isinstance(let.rhs, (FnCall, Vjp, Jvp)):
             if _function_raises(it, let.rhs.function, seen):
                 return True
         elif isinstance(let.rhs, OpCall) and (
