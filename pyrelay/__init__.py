@@ -3,7 +3,7 @@
 # The package pyrelay.grad comes first: loaded later, it would hide the function of that name.
 import pyrelay.grad  # noqa: F401  # isort: skip
 from pyrelay import config, nn
-from pyrelay.api import grad, jit, value_and_grad
+from pyrelay.api import grad, jit, value_and_grad, vmap
 from pyrelay.comparison import check_grads
 from pyrelay.errors import (
     AliasError,
@@ -66,4 +66,5 @@ __all__ = [
     "scope",
     "tune",
     "value_and_grad",
+    "vmap",
 ]

@@ -1,4 +1,4 @@
-"""What users call: `jit`, `grad`, `value_and_grad`.
+"""What users call: `jit`, `grad`, `value_and_grad`, `vmap`.
 
 In: Python functions. Out: callables that specialise themselves by the structure and types of their
 arguments, keep what they compiled, and notice when a name they read means something else now
@@ -77,7 +77,7 @@ def grad(
     >>> pyrelay.grad(energy, argnames="k")(np.array([1.0, 2.0]), 3.0)
     5.0
     """
-    return _derivative("grad", function, _options(argnums, argnames, has_aux), device)
+    return _transform("grad", function, _options(argnums, argnames, has_aux), device)
 
 
 def value_and_grad(
@@ -90,13 +90,54 @@ def value_and_grad(
     >>> pyrelay.value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
-    return _derivative("value_and_grad", function, _options(argnums, argnames, has_aux), device)
+    return _transform("value_and_grad", function, _options(argnums, argnames, has_aux), device)
 
 
-def _derivative(
+def vmap(
+    function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0,
+    *, device: str | None = None,
+) -> Compiled:
+    """The function for many examples, compiled: a call for each, the results stacked.
+
+    `vmap(f)(x)` gives what `np.stack([f(x[i]) for i in range(len(x))])` gives: each example takes
+    its own branches and rounds of loops, writes into its own part of what is mapped, and raises
+    what it raises. A number as result becomes an array of one axis.
+
+    in_axes: the axis of examples: for all arguments, or a tuple with an entry for each. An entry is
+    an int, None for what all examples share, or, for an argument that is a tuple, list, dict or
+    object, a structure alike with such entries (for an object, a dict by attribute). Arguments by
+    name that have no entry are mapped over the first axis. out_axes: where the axis of examples
+    lies in the result, likewise; None for a part that does not depend on the examples. The result
+    has the structure of f's, and no example gives arrays of no rows. device: as for `jit`.
+
+    Raises, at the call: ShapeError where arguments have different numbers of examples;
+    InvalidValueError for axes that do not fit, or where nothing is mapped; TypeMismatchError for a
+    result that cannot be stacked.
+
+    >>> def steps(n):
+    ...     count = 0
+    ...     while n != 1:
+    ...         n = n // 2 if n % 2 == 0 else 3 * n + 1
+    ...         count += 1
+    ...     return count
+    >>> pyrelay.vmap(steps)(np.array([1, 2, 3, 27]))
+    array([  0,   1,   7, 111])
+    """
+    options = {"in_axes": _axes(in_axes), "out_axes": _axes(out_axes)}
+    return _transform("vmap", function, options, device)
+
+
+def _axes(axes: Any) -> Any:
+    """Axes as they are now: what the caller changes later is not seen."""
+    if type(axes) in (list, tuple):
+        return tuple(map(_axes, axes))
+    return {k: _axes(v) for k, v in axes.items()} if isinstance(axes, dict) else axes
+
+
+def _transform(
     kind: str, function: Any, options: dict[str, Any], device: str | None = None
 ) -> Compiled:
-    """The derivative; asked for again, the one made before, so that `grad(f)(x)` compiles once.
+    """The transform; asked for again, the one made before, so that `grad(f)(x)` compiles once.
 
     It is kept with the function. What `functools.wraps` copied to another function is not taken.
     """
@@ -109,7 +150,7 @@ def _derivative(
         known = vars(function).setdefault("__pyrelay_derivatives__", {})
     except TypeError:  # an object without attributes of its own
         return Compiled(kind, function, options, device)
-    key = (kind, device, *options.values())
+    key = (kind, device, *map(repr, options.values()))
     found = known.get(key)
     if found is None or found.__pyrelay__[1] is not function:
         found = known[key] = Compiled(kind, function, options, device)
@@ -138,4 +179,4 @@ def rebuilt(
     if kind == "jit":
         made: Compiled = jit(function, device=device, **options)
         return made
-    return _derivative(kind, function, options, device)
+    return _transform(kind, function, options, device)

@@ -275,7 +275,7 @@ class Compiled:
         """The typed program for these arguments, on a device or where this function runs."""
         from pyrelay import ops
         from pyrelay.frontend.parse import parse
-        from pyrelay.infer import values
+        from pyrelay.infer import calls, values
         from pyrelay.infer.specialise import specialise
         from pyrelay.ir.show import show
         from pyrelay.pipeline import dump
@@ -291,7 +291,7 @@ class Compiled:
         near = (place or self.device or config.current().device) == "cpu"
         callee: Any = values.Known(function)
         if kind != "jit":
-            callee = values.Derivative(callee, kind, **options)
+            callee = calls.transform(kind, callee, options)
 
         def specialised() -> Any:
             with _compiling:

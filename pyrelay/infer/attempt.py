@@ -515,8 +515,11 @@ def _name_of(source: NameGuard | None) -> str:
 
 def _argument_names(callee: Any, count: int) -> list[str]:
     fn = callee
-    while isinstance(fn, (V.Derivative, V.Known)):
-        fn = fn.callee if isinstance(fn, V.Derivative) else fn.value
+    while isinstance(fn, (V.Derivative, V.Partial, V.Known)):
+        if isinstance(fn, V.Partial):  # of `vmap`
+            fn = fn.args[0]
+        else:
+            fn = fn.callee if isinstance(fn, V.Derivative) else fn.value
     signature = calls.signature_of(fn)
     names = [] if signature is None else [
         p.name for p in signature.parameters.values()

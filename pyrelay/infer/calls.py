@@ -22,7 +22,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers import text
 from pyrelay.infer.frames import Frame
 from pyrelay.infer.guards import NameGuard, keyword_defaults, registered
-from pyrelay.infer.in_python import ONCE
+from pyrelay.infer.in_python import ONCE, examples
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir.nodes import Block, Function, Var
 
@@ -254,9 +254,15 @@ def transformed(it: Interpreter, fn: Any) -> V.Value | None:
     if spec is None:
         return numba_functions.called(it, fn)
     kind, inner, options = spec
-    if kind == "jit":
-        return V.Known(inner)
-    return V.Derivative(V.Known(inner), kind, **options)
+    return V.Known(inner) if kind == "jit" else transform(kind, V.Known(inner), options)
+
+
+def transform(kind: str, callee: V.Value, options: Mapping[str, Any]) -> V.Value:
+    """A transform of a callable, `grad` or its kin or `vmap`, not yet called."""
+    if kind == "vmap":
+        axes = V.Known(options["in_axes"]), V.Known(options["out_axes"])
+        return V.Partial(V.Known(examples.mapped), (callee, *axes), ())
+    return V.Derivative(callee, kind, **options)
 
 
 def function_value(it: Interpreter, fn: python_types.FunctionType) -> V.Closure:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
+from pyrelay.infer.in_python import examples
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.objects import is_callable_object
 from pyrelay.ir.nodes import Attrs, Block, Function, Let, Parameter, PyCall, Var
@@ -69,6 +70,8 @@ def parameters_of(it: Interpreter, callee: V.Value) -> tuple[Parameter, ...]:
             return parameters_of(it, inner)
         case V.Method(function=fn) if fn is not None:
             return parameters_of(it, V.Known(fn))[1:]
+        case V.Partial(V.Known(value=examples.mapped), (inner, *_)):
+            return parameters_of(it, inner)
         case V.Partial(inner, args, keywords):
             fixed = dict(keywords)
             rest = [p for p in parameters_of(it, inner) if p.name not in fixed]

@@ -74,6 +74,7 @@ def _load() -> None:
             folds,
             iteration,
             keys,
+            mapping,
             math,
             numpy,
             operator,

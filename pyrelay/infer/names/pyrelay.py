@@ -1,4 +1,4 @@
-"""pyrelay's own functions, called inside a program: `jit`, `grad`, `value_and_grad`, ...
+"""pyrelay's own functions, called inside a program: `jit`, `grad`, `vmap`, ...
 
 They are entered by name: the functions themselves are defined above this package.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.in_python import examples
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import shape_of
 
@@ -31,6 +32,14 @@ def _derivative(kind: str) -> Any:
         )
 
     return handler
+
+
+def vmap(
+    it: Interpreter, function: V.Value, in_axes: V.Value = V.Known(0),
+    out_axes: V.Value = V.Known(0),
+) -> V.Value:
+    """pyrelay.vmap(function, in_axes, out_axes)."""
+    return V.Partial(V.Known(examples.mapped), (function, in_axes, out_axes), ())
 
 
 def stop_gradient(it: Interpreter, x: V.Value) -> V.Value:
@@ -60,6 +69,7 @@ HANDLERS = {
     ("pyrelay.api", "jit"): jit,
     ("pyrelay.api", "grad"): _derivative("grad"),
     ("pyrelay.api", "value_and_grad"): _derivative("value_and_grad"),
+    ("pyrelay.api", "vmap"): vmap,
     ("pyrelay.nn.activations", "stop_gradient"): stop_gradient,
     ("pyrelay.nn.convolution", "_convolve"): _convolution("convolve"),
     ("pyrelay.nn.convolution", "_convolve_back"): _convolution("convolve_back"),
