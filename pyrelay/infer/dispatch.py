@@ -223,11 +223,9 @@ def _list(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    made = starred.joined(it, args, attrs["starred"])
+    made = starred.united(it, args, attrs["starred"])
     if made is not None:
-        from pyrelay.infer.names.builtins import set_
-
-        return set_(it, made)
+        return made
     items = _items_of(it, args, attrs)
     if it.let in it.program.tables:
         from pyrelay.infer.names.containers import members

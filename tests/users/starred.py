@@ -34,6 +34,17 @@ def set_of_what_lists_hold(n):
     return len({*items, 7}), sorted({*items})
 
 
+@use(([3, 11, 19, 3], [11]), ([8, 0], []))
+def starred_sets_go_in_in_turn(found, gone):
+    seen = set()
+    for v in found:
+        seen.add(v)
+    for v in gone:
+        seen.remove(v)
+        seen.add(v + 8)
+    return list({*seen, 7, *gone}), [0, *seen]
+
+
 @dataclass
 class Sum:
     weights: list[float]

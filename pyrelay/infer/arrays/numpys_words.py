@@ -55,9 +55,12 @@ def not_stored(it: Interpreter, value: TensorType, part: TensorType) -> str | No
 
 def not_reshaped(it: Interpreter, size: Extent, shape: Sequence[Extent]) -> str | None:
     """Of a shape that holds another number of elements; -1 stands for the rest."""
-    wanted, count = _shape(it, shape), it.program.guards.fix(size)
+    held = shape[1:] if shape[0] == -1 else shape  # NumPy leaves a leading -1 out, and the comma
+    wanted, count = _shape(it, held), it.program.guards.fix(size)
     if wanted is None or count is None:
         return None
+    if len(held) < len(shape):
+        wanted = wanted.replace(",)", ")")
     return f"cannot reshape array of size {count} into shape {wanted}"
 
 

@@ -1,6 +1,6 @@
 """Lists, tuples and sets with starred items: `[1.0, *items]`.
 
-In: the items of a display. Out: a list of them, where the length of a starred one is known only to
+In: the items of a display. Out: a list or a set of them, where the length of a starred one is known only to
 the running program.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import lists
+from pyrelay.infer.in_python import tables
 from pyrelay.infer.interpreter import Interpreter
 
 
@@ -35,10 +36,38 @@ def joined(
     return made
 
 
+def united(
+    it: Interpreter, args: Sequence[V.Value], starred: Sequence[bool]
+) -> V.Value | None:
+    """A set of the items, where only the running program knows how many these are; else None.
+
+    They go into it in turn, as Python has them do. Where the set is none that such items may come
+    to, notes that the next attempt had better make one.
+    """
+    from pyrelay.infer.attributes import get_attribute
+    from pyrelay.infer.calls import call, unsupported
+    from pyrelay.infer.names.containers import members
+
+    pairs = list(zip(args, starred, strict=True))
+    as_table = any(starred) and it.let in it.program.tables
+    if not as_table and not any(is_open(it, value) for value, spread in pairs if spread):
+        return None
+    if not as_table:
+        if it.let is not None:
+            it.program.open_keys.add(it.let)
+        raise unsupported(it, set)
+    made = members(it)
+    for value, spread in pairs:
+        call(it, get_attribute(it, made, "update" if spread else "add"), (value,), {})
+    return made
+
+
 def is_open(it: Interpreter, value: V.Value) -> bool:
     """Whether only the running program knows how many items there are."""
     if isinstance(value, (V.OpenTuple, V.Items)):
         return True
+    if isinstance(value, V.Ref) and isinstance(value.cls, type):
+        return issubclass(value.cls, (tables.Table, tables.Members, tables.Values))
     content = lists.growing_content(it, value)
     if content is not None:
         return not isinstance(content.count, V.Known)

@@ -239,18 +239,20 @@ class OrderedTable(Table):
             key, hashed, self.slots, self.names, self.hashes, self.alive, self.size
         )
 
+    def remove(self, place: Any) -> None:
+        self.alive[place] = False
+        self.size -= 1
+
     def drop(self, key: Any) -> None:
         place = self.find(key)
         if place >= 0:
-            self.alive[place] = False
-            self.size -= 1
+            self.remove(place)
 
     def toggle(self, key: Any) -> None:
         """Take a key out; put it in if the table did not have it."""
         place = self.find(key)
         if place >= 0:
-            self.alive[place] = False
-            self.size -= 1
+            self.remove(place)
         else:
             self.put(key)
 
@@ -372,8 +374,7 @@ class OrderedMembers(Members):
         while table.slots[at] < 0 or not table.alive[table.slots[at]]:
             at = 0 if at == last else at + 1
         place = table.slots[at]
-        table.alive[place] = False
-        table.size -= 1
+        table.remove(place)
         table.finger = at + 1
         return told_in_order(table.names[place])
 

@@ -13,7 +13,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import strides
 from pyrelay.infer.arrays.numpys_words import not_reshaped
 from pyrelay.infer.attributes import is_our_own
-from pyrelay.infer.containers import list_arrays, lists
+from pyrelay.infer.containers import list_arrays, lists, text
 from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.in_python import arrangement
 from pyrelay.infer.interpreter import Interpreter
@@ -33,6 +33,7 @@ from pyrelay.infer.names.creation import of_no_axes
 from pyrelay.infer.names.handlers import handles
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 
 FALSE, TRUE = V.Known(False), V.Known(True)
@@ -104,6 +105,7 @@ def reshape(
                 notes=("in groups of no element any number of them is as many elements",),
             )
             raise without_words(it, failure, ValueError, not_reshaped(it, ty.size, asked))
+        _refuse_nothing_each(it, ty, rest, asked)
         missing = dims.quotient(ty.size, rest)
         if it.program.guards.equal(dims.multiply(missing, rest), ty.size) is False:
             failure = it.failure(
@@ -128,6 +130,33 @@ def reshape(
         a = _of_size(it, a, result.size)
     made = view(it, a, "reshape", result, shape=result.shape)
     return of_no_axes(it, made) if ty.weak else made  # of a NumPy number it is one
+
+
+def _refuse_nothing_each(
+    it: Interpreter, ty: TensorType, rest: Extent, asked: Sequence[Extent]
+) -> None:
+    """Emit NumPy's exception where the extents beside -1 hold no element, which any number fits."""
+    from pyrelay.infer.flow.effects import raise_where
+
+    if it.program.guards.compare("<", rest, 1) is not None:
+        return
+    empty = it.builder.call(OPS["equal"], it.builder.extent(rest), 0)
+    raise_where(it, empty.atom, ValueError, _not_divided(ty.size, asked))
+
+
+def _not_divided(size: Extent, shape: Sequence[Extent]) -> V.Value:
+    """Of a shape with -1 that does not divide so many elements, as the running program says it."""
+    pieces: list[V.Value] = [V.Known("cannot reshape array of size "), _told(size)]
+    for k, extent in enumerate(shape[shape[0] == -1 :]):
+        pieces += [V.Known("," if k else " into shape ("), _told(extent)]
+    return V.Text(text.joined, (*pieces, V.Known(")")))
+
+
+def _told(extent: Extent) -> V.Value:
+    """An extent in a text; -1 as NumPy has it."""
+    if isinstance(extent, int):
+        return V.Known("newaxis" if extent == -1 else str(extent))
+    return V.Text(text.formatted, (V.Scalar.of_extent(extent), V.Known(""), V.Known("")))
 
 
 def _of_size(it: Interpreter, a: V.Value, size: Any) -> V.Value:
