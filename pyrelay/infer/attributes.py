@@ -314,14 +314,16 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
         return
     if isinstance(obj, V.ArrayRef):
         from pyrelay.infer import methods
+        from pyrelay.infer.arrays import assigned_shapes
 
+        if name == "shape":
+            assigned_shapes.assign(it, obj, value)
+            return
         if methods.set_attribute(it, obj, name, value):
             return
-    shape = isinstance(obj, V.ArrayRef) and name == "shape"
     raise it.failure(
         errors.UnsupportedOperationError,
         f"attributes of {V.describe(obj)} cannot be assigned in a compiled function",
-        hints=("write x = x.reshape(shape)",) if shape else (),
     )
 
 

@@ -365,7 +365,8 @@ section(
     "name is seen wherever Python would show it, arguments of the caller included, and those that "
     "are slices of one array, as in `f(x[:-1], x[1:])`; "
     "`x.view(dtype)` of as many bytes shows the same bits; what is reshaped is a view or a copy "
-    "as in NumPy, however the argument lies in memory. float16, and bfloat16 of ml_dtypes "
+    "as in NumPy, however the argument lies in memory, and `a.shape = s` is for arrays that the "
+    "program makes. float16, and bfloat16 of ml_dtypes "
     "(`pip install pyrelay[bfloat16]`), are stored in 16 bits and computed "
     "in float32, each result rounded, as they are there; sums are rounded once, at their end.",
 )

@@ -87,7 +87,11 @@ def reshaped(
     """The axes of the same elements in another shape; None where that needs a copy."""
     found: list[Axis] = []
     wanted = list(shape)
-    for run in _runs(it, axes):
+    runs = _runs(it, axes)
+    if len(runs) == 1:  # whatever the extents are: there are as many elements
+        inner = contiguous(shape)
+        return tuple(Axis(a.extent, dims.multiply(a.stride, runs[0].stride)) for a in inner)
+    for run in runs:
         taken: list[Extent] = []
         while not it.program.guards.equal(dims.product(taken), run.extent):
             if not wanted:

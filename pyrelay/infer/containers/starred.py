@@ -1,7 +1,7 @@
 """Lists, tuples and sets with starred items: `[1.0, *items]`.
 
-In: the items of a display. Out: a list or a set of them, where the length of a starred one is known only to
-the running program.
+In: the items of a display. Out: a list or a set of them, where the length of a starred one is
+known only to the running program.
 """
 
 from __future__ import annotations

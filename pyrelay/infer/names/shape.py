@@ -147,16 +147,16 @@ def _refuse_nothing_each(
 def _not_divided(size: Extent, shape: Sequence[Extent]) -> V.Value:
     """Of a shape with -1 that does not divide so many elements, as the running program says it."""
     pieces: list[V.Value] = [V.Known("cannot reshape array of size "), _told(size)]
-    for k, extent in enumerate(shape[shape[0] == -1 :]):
-        pieces += [V.Known("," if k else " into shape ("), _told(extent)]
+    for k, wanted in enumerate(shape[shape[0] == -1 :]):
+        pieces += [V.Known("," if k else " into shape ("), _told(wanted)]
     return V.Text(text.joined, (*pieces, V.Known(")")))
 
 
-def _told(extent: Extent) -> V.Value:
+def _told(wanted: Extent) -> V.Value:
     """An extent in a text; -1 as NumPy has it."""
-    if isinstance(extent, int):
-        return V.Known("newaxis" if extent == -1 else str(extent))
-    return V.Text(text.formatted, (V.Scalar.of_extent(extent), V.Known(""), V.Known("")))
+    if isinstance(wanted, int):
+        return V.Known("newaxis" if wanted == -1 else str(wanted))
+    return V.Text(text.formatted, (V.Scalar.of_extent(wanted), V.Known(""), V.Known("")))
 
 
 def _of_size(it: Interpreter, a: V.Value, size: Any) -> V.Value:

@@ -118,3 +118,37 @@ def test_what_is_left_of_no_elements_is_not_known():
     assert compiled(np.ones((2, 0, 3))).shape == (2, 0)
     with pytest.raises(ValueError, match=r"cannot reshape f64\[0, 3, 1\] into \(0, -1\)"):
         compiled(np.ones((0, 3, 1)))
+
+
+def of_computed_extents(x, n, m):
+    flat = np.zeros(n * m)
+    grid, part = flat.reshape(n, m), np.zeros((n, m, 2))[-1].reshape(2 * m)
+    grid[-1, 0] = 7
+    part[1] = 5
+    x.reshape(n, -1)[0] += 1
+    x[::2].reshape(m // 2 * n)[0] = 9
+    return flat, part, grid.ravel(), part.reshape(n - 1, -1)
+
+
+def test_what_lies_in_one_run_is_a_view_in_shapes_known_at_run_time() -> None:
+    x, y = np.arange(8.0), np.arange(8.0)
+    want, got = of_computed_extents(x, 2, 4), pyrelay.jit(of_computed_extents)(y, 2, 4)
+    for a, b in zip((x, *want), (y, *got), strict=True):
+        np.testing.assert_array_equal(a, b)
+    x, y = np.zeros(0), np.zeros(0)
+    for function in (of_computed_extents, pyrelay.jit(of_computed_extents)):
+        with pytest.raises(IndexError):
+            function(x, 0, 4)
+
+
+def in_as_many_rows_as_are_left(x):
+    kept = x[x > 1]
+    return kept.reshape(len(kept), -1)
+
+
+def test_no_rows_of_any_length_are_refused_when_run() -> None:
+    jitted = pyrelay.jit(in_as_many_rows_as_are_left)
+    assert jitted(np.array([1.0, 2.0])).shape == (1, 1)
+    for function in (in_as_many_rows_as_are_left, jitted):
+        with pytest.raises(ValueError, match=r"array of size 0 into shape \(0,newaxis\)"):
+            function(np.array([1.0, 0.0]))
