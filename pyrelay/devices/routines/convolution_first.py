@@ -43,6 +43,7 @@ _NEAR_IMAGE = 512 * 1024  # bytes of images that a near cache may hold
 _MORE = 3  # blocks of positions that are done with the one before
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
+BAND = 120  # rows of weights that stay in the second cache: whole tiles of six, or of eight
 _SHALLOW = 64  # most values of k of products that are finished
 _FEW_ROWS = 24  # so many rows at a time
 _NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
@@ -213,7 +214,7 @@ def kernel(block, begin, end):
                 store_ordered_i64(words, 14, far)
                 # Sums of a few products are finished while they lie in the first cache.
                 early = finisher != 0 and r_count == lines_all and k_count <= {shallow}
-                rows_each = {few_rows} if early else o_count
+                rows_each = {few_rows} if early else {band}
                 o = o0
                 while o < o_end:
                     rows = o_end - o if o_end - o < rows_each else rows_each
@@ -415,7 +416,7 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
         finishing=5 + FINISHING_OPERANDS, more=_MORE, shallow=_SHALLOW, few_rows=_FEW_ROWS,
-        panel=_PANEL, panel_most=_PANEL - 1,
+        panel=_PANEL, panel_most=_PANEL - 1, band=BAND,
         most_outputs=_MOST_OUTPUTS, fewest_pixels=_FEWEST_PIXELS, most_image=_MOST_IMAGE,
         near_image=_NEAR_IMAGE,
     ))  # fmt: skip

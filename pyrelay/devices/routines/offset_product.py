@@ -77,11 +77,11 @@ from llvmlite import ir as llvm
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Variable, Word, over
+from pyrelay.devices.routines.convolution_first import BAND
 from pyrelay.devices.routines.line_sums import LineSums, every_second, in_order
 from pyrelay.devices.routines.matmul_tiles import Code, Shape
 from pyrelay.devices.routines.window_sums import WindowSums
 
-BAND = 128  # rows of a that stay in the second cache
 _DOTS = 1024  # most terms of dot products: columns of so many are copied
 _WORDS = 15
 _CACHE_LINE = 64
@@ -187,13 +187,10 @@ class _Product:
         line = code.pointer(self.line.raw)
         table = b.inttoptr(self.offsets.raw, WORD.as_pointer())
         room = code.pointer(self.room.raw)
-        following = code.at(a, (self.a_row * tall).raw)
+        following = (self.a_row * tall).raw
+        per_line = _CACHE_LINE // self.size
 
         def body(k: Any, sums: list[Any]) -> list[Any]:
-            if fetches:  # a piece of a row at a time, no more rows than eight
-                row = b.mul(b.and_(k, code.word(7)), self.a_row.raw)
-                piece = b.mul(b.lshr(k, code.word(3)), code.word(_CACHE_LINE // self.size))
-                code.prefetch(code.at(following, b.add(row, piece)), written=False)
             source = code.at(line, b.load(b.gep(table, [k], source_etype=WORD), typ=WORD))
             vectors = [code.load(code.at(source, code.word(v * lanes))) for v in range(across)]
             if copies:
@@ -208,8 +205,24 @@ class _Product:
             return out
 
         zero = llvm.Constant(code.shape.vector, None)
-        sums = code.loop(self.k.raw, 1, [zero] * (tall * across), body)
         first = code.pointer(self._at(self.c, i * self.c_row + j).raw)
+        if columns is None:  # what is written is wanted after the loop
+            for row in range(tall):
+                code.prefetch(code.at(first, (self.c_row * row).raw))
+        sums = [zero] * (tall * across)
+        if fetches:
+
+            def piece(start: Any, sums: list[Any]) -> list[Any]:
+                """A cache line of each row, of those that the next tile reads too."""
+                for pointer in row_pointers:
+                    place = code.at(pointer, b.add(following, start))
+                    code.prefetch(place, written=False)
+                count = code.minimum(b.sub(self.k.raw, start), code.word(per_line))
+                return code.loop(count, 1, sums, lambda k, sums: body(b.add(start, k), sums))
+
+            sums = code.loop(self.k.raw, per_line, sums, piece)
+        else:
+            sums = code.loop(self.k.raw, 1, sums, body)
         kept = self.keep.differs(0).raw
         code.finish(sums, first, self.c_row.raw, rows.raw, width.raw, masks, kept)
 

@@ -8,12 +8,19 @@ from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.routines import offset_product
 
 
-def test_one_of_the_tiles_fetches_the_rows_of_the_next_and_all_the_next_lines() -> None:
+def test_tiles_fetch_what_they_write_one_the_rows_of_the_next_and_all_the_next_lines() -> None:
     """Other tiles find their rows in a cache. Lines are fetched before tiles, those that copy a
-    panel and others."""
+    panel and others. Tiles of whole vectors, three of six rows and one of four, fetch a line of
+    each row that they write."""
     module = ir.Module()
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "caller")
     builder = ir.IRBuilder(function.append_basic_block())
     product = offset_product.offset_product_f32x8
     product.emit(builder, types.void, function.args[0])
-    assert str(module).count("call void @\"llvm.prefetch") == 3
+    calls = [
+        line.rsplit(", i32 1)", 1)[0].split(", ", 1)[1]
+        for line in str(module).splitlines()
+        if 'call void @"llvm.prefetch' in line
+    ]
+    rows, lines, written = "i32 0, i32 3", "i32 0, i32 2", "i32 1, i32 3"
+    assert sorted(calls) == [lines] * 2 + [rows] * 6 + [written] * 22
