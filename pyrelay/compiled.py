@@ -218,15 +218,16 @@ class Compiled:
                 return key
             forget(flat, (0, 0, 0, 0))
             flat.apart, flat.families = start
+        met = [start]
         while True:
-            key = flattened()
-            apart, families = self._needs.get(key, (0, flat.families))
-            if apart <= flat.apart and families is flat.families:
-                found = flat.apart, flat.families
+            key, found = flattened(), (flat.apart, flat.families)
+            needed = self._needs.get(key, found)  # which may be less: lists that are short
+            if needed == found or needed in met:
                 self._needed_last = None if found == start else found
                 return key
+            met.append(needed)
             forget(flat, (0, 0, 0, 0))
-            flat.apart, flat.families = max(apart, flat.apart), families
+            flat.apart, flat.families = needed
 
     def _place(self, settings: config.Config, flat: Flattened) -> str:
         """The device: arrays of a GPU are worked on there, unless another one is asked for."""
@@ -358,7 +359,7 @@ class Compiled:
             spent = time.perf_counter() - started
             binding = spec.binding
             first = self._key(args, keywords, Flattened(), first=True)
-            if binding.apart > again.apart or binding.families is not None:
+            if binding.apart != again.apart or binding.families is not None:
                 needed = Flattened(apart=binding.apart, families=binding.families or EVERYWHERE)
                 key = self._key(args, keywords, needed, first=True)
             signature = self._call_text(args, keywords)

@@ -7,6 +7,7 @@ slices and attributes, in Python's order: the value first, then targets from lef
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from pyrelay.errors import Span
 from pyrelay.frontend.lowering import Lowering, evaluate
@@ -63,6 +64,9 @@ def assignment(low: Lowering, node: ast.Assign) -> Work[None]:
     if pairs and _matches(*pairs[0]):
         while any(_matches(*pair) for pair in pairs):
             pairs = [part for pair in pairs for part in _parts(*pair)]
+        if len(pairs) == 2 and _exchanges(*pairs):
+            yield _exchange(low, pairs[1][1], pairs[0][1], span)
+            return
         values: list[Atom] = []
         for target, value in pairs:
             values.append(named(low, target, (yield evaluate(low, value))))
@@ -90,6 +94,75 @@ def _parts(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
     assert isinstance(target, (ast.Tuple, ast.List))
     assert isinstance(value, (ast.Tuple, ast.List))
     return list(zip(target.elts, value.elts, strict=True))
+
+
+def _exchanges(first: tuple[ast.expr, ast.expr], second: tuple[ast.expr, ast.expr]) -> bool:
+    """Whether two targets are two items of one object and get each other's value.
+
+    Only where the object and the keys are names, attributes and sums of those: what they are does
+    not hang on what is stored first.
+    """
+    targets, values = zip(first, second, strict=True)
+    one, other = targets
+    if not (isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript)):
+        return False
+    held = [ast.dump(t).replace("ctx=Store()", "ctx=Load()") for t in targets]
+    return (
+        held == [ast.dump(v) for v in reversed(values)]
+        and ast.dump(one.value) == ast.dump(other.value)
+        and all(map(_is_plain, (one.value, one.slice, other.slice)))
+    )
+
+
+def _is_plain(node: ast.expr) -> bool:
+    parts = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
+    sums = (ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.UnaryOp, ast.USub)
+    return all(isinstance(part, (*parts, *sums)) for part in ast.walk(node))
+
+
+def _exchange(
+    low: Lowering, one: ast.expr, other: ast.expr, span: Span, known: Atom | None = None
+) -> Work[None]:
+    """`x[i], x[j] = x[j], x[i]`, where `one` is `x[i]`, and `other`, which is read first, `x[j]`.
+
+    known: what is at `one`, if that was read before.
+    """
+    read: list[tuple[Atom, Atom, Atom]] = []
+    for part, item in ((other, None), (one, known)):
+        assert isinstance(part, ast.Subscript)
+        holder = yield evaluate(low, part.value)
+        key = yield evaluate(low, part.slice)
+        if item is None:
+            item = low.py("item", (holder, key), low.span(part))
+        read.append((holder, key, item))
+    (holder, j, at_j), (_, i, at_i) = read
+    low.act("exchange", (holder, i, j, at_i, at_j), span)
+
+
+def ends_exchange(items: Sequence[object], at: int) -> bool:
+    """Whether statements `t = x[i]`, `x[i] = x[j]`, `x[j] = t` stand there, the second one at `at`.
+    """
+    match items[max(at - 1, 0) : at + 2]:
+        case [
+            ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() as first),
+            ast.Assign(targets=[ast.Subscript() as one], value=second),
+            ast.Assign(targets=[ast.Subscript() as other], value=ast.Name(id=again)),
+        ]:
+            parts = (*ast.walk(one), *ast.walk(other))
+            used = {part.id for part in parts if isinstance(part, ast.Name)}
+            return name == again and name not in used and _exchanges((one, second), (other, first))
+    return False
+
+
+def end_exchange(low: Lowering, items: Sequence[object], at: int) -> Work[None]:
+    """The second and third of such statements, which are one exchange."""
+    read, stored, last = items[at - 1 : at + 2]
+    assert isinstance(read, ast.Assign)
+    assert isinstance(stored, ast.Assign)
+    assert isinstance(last, ast.Assign)
+    kept, span = read.targets[0], low.span(last)
+    assert isinstance(kept, ast.Name)
+    yield _exchange(low, read.value, stored.value, span, low.read(low.names.variable(kept), span))
 
 
 def augmented(low: Lowering, node: ast.AugAssign) -> Work[None]:

@@ -96,6 +96,9 @@ def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
                 left = yield departing(low, item, rest, region)
                 if left is not None:
                     return left
+            case ast.Assign() if assignment.ends_exchange(items, at):
+                yield assignment.end_exchange(low, items, at)
+                rest = (items, at + 2, behind)
             case _ if item in low.names.rewritten:
                 rest = (low.names.rewritten[item], 0, rest)
             case _:

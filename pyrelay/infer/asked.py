@@ -83,6 +83,7 @@ class Asked:
     quick: frozenset[Let] = frozenset()
     compares: bool = False  # or cannot be
     memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
+    placed: bool = False  # lists of lists of the caller's say which of them is where
     ordered: bool = False  # sets keep the order that they have in Python
     remembers: bool = True
     lends: int = 0  # see Program
@@ -181,6 +182,9 @@ class Asked:
                 self.plans.clear()  # fields hold sets of another class
                 if self.nested:
                     self._declare(ORDERED)
+                self.granted += 1
+            case needs.NeedsPlaces():
+                self.placed = True
                 self.granted += 1
             case NeedsMemo(memo=memo):
                 self.memos.append(memo)

@@ -17,7 +17,14 @@ from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.arrays.memory_order import Layout
 from pyrelay.infer.asked import Asked, NeedsFewer, NeedsLayouts, NeedsWrites
 from pyrelay.infer.closing import Close
-from pyrelay.infer.containers import code_points, column_content, columns, growing, open_layouts
+from pyrelay.infer.containers import (
+    code_points,
+    column_content,
+    columns,
+    growing,
+    moving,
+    open_layouts,
+)
 from pyrelay.infer.flow import joining
 from pyrelay.infer.flow.handling import with_raised
 from pyrelay.infer.guards import Guards, NameGuard
@@ -464,6 +471,8 @@ class Attempt:
         self.objects.append(value)
         self.containers.append(root)
         content = column_content.content(item, own, self._extent, self._param)
+        if self.asked.placed and columns.holds_lists(item):
+            content = moving.placed(it, content)
         self.entered.texts |= columns.holds_texts(item)
         self.slots[root] = content.slots
         self.entered.lengths.append(len(self.flat.leaves[own[0]]))

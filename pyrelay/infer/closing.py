@@ -20,6 +20,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
 from pyrelay.infer.containers.code_points import from_items
+from pyrelay.infer.containers.columns import ALL_APART
 from pyrelay.infer.containers.grown_trees import grown_tree
 from pyrelay.infer.containers.lists_in_nodes import closed
 from pyrelay.infer.flow.effects import MADE
@@ -51,6 +52,7 @@ from pyrelay.infer.result_trees import (
     of_list,
 )
 from pyrelay.infer.short_arrays import take_as_short
+from pyrelay.infer.slots import Placed
 from pyrelay.infer.specialised import (
     Binding,
     ContainerChange,
@@ -182,18 +184,44 @@ class Close:
             return ContainerChange(number, "varied", (), (self._varied(content.value),))
         content = self.it.content(root)
         if isinstance(content, V.Growing):
-            kind = "items"
+            kind, extra = "items", tuple[ResultTree, ...]()
             if growing.inner_lists(content.template) and root in self.attempt.slots:
-                if content.slots is not self.attempt.slots[root]:
-                    raise NeedsApart
                 kind = "lists"
+                if content.slots is not self.attempt.slots[root]:
+                    kind = "placed lists"
+                    extra = (self._items(self._places(content.slots)),)
+            elif growing.inner_lists(content.template):
+                self._refuse_moved(root)
             items = grown_tree(self.it, content, self._result, self._pool)
-            return ContainerChange(number, kind, (), (items,))
+            return ContainerChange(number, kind, (), (items, *extra))
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = tuple(self._tree(v) for v in content.values())
             return ContainerChange(number, kind, tuple(content), parts)
         return ContainerChange(number, kind, (), tuple(self._tree(v) for v in content))
+
+    def _places(self, slots: Any) -> V.Root:
+        """The list that says which of the caller's lists is where."""
+        if isinstance(slots, Placed):
+            return slots.places
+        if self.it.program.moves and not self.attempt.asked.placed:
+            raise needs.NeedsPlaces
+        raise NeedsApart
+
+    def _refuse_moved(self, root: V.Root) -> None:
+        """Refuse that lists of the caller's, which entered one by one, changed places."""
+        before, short = self.before.contents.get(root), self.attempt.flat.apart < ALL_APART
+        if isinstance(before, tuple) and any(map(V.is_list, before)) and (
+            short or self.it.program.moves
+        ):
+            raise self.it.failure(
+                errors.UnsupportedOperationError,
+                "lists in a list of the caller's change places, and these are no lists of numbers "
+                "of one type",
+                span=self.it.heap.written.get(root),
+                notes=("after the call each would have to be the very list that it was",),
+                hints=("let a list of your own have them: rows = [row[:] for row in rows]",),
+            )
 
     def _table_change(self, number: int, root: V.Root) -> ContainerChange:
         """What a dict that entered as a table contains after the program."""
@@ -369,8 +397,10 @@ class Close:
         if isinstance(held, V.Part) and any(held.owner in t for t in self.attempt.tabled.values()):
             raise NeedsApart  # the caller's own list
         if isinstance(held, V.Part) and held.owner in self.attempt.slots:
-            if self.it.content(held.owner).slots is not self.attempt.slots[held.owner]:
-                raise NeedsApart
+            slots = self.it.content(held.owner).slots
+            if slots is not self.attempt.slots[held.owner]:
+                self._places(slots)  # by which the caller's list has it there when this is read
+                self.it.content(root)  # raises AliasError if it may be elsewhere
             position = LeafResult(self._result(self.it.atom(held.position)), types.PY_INT)
             return InnerResult(self.attempt.containers.index(held.owner), position)
         if root.kind in ("generator", "iterator"):

@@ -29,6 +29,7 @@ from pyrelay.infer.layout import (
     with_pools,
 )
 from pyrelay.infer.leaves import typed_by_rows
+from pyrelay.infer.slots import begun
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom
@@ -115,6 +116,6 @@ class Decoder:
             count = V.Scalar(types.PY_INT, atom) if known is None else V.Known(known)
             return V.Growing(
                 count, tuple(rows), typed_by_rows(template, rows),
-                layout.loops, (), object() if layout.slots == "moved" else layout.slots,
+                layout.loops, (), begun(layout.slots),
             )
         return rebuild_content(layout.head, [self(c) for c in layout.children])

@@ -139,6 +139,14 @@ def _set_item(it: Interpreter, args: Args, attrs: Any) -> None:
     subscripts.set_item(it, *args)
 
 
+def _exchange(it: Interpreter, args: Args, attrs: Any) -> None:
+    subscripts.exchange(it, *args)
+
+
+def _exchange_in_python(attrs: Any, obj: Any, i: Any, j: Any, at_i: Any, at_j: Any) -> None:
+    obj[i], obj[j] = at_j, at_i
+
+
 def _del_item(it: Interpreter, args: Args, attrs: Any) -> None:
     subscripts.del_item(it, *args)
 
@@ -494,6 +502,7 @@ TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] 
         _set_attribute, lambda attrs, obj, value: setattr(obj, attrs["name"], value), 0
     ),
     "set_item": _acting_by_case(_set_item, lambda _, *args: operator.setitem(*args), 0, 1),
+    "exchange": _acting_by_case(_exchange, _exchange_in_python, 0, 1, 2),
     "del_item": _acting_by_case(_del_item, lambda _, *args: operator.delitem(*args), 0, 1),
     "call": _starred_by_case(_call, "keywords", _binding), "unary": _unary,
     "binary": _binary, "inplace": _inplace, "compare": _compare, "truth": _truth,

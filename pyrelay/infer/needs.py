@@ -59,6 +59,10 @@ class NeedsIdentity(Exception):
     error: Exception | None = None  # if nothing can be made
 
 
+class NeedsPlaces(Exception):
+    """Which list of the caller's is where in a list of these matters, as the program moves them."""
+
+
 class NeedsOrder(Exception):
     """The order of a set matters whose items only the running program knows."""
 

@@ -431,6 +431,8 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         (container[:],) = parts
     elif kind == "lists":
         columns.store(container, parts[0])
+    elif kind == "placed lists":
+        columns.store_placed(container, *parts)
     elif kind == "table":
         entries = zip(*parts, strict=True)
         if isinstance(container, set):

@@ -33,7 +33,7 @@ _PYTHON_FRAMES = 8000
 
 _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
-    needs.NeedsIdentity,
+    needs.NeedsIdentity, needs.NeedsPlaces,
     needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder, needs.NeedsEntries, NeedsMemo,
     NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )
@@ -106,10 +106,21 @@ def specialise(
         listed = _listed(every, 0)
         if listed is not None:
             made = _tried(infer, columns.MOST_APART, Entered(), listed)
+    if made is None and any(_is_short_of_lists(a) for a in every):
+        made = _tried(infer, columns.NONE_APART, Entered()) or (
+            _tried(infer, columns.ALL_APART, Entered())
+        )
     if made is None:
         assert failure is not None
         raise failure from None
     return made
+
+
+def _is_short_of_lists(value: Any) -> bool:
+    """Whether a list of a few lists enters as a structure, which keeps them in their places."""
+    return type(value) is list and len(value) <= columns.MOST_APART and bool(value) and (
+        all(type(item) is list for item in value)
+    )
 
 
 def _tried(

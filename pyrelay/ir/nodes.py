@@ -243,6 +243,8 @@ PY_KINDS: dict[str, str] = {
     "set_attribute": "obj.name = value (obj, value; name), no output",
     "item": "obj[key] (obj, key)",
     "set_item": "obj[key] = value (obj, key, value), no output",
+    "exchange": "obj[i], obj[j] = at_j, at_i, which were read there just before (obj, i, j, at_i, "
+    "at_j), no output",
     "del_item": "del obj[key] (obj, key), no output",
     "call": "callee(...) (callee, argument...; keywords: one of None (positional), name, '*', '**' "
     "per argument)",

@@ -366,7 +366,7 @@ def _loaded(
 ) -> tuple[Program, Key, Flattened] | None:
     (apart, types), digest, reads, _ = pickle.loads(head)
     families = _families_at(types, called.key)
-    if apart > flat.apart or types is not None:
+    if apart != flat.apart or types is not None:
         key, flat = again(apart, families)
         called = replace(called, key=key)
     flattened = functools.partial(_captured, apart, families)

@@ -402,6 +402,6 @@ def merged(rows):
     rows.sort(key=lambda row: row[0])
     return len(rows)
 """,
-        ([[k * 7 % 30, k] for k in range(30)],),
+        ([[k * 7 % 30, 0.5 * k] for k in range(30)],),
     ),
 }

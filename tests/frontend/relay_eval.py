@@ -173,6 +173,9 @@ class Run:
     def set_item(self, obj, key, value):
         obj[key] = value
 
+    def exchange(self, obj, i, j, at_i, at_j):
+        obj[i], obj[j] = at_j, at_i
+
     def del_item(self, obj, key):
         del obj[key]
 
@@ -328,8 +331,8 @@ class Run:
 setattr(Run, "raise", Run.raise_)
 setattr(Run, "try", Run.try_)
 SILENT = {
-    "expect", "set_attribute", "set_item", "del_item", "set_cell", "append", "raise", "try",
-    "managed",
+    "expect", "set_attribute", "set_item", "exchange", "del_item", "set_cell", "append", "raise",
+    "try", "managed",
 }
 
 

@@ -16,7 +16,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays.slicing import index_atom, is_index, slice_of_axis
 from pyrelay.infer.arrays.storing import fitted, write_whole
 from pyrelay.infer.attributes import is_our_own
-from pyrelay.infer.containers import characters, found_items, lists, open_sequences, text
+from pyrelay.infer.containers import characters, found_items, lists, moving, open_sequences, text
 from pyrelay.infer.containers.open_keys import key_of, note, stored_key
 from pyrelay.infer.flow import choice
 from pyrelay.infer.flow.handling import certain, is_raised, without_words
@@ -502,6 +502,15 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     raise it.failure(errors.TypeMismatchError, f"items of {V.describe(obj)} cannot be deleted")
 
 
+def exchange(
+    it: Interpreter, obj: V.Value, i: V.Value, j: V.Value, at_i: V.Value, at_j: V.Value
+) -> None:
+    """`obj[i], obj[j] = at_j, at_i`, which are what is there now."""
+    if not moving.exchanged(it, obj, (i, j), (at_i, at_j)):
+        set_item(it, obj, i, at_j)
+        set_item(it, obj, j, at_i)
+
+
 __all__ = [
-    "add_item", "binary", "compare", "constant", "del_item", "get_item", "set_item",
+    "add_item", "binary", "compare", "constant", "del_item", "exchange", "get_item", "set_item",
 ]

@@ -16,6 +16,8 @@ import numpy as np
 from pyrelay.infer.containers.code_points import codes_of
 from pyrelay.ir import types
 
+#: All lists enter as arrays that can.
+NONE_APART = 0
 #: Lists of up to this length are a structure of their items: loops over them unroll.
 MOST_APART = 4
 #: The same where dicts of any length enter as tables, since a program gives them computed keys.
@@ -170,3 +172,12 @@ def store(container: list[Any], items: list[Any]) -> None:
     for mine, new in zip(container, items, strict=False):
         mine[:] = new
     container[len(items):] = items[len(container):]
+
+
+def store_placed(container: list[Any], items: list[Any], places: list[int]) -> None:
+    """As `store`, where the lists are now in the order of `places`: their positions before, or -1
+    for new ones."""
+    container[:] = [
+        new if place < 0 else container[place] for place, new in zip(places, items, strict=True)
+    ]
+    store(container, items)

@@ -25,6 +25,7 @@ from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.leaves import typed_by_rows
+from pyrelay.infer.slots import Moved
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -254,7 +255,7 @@ def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
             inner = value_at(item, path)
             assert isinstance(inner, V.Ref)
             part = V.Part(root, V.Known(k), path, layout.slots)
-            known = inner.root not in found and layout.slots != "moved"
+            known = inner.root not in found and not isinstance(layout.slots, Moved)
             head = L.content_head(part) if known else ("lost",)
             found[inner.root] = L.LNode(head, (L.LKnown(k),) if known else ())
     return found

@@ -7,7 +7,7 @@ those stands where the operation does (subscripts.py, methods.py, names/builtins
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyrelay import errors
@@ -20,6 +20,7 @@ from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import typed_by_rows
+from pyrelay.infer.slots import Placed
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.dims import Extent
@@ -28,6 +29,8 @@ from pyrelay.ir.op import OPS
 
 #: Static lists up to this length are indexed at run time by a choice among their items.
 MOST_CHOICES = 4
+#: What Python says of a position that no item can be put at.
+OUTSIDE = "list assignment index out of range"
 #: Repetition makes static lists up to this length.
 MOST_STATIC = 64
 
@@ -161,16 +164,34 @@ def _put_inside(it: Interpreter, before: V.Growing, leaves: Sequence[Atom]) -> V
     return replace(before, count=number, rows=tuple(written))
 
 
+def followed(it: Interpreter, content: V.Growing, move: Callable[[V.Ref], object]) -> object:
+    """The slots of a list behind a move, which is done to the list of its items' places, too, if
+    it has one."""
+    if not holds_objects(content.template):
+        return content.slots
+    it.program.moves = True
+    slots = content.slots
+    if not isinstance(slots, Placed) or slots.places not in it.heap.contents:
+        return object()
+    move(V.Ref(slots.places))
+    return Placed(slots.places)
+
+
+def _taking(
+    it: Interpreter, content: V.Growing, item: V.Value, move: Callable[[V.Ref], object]
+) -> object:
+    """As `followed`, for a move that puts an item in, which is none of the caller's before."""
+    for path in growing.inner_lists(content.template):
+        inner = growing.value_at(item, path)
+        if isinstance(inner, V.Ref) and isinstance(it.heap.contents[inner.root], (V.Part, V.Lost)):
+            return object()
+    return followed(it, content, move)
+
+
 def clear(it: Interpreter, ref: V.Ref) -> None:
     """`lst.clear()`."""
     content = it.content(ref.root)
     write_content(it, ref.root, replace(content, count=V.Known(0)), moves=True)
-
-
-def reverse(it: Interpreter, ref: V.Ref) -> None:
-    """`lst.reverse()`."""
-    content = growing.plain(it.builder, it.content(ref.root))
-    write_content(it, ref.root, reversed_items(it, content), moves=True)
 
 
 def count_of(it: Interpreter, content: V.Growing) -> Handle:
@@ -247,9 +268,11 @@ def set_item(
         set_slice(it, ref, key, value)
         return
     content, leaves = admit(it, ref.root, content, value)
-    place = position(it, content, key, "list assignment index out of range")
-    moves = holds_objects(content.template) if moves is None else moves
-    write_content(it, ref.root, growing.write_row(it.builder, content, place, leaves), moves=moves)
+    place = position(it, content, key, OUTSIDE)
+    if moves is not False:
+        slots = _taking(it, content, value, lambda at: set_item(it, at, key, V.Known(-1)))
+        content = replace(content, slots=slots)
+    write_content(it, ref.root, growing.write_row(it.builder, content, place, leaves))
     placed(it, ref, V.Scalar(types.PY_INT, place), value)
 
 
@@ -264,6 +287,9 @@ def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
     """`lst.append(item)`."""
     item = _complete(it, item)
     content, leaves = admit(it, ref.root, it.content(ref.root), item)
+    if isinstance(content.slots, Placed):
+        slots = _taking(it, content, item, lambda at: append(it, at, V.Known(-1)))
+        content = replace(content, slots=slots)
     count = count_of(it, content)
     content = growing.with_room(it.builder, content, count)
     content = growing.write_row(it.builder, content, count.atom, leaves)
@@ -287,9 +313,11 @@ def pop(
         place = it.builder.call(OPS["check_item"], -1, count, text=text).atom
         _reach(content)
         item = growing.read_row(it.builder, it.heap, content, place, span)
-        moves = holds_objects(content.template)
-        write_content(it, ref.root, counting(it, content, it.builder.handle(place)), moves=moves)
+        slots = followed(it, content, lambda places: pop(it, places, key))
+        content = replace(content, slots=slots)
+        write_content(it, ref.root, counting(it, content, it.builder.handle(place)))
         return item
+    slots = followed(it, content, lambda places: pop(it, places, key))
     content = growing.plain(it.builder, content)
     place = position(it, content, key, outside)
     item = growing.read_row(it.builder, it.heap, content, place, span)
@@ -299,8 +327,8 @@ def pop(
     for row in content.rows:
         moved = part_rows(it, row, dims.add(at, 1), behind)
         rows.append(put_rows(it, row, moved, at, behind))
-    changed = replace(content, count=it.result(count - 1), rows=tuple(rows))
-    write_content(it, ref.root, changed, moves=True)
+    changed = replace(content, count=it.result(count - 1), rows=tuple(rows), slots=slots)
+    write_content(it, ref.root, changed)
     return item
 
 
@@ -308,6 +336,7 @@ def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
     """`lst.insert(key, item)`: positions beyond the ends mean the ends."""
     item = _complete(it, item)
     content, leaves = admit(it, ref.root, it.content(ref.root), item)
+    slots = _taking(it, content, item, lambda places: insert(it, places, key, V.Known(-1)))
     count, b = count_of(it, content), it.builder
     content = growing.with_room(b, growing.plain(b, content), count)
     raw = b.handle(b.cast(it.atom(key), types.i64, weak=True))
@@ -319,8 +348,9 @@ def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
     for row in content.rows:
         moved = part_rows(it, row, at, behind)
         rows.append(put_rows(it, row, moved, dims.add(at, 1), behind))
-    content = growing.write_row(b, replace(content, rows=tuple(rows)), place.atom, leaves)
-    write_content(it, ref.root, counting(it, content, count + 1), moves=True)
+    content = replace(content, rows=tuple(rows), slots=slots)
+    content = growing.write_row(b, content, place.atom, leaves)
+    write_content(it, ref.root, counting(it, content, count + 1))
     placed(it, ref, it.result(place), item)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import characters, lists, mappings
+from pyrelay.infer.containers import characters, lists, mappings, moving
 from pyrelay.infer.containers.admission import lent
 from pyrelay.infer.containers.columns import MOST_RECORDS
 from pyrelay.infer.containers.open_keys import ask, key_of
@@ -110,7 +110,7 @@ def _refuse_many(it: Interpreter, x: V.Ref) -> None:
 
 def _list_reverse(it: Interpreter, x: V.Ref) -> V.Value:
     if lists.growing_content(it, x) is not None:
-        lists.reverse(it, x)
+        moving.reverse(it, x)
         return V.NONE
     it.heap.write(x.root, tuple(reversed(it.content(x.root))), _span(it))
     return V.NONE

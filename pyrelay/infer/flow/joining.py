@@ -48,6 +48,7 @@ from pyrelay.infer.layout import (
 )
 from pyrelay.infer.nodes.anonymous import NeedsNodes, group_of
 from pyrelay.infer.nodes.datatypes import NO_NODE
+from pyrelay.infer.slots import joined as joined_slots
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import UNREAD
@@ -237,9 +238,7 @@ class Joiner:
         pools = self._pools(a, b)
         loops = getattr(a, "loops", frozenset()) | getattr(b, "loops", frozenset())
         slots = [x.slots for x in (a, b) if isinstance(x, LGrown)]
-        kept = slots[0] if slots else object()
-        if any(s is not kept for s in slots):
-            kept = "moved"
+        kept = joined_slots(slots) if slots else object()
         if next(template_types(joined), None) is None:
             capacity: Extent = 0  # there are no rows
         elif isinstance(a, LGrown) and isinstance(b, LGrown):

@@ -18,6 +18,7 @@ from pyrelay.errors import Span
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.slots import Moved
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let
@@ -70,7 +71,8 @@ class Visits:
         else:
             room = entry.capacity if held.capacity == before.capacity else _any_room()
             slots = entry.slots
-        return replace(held, capacity=room, slots="moved" if held.slots == "moved" else slots)
+        moved = isinstance(held.slots, Moved)
+        return replace(held, capacity=room, slots=held.slots if moved else slots)
 
 
 def _any_room() -> Extent:
@@ -79,7 +81,7 @@ def _any_room() -> Extent:
 
 def _alike(content: L.LGrown) -> tuple[Any, ...]:
     """What two lists of run-time length have in common that begin alike."""
-    return content.template, content.capacity == 0, content.slots == "moved", content.known
+    return content.template, content.capacity == 0, isinstance(content.slots, Moved), content.known
 
 
 def _is_plain(layout: Any) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
+from pyrelay.infer.containers import lists
 from pyrelay.infer.drawing import draw, placed
 from pyrelay.infer.in_python import lists as in_lists
 from pyrelay.infer.interpreter import Interpreter
@@ -68,7 +69,11 @@ def _shuffle(it: Interpreter, rng: V.Ref, x: V.Value) -> V.Value:
     if V.is_list(x):
         ty = TensorType(types.i64, (extent(it, len_(it, x)),))
         order = draw(it, rng, "order", (len_(it, x),), ty)
-        call(it, V.Known(in_lists.put_in_order), (x, order), {})
+        content = it.content(x.root)
+        if not isinstance(content, V.Growing) and any(map(V.is_list, content)):
+            content = lists.grow(it, x.root)  # which of them is where can be told then
+        put = in_lists.arrange if isinstance(content, V.Growing) else in_lists.put_in_order
+        call(it, V.Known(put), (x, order), {})
         return V.NONE
     if not isinstance(x, V.ArrayRef) or x.type.rank != 1:
         raise it.failure(

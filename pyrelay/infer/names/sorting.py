@@ -13,7 +13,7 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call, call_closure, function_value
-from pyrelay.infer.containers import characters, lists
+from pyrelay.infer.containers import characters, lists, moving
 from pyrelay.infer.containers.open_layouts import is_open
 from pyrelay.infer.containers.text import known_object
 from pyrelay.infer.flow.iteration import sequence_of
@@ -139,10 +139,8 @@ def picked(it: Interpreter, items: V.Value, places: V.Value) -> V.Value:
 @handles(in_lists.arrange)
 def arrange(it: Interpreter, items: V.Value, places: V.Value) -> V.Value:
     """A list put in another order: its items move, lists among them, too."""
-    content = lists.growing_content(it, items)
-    assert content is not None
     assert isinstance(items, V.Ref)
-    lists.write_content(it, items.root, lists.in_order(it, content, places), moves=True)
+    moving.rearrange(it, items, lambda content: lists.in_order(it, content, places))
     return V.NONE
 
 
