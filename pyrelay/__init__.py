@@ -3,7 +3,19 @@
 # The package pyrelay.grad comes first: loaded later, it would hide the function of that name.
 import pyrelay.grad  # noqa: F401  # isort: skip
 from pyrelay import config, nn
-from pyrelay.api import grad, jit, value_and_grad, vmap
+from pyrelay.api import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jit,
+    jvp,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from pyrelay.comparison import check_grads
 from pyrelay.errors import (
     AliasError,
@@ -30,6 +42,7 @@ from pyrelay.errors import (
 )
 from pyrelay.infer.structure import pack
 from pyrelay.measuring import benchmark, info
+from pyrelay.nn import stop_gradient
 from pyrelay.scoping import scope
 from pyrelay.tuning import tune
 
@@ -59,12 +72,20 @@ __all__ = [
     "check_grads",
     "config",
     "grad",
+    "hessian",
+    "hvp",
     "info",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
+    "jvp",
     "nn",
     "pack",
     "scope",
+    "stop_gradient",
     "tune",
     "value_and_grad",
+    "vjp",
     "vmap",
 ]

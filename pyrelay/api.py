@@ -1,4 +1,4 @@
-"""What users call: `jit`, `grad`, `value_and_grad`, `vmap`.
+"""What users call: `jit`, `grad`, `vmap`, and derivatives of many results.
 
 In: Python functions. Out: callables that specialise themselves by the structure and types of their
 arguments, keep what they compiled, and notice when a name they read means something else now
@@ -7,6 +7,7 @@ arguments, keep what they compiled, and notice when a name they read means somet
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -91,6 +92,124 @@ def value_and_grad(
     (8.0, 12.0)
     """
     return _transform("value_and_grad", function, _options(argnums, argnames, has_aux), device)
+
+
+def jacobian(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0,
+    argnames: str | Sequence[str] | None = None, has_aux: bool = False,
+    *, device: str | None = None,
+) -> Compiled:
+    """All derivatives of all results of a function, compiled: by columns or by rows.
+
+    By columns (`jacfwd`) unless there are fewer results than numbers to differentiate by, as far as
+    the shapes tell. Options as for `grad`. For a result of shape r and an argument of shape a it is
+    an array of shape r + a. Results and arguments may be structures: it has the structure of the
+    result, with the structure of the argument at each number or array, and None where an argument
+    is not floating. Raises GradientError at the call for arguments without derivatives.
+
+    >>> pyrelay.jacobian(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
+    array([[3., 0., 1.],
+           [0., 3., 2.]])
+    """
+    return _transform("jacobian", function, _options(argnums, argnames, has_aux), device)
+
+
+def jacfwd(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0,
+    argnames: str | Sequence[str] | None = None, has_aux: bool = False,
+    *, device: str | None = None,
+) -> Compiled:
+    """`jacobian` by forward mode: one run of the function with tangents for each column.
+
+    >>> pyrelay.jacfwd(lambda t: np.array([np.cos(t), np.sin(t)]))(0.0)
+    array([-0.,  1.])
+    """
+    return _transform("jacfwd", function, _options(argnums, argnames, has_aux), device)
+
+
+def jacrev(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0,
+    argnames: str | Sequence[str] | None = None, has_aux: bool = False,
+    *, device: str | None = None,
+) -> Compiled:
+    """`jacobian` by reverse mode: one run of the function and its adjoint for each row.
+
+    >>> pyrelay.jacrev(lambda x: np.array([x @ x]))(np.array([1.0, 2.0]))
+    array([[2., 4.]])
+    """
+    return _transform("jacrev", function, _options(argnums, argnames, has_aux), device)
+
+
+def hessian(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0,
+    argnames: str | Sequence[str] | None = None, has_aux: bool = False,
+    *, device: str | None = None,
+) -> Compiled:
+    """All second derivatives, compiled: forward mode over reverse mode, one column after the other.
+
+    Options and structure as for `jacobian`, applied twice.
+
+    >>> pyrelay.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 3.0]))
+    array([[6., 2.],
+           [2., 0.]])
+    """
+    return _transform("hessian", function, _options(argnums, argnames, has_aux), device)
+
+
+def jvp(
+    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: bool = False, *, device: str | None = None,
+) -> Any:
+    """The value of function(*primals), and its derivative along tangents of the arguments.
+
+    primals, tangents: as many; a tangent has the structure and the shapes of its argument, and is
+    ignored, or None, where that is not floating; None stands for zeros everywhere. The derivative
+    has the structure of the value. Forward mode: it costs about as much again as the function,
+    and keeps nothing. With has_aux the function returns (value, auxiliary), and auxiliary is last.
+    Raises GradientError for tangents that do not fit.
+
+    >>> pyrelay.jvp(lambda x: x**3, (2.0,), (1.0,))
+    (8.0, 12.0)
+    """
+    made = _transform("jvp", function, {"has_aux": bool(has_aux)}, device)
+    points, moves = (tuple(v) if isinstance(v, list) else v for v in (primals, tangents))
+    return made(points, moves)
+
+
+def vjp(
+    function: Callable[..., Any], *primals: Any, has_aux: bool = False, device: str | None = None
+) -> Any:
+    """The value of function(*primals), and what takes cotangents of it to those of the arguments.
+
+    The second result is a function, which may be called often: its argument has the structure and
+    the shapes of the value, None standing for zeros, and it gives a tuple with a cotangent for each
+    argument. It runs the function on what the arguments were when `vjp` was called. With has_aux
+    the function returns (value, auxiliary), and auxiliary is last.
+    Raises GradientError, when that is called, for cotangents that do not fit.
+
+    >>> y, pullback = pyrelay.vjp(lambda x: x * x, np.array([1.0, 2.0]))
+    >>> pullback(np.array([1.0, 10.0]))
+    (array([ 2., 40.]),)
+    """
+    kept = copy.deepcopy(primals)
+    value = _transform("jit", function, {}, device)(*primals)
+    made = _transform("pullback", function, {"has_aux": bool(has_aux)}, device)
+    pullback = functools.partial(made, kept)
+    return (value[0], pullback, value[1]) if has_aux else (value, pullback)
+
+
+def hvp(
+    function: Callable[..., Any], x: Any, v: Any, *args: Any, device: str | None = None,
+    **keywords: Any,
+) -> Any:
+    """The Hessian of function(x, *args, **keywords) by x, a real scalar, times v.
+
+    v has the structure and the shapes of x. Forward mode over the gradient: no matrix is made.
+
+    >>> pyrelay.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    array([6., 0.])
+    """
+    return _transform("hvp", function, {}, device)(x, v, *args, **keywords)
 
 
 def vmap(

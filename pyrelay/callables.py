@@ -10,6 +10,7 @@ import functools
 import inspect
 import sys
 import types as python_types
+from collections.abc import Sequence
 from typing import Any
 
 from pyrelay.infer.objects import below_numba
@@ -53,6 +54,19 @@ def positional(function: Any) -> list[inspect.Parameter]:
         return []
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [p for p in parameters if p.kind in kinds]
+
+
+def names_of(kind: str, parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
+    """What a transform of a function with these parameters is called with, by position."""
+    names = tuple(p.name for p in parameters)
+    match kind:
+        case "jvp":
+            return ("primals", "tangents")
+        case "pullback":
+            return ("primals", "cotangent")
+        case "hvp":
+            return (*names[:1], "v", *names[1:])
+    return names
 
 
 def pickled_by_value() -> bool:

@@ -8,7 +8,6 @@ left it on disk, or a new one; and what can be seen of the programs.
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import pickle
 import sys
@@ -28,6 +27,7 @@ from pyrelay.callables import (
     function_of,
     keep_source,
     name_of,
+    names_of,
     pickled_by_value,
     plain,
     positional,
@@ -253,11 +253,8 @@ class Compiled:
         known = self._read
         if known is None or known[0] is not code:
             found = positional(self.py)
-            only = inspect.Parameter.POSITIONAL_ONLY
-            known = self._read = (
-                code, tuple(p.name for p in found),
-                frozenset(p.name for p in found if p.kind is only),
-            )
+            unnamed = frozenset(p.name for p in found if p.kind is p.POSITIONAL_ONLY)
+            known = self._read = code, names_of(self.__pyrelay__[0], found), unnamed
         return known
 
     def _found(self, key: Key, flat: Flattened) -> _Entry | None:

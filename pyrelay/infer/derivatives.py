@@ -22,6 +22,8 @@ from pyrelay.ir.build import constant
 from pyrelay.ir.nodes import Vjp
 from pyrelay.ir.types import TensorType
 
+NO_AUXILIARY = "with has_aux=True the function must return a pair (value, auxiliary data)"
+
 
 def call_derivative(
     it: Interpreter, request: V.Derivative, args: Sequence[V.Value],
@@ -31,21 +33,24 @@ def call_derivative(
 
     Raises GradientError if the result of f is not a real scalar, or an argument has no derivative.
     """
+    if request.kind not in ("grad", "value_and_grad"):
+        from pyrelay.infer.differentials import call_differential
+
+        return call_differential(it, request, args, keywords)
     closure = as_closure(it, request.callee, args, keywords)
     bound = calls.bind_arguments(it, closure, args, keywords)
-    positions, single = _positions(it, request, closure, args, bound)
+    positions, single = chosen_positions(it, request, closure)
     chosen = [p + len(it.pools) for p in positions]
     arguments = specialisation.arguments_of(it, closure, bound)
-    spec = _specialised(it, closure, arguments, chosen)
+    spec = specialised(it, closure, arguments, chosen)
     if spec.result is None:
         raise needs.Diverges
-    value = _differentiated(it, request, spec.result.value)
+    value = differentiated(it, request, spec.result.value)
     return _request(it, request, spec, arguments, chosen, single, value)
 
 
-def _positions(
-    it: Interpreter, request: V.Derivative, closure: V.Closure, args: Sequence[V.Value],
-    bound: Sequence[V.Value],
+def chosen_positions(
+    it: Interpreter, request: V.Derivative, closure: V.Closure
 ) -> tuple[list[int], bool]:
     """Positions among the bound parameters, and whether one gradient (not a tuple) is wanted."""
     names = [p.name for p in closure.function.signature]
@@ -78,30 +83,35 @@ def _positions(
     return chosen, single
 
 
-def _specialised(
-    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], chosen: Sequence[int]
+def specialised(
+    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], chosen: Sequence[int], *,
+    fresh: bool = False,
 ) -> function_bodies.Specialisation:
-    """A function of its own for the callee, in the caller's extents unless it is recursive."""
+    """A function of its own for the callee, in the caller's extents unless it is recursive.
+
+    fresh: what it returns is a copy, so that each of its leaves is a result of its own.
+    """
     static = {
         i: True for i, v in enumerate(arguments) if V.is_known_number(v) and i not in chosen
     }
     while True:
         try:
-            return _specialised_with(it, closure, arguments, static)
+            return _specialised_with(it, closure, arguments, static, fresh)
         except function_bodies.NeedsKnown as need:
             specialisation.check_known(it, arguments, need)
             static[need.position] = True
 
 
 def _specialised_with(
-    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], static: dict[int, Any]
+    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], static: dict[int, Any],
+    fresh: bool,
 ) -> function_bodies.Specialisation:
     function = closure.function
     layouts, _ = specialisation.describe_arguments(
         it, arguments, static=static, transparent=True
     )
     name = it.program.unique(function.name)
-    spec = function_bodies.Specialisation(name, closure, layouts, transparent=True)
+    spec = function_bodies.Specialisation(name, closure, layouts, transparent=True, fresh=fresh)
     try:
         made, result = function_bodies.interpret_function(it, spec)
     except calls.IsRecursive as found:
@@ -119,15 +129,12 @@ def _specialised_with(
     return spec
 
 
-def _differentiated(it: Interpreter, request: V.Derivative, layout: L.Layout) -> L.Layout:
+def differentiated(it: Interpreter, request: V.Derivative, layout: L.Layout) -> L.Layout:
     """The layout of the value to differentiate: the result, or the first of (value, aux)."""
     if not request.has_aux:
         return layout
     if not (isinstance(layout, L.LNode) and layout.head[:1] == ("tuple",) and layout.head[2] == 2):
-        raise it.failure(
-            errors.GradientError,
-            "with has_aux=True the function must return a pair (value, auxiliary data)",
-        )
+        raise it.failure(errors.GradientError, NO_AUXILIARY)
     return layout.children[0]
 
 
@@ -136,7 +143,7 @@ def _request(
     arguments: list[V.Value], chosen: list[int], single: bool, value: L.Layout,
 ) -> V.Value:
     for position in chosen:
-        _check_argument(it, spec, position)
+        check_argument(it, spec, position, "grad")
     seed_type = _scalar_result(it, value)
     if seed_type is None:  # a constant: all gradients are zero
         seeds: tuple[Any, ...] = ()
@@ -178,7 +185,7 @@ def _scalar_result(it: Interpreter, layout: L.Layout) -> TensorType | None:
             shown = "a structure"
     many = isinstance(layout, L.LPlace)
     hint = (
-        "sum or average it to a scalar first"
+        "sum or average it to a scalar first, or take all derivatives: pyrelay.jacobian(f)(x)"
         if many
         else "return (value, auxiliary data) and pass has_aux=True"
         if isinstance(layout, L.LNode)
@@ -191,9 +198,10 @@ def _scalar_result(it: Interpreter, layout: L.Layout) -> TensorType | None:
     )
 
 
-def _check_argument(
-    it: Interpreter, spec: function_bodies.Specialisation, position: int
+def check_argument(
+    it: Interpreter, spec: function_bodies.Specialisation, position: int, kind: str
 ) -> None:
+    """Raise GradientError for an argument that has no derivative; kind: the transform."""
     layout = spec.layouts[position]
     name = spec.closure.function.signature[position - len(it.pools)].name
     ty = (
@@ -210,7 +218,7 @@ def _check_argument(
     literal = "3.0" if ty is not None and not ty.shape else f"{name}.astype(float)"
     raise it.failure(
         errors.GradientError,
-        f"grad cannot differentiate with respect to {name!r}: it is {shown}, and only "
+        f"{kind} cannot differentiate with respect to {name!r}: it is {shown}, and only "
         "floating-point arguments have a derivative",
         hints=(f"pass a float ({literal}), or choose other arguments with argnums",),
     )

@@ -64,6 +64,7 @@ class Specialisation:
     transparent: bool = False  # uses the caller's symbols
     widened: bool = False
     copies: bool = False  # returned parameters are copied: not on all paths the same one is
+    fresh: bool = False  # all that it returns is a copy
     #: specialisations, in progress when this one was made, whose results it took as they were then
     assumed: list[Specialisation] = field(default_factory=list)
     #: who follows what it raises, which is one of its results then (`Interpreter.follows`)
@@ -127,6 +128,10 @@ def interpret_function(
         if isinstance(need.origin, tuple) and need.origin[0] is spec:
             raise NeedsKnown(need.origin[1], need.why) from None
         raise
+    if spec.fresh:
+        from pyrelay.infer.names.copying import unshared
+
+        value = unshared(inner, value)
     return _close(inner, spec, params, roots, entry, symbols, value)
 
 

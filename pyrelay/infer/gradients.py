@@ -1,13 +1,15 @@
-"""The gradients of arguments, with the arguments' structure.
+"""Derivatives with the structure of what they belong to.
 
-In: the layouts of a function's arguments and the cotangents of their floating leaves. Out: values
-built like the arguments: what cannot carry a derivative (ints, texts, None) becomes None, an object
-that occurs twice has one gradient, and the gradient of a tree is a tree of the same classes.
+In: the layouts of a function's arguments, or of its result, and what belongs to their floating
+leaves: cotangents, tangents, blocks of Jacobians. Out: values built like the arguments: what cannot
+carry a derivative (ints, texts, None) becomes None, an object that occurs twice has one gradient,
+and the gradient of a tree is a tree of the same classes.
+Values of that structure are taken apart, too: the directions that a user gives (`directions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,19 +36,27 @@ class _Part:
     children: tuple[_Part, ...] = ()
 
 
+#: Makes the value at a leaf: of a number (None for that of a constant), and whether of an array.
+Leaf = Callable[[int | None, bool], V.Value]
+
+
 class Gradients:
     """Finds the floating leaves of chosen arguments and makes their gradients.
 
-    heap: what the arguments contain when the function is called.
+    heap: what the arguments contain when the function is called. kind: the transform, for errors.
     """
 
-    def __init__(self, it: Interpreter, heap: Heap, layouts: Sequence[L.Layout]) -> None:
-        self.it, self.heap = it, heap
+    def __init__(
+        self, it: Interpreter, heap: Heap, layouts: Sequence[L.Layout], kind: str = "grad"
+    ) -> None:
+        self.it, self.heap, self.kind = it, heap, kind
         self._count = 0
         self._places: dict[int, _Part] = {}
         self._parts = [self._numbered(layout) for layout in layouts]
         self._made: dict[int, V.Value] = {}
-        self._cotangents: Mapping[int, Any] = {}
+        self._cotangents: Mapping[int, Any] | None = None
+        self._leaf: Leaf = self._gradient
+        self._constants = False
 
     def _numbered(self, layout: Any) -> _Part:
         """The parts of a layout, leaves in the order of `leaves`; a place is one part."""
@@ -56,6 +66,8 @@ class Gradients:
             case L.LPlace(key, kind, _, content):
                 if key not in self._places:
                     part = self._places[key] = _Part(layout)
+                    if layout.numbered:
+                        self._next()
                     if kind == "array":
                         part.leaf = self._next()
                     elif isinstance(content, L.LGrown):
@@ -88,13 +100,31 @@ class Gradients:
     ) -> list[V.Value]:
         """The gradients of these arguments; `cotangents` are by number of leaf."""
         self._cotangents = cotangents
+        return self.placed(chosen, values, self._gradient)
+
+    def _gradient(self, leaf: int | None, of_array: bool) -> V.Value:
+        assert self._cotangents is not None
+        assert leaf is not None
+        atom = self._cotangents[leaf]
+        return self.it.new_array(atom) if of_array else V.Scalar(atom.type, atom)
+
+    def placed(
+        self, chosen: Sequence[int], values: Sequence[V.Value], leaf: Leaf, *,
+        constants: bool = False,
+    ) -> list[V.Value]:
+        """Values like these ones, with what `leaf` makes in place of floating leaves.
+
+        With `constants`, floats that are known while compiling are leaves, too.
+        """
+        self._leaf, self._made, self._constants = leaf, {}, constants
         return [self._of(self._parts[p], values[p]) for p in chosen]
 
     def _of(self, part: _Part, value: V.Value) -> V.Value:
         match part.layout:
             case L.LScalar(ty, None) if ty.dtype.is_float:
-                assert part.leaf is not None
-                return V.Scalar(ty, self._cotangents[part.leaf])
+                return self._leaf(part.leaf, False)
+            case L.LKnown(float()) if self._constants:
+                return self._leaf(None, False)
             case L.LPlace():
                 return self._of_place(part, value)
             case L.LNode(("tuple", *_) as head):
@@ -104,14 +134,14 @@ class Gradients:
             case L.LNode(("items", *_)):
                 raise self.it.failure(
                     errors.GradientError,
-                    "grad cannot differentiate with respect to a list of so many trees",
+                    f"{self.kind} cannot differentiate with respect to a list of so many trees",
                     hints=("keep the trees in a field of a node, or pack them: pyrelay.pack(...)",),
                 )
             case L.LUnion():
                 raise self.it.failure(
                     errors.GradientError,
-                    "grad cannot differentiate with respect to a value that is of one type or "
-                    "another",
+                    f"{self.kind} cannot differentiate with respect to a value that is of one type "
+                    "or another",
                 )
         return V.NONE
 
@@ -125,8 +155,7 @@ class Gradients:
         found: V.Value = V.NONE
         if layout.kind == "array":
             if layout.content.dtype.is_float:
-                assert part.leaf is not None
-                found = self.it.new_array(self._cotangents[part.leaf])
+                found = self._leaf(part.leaf, True)
         elif isinstance(layout.content, L.LGrown):
             assert isinstance(value, V.Ref)
             found = self.it.new_ref("list", self._of_grown(part, self.heap.contents[value.root]))
@@ -155,6 +184,7 @@ class Gradients:
 
     def _of_grown(self, part: _Part, content: V.Growing) -> V.Growing:
         """As many gradients of items."""
+        cotangents = self._by_leaf("a list of run-time length")
         rows: list[Atom] = []
         remaining = zip(part.children[1:], content.rows, strict=True)
 
@@ -169,7 +199,7 @@ class Gradients:
                     if not ty.dtype.is_float:
                         return L.LKnown(None)
                     assert leaf.leaf is not None
-                    rows.append(self._cotangents[leaf.leaf])
+                    rows.append(cotangents[leaf.leaf])
                     return template
                 case L.LPlace(_, "list", _, L.LGrown(inner) as own):
                     rows.append(next(remaining)[1])
@@ -193,6 +223,7 @@ class Gradients:
 
     def _of_node(self, pool: _Part, value: V.Value) -> V.Value:
         """A node in the same place of a pool with the gradients in place of the payload."""
+        cotangents = self._by_leaf("a tree")
         parts = V.node_of(value)
         if parts is None:
             return V.NONE
@@ -203,13 +234,20 @@ class Gradients:
             content = {}
             for name in schema_columns(schema):
                 part, atom = self._column(pool, given, name)
-                cotangent = None if part.leaf is None else self._cotangents.get(part.leaf)
+                cotangent = None if part.leaf is None else cotangents.get(part.leaf)
                 content[name] = self.it.new_array(atom if cotangent is None else cotangent)
             self._made[key] = self.it.new_ref("pool", content, schema)
         made = self._made[key]
         assert isinstance(made, V.Ref)
         return V.node(made, kinds, kind, row)
 
+    def _by_leaf(self, what: str) -> Mapping[int, Any]:
+        if self._cotangents is None:
+            raise self.it.failure(
+                errors.GradientError, f"{self.kind} cannot differentiate with respect to {what}",
+                hints=("grad can", "or pass a list of known length, a tuple or a dict"),
+            )
+        return self._cotangents
 
     def _column(self, pool: _Part, given: V.Ref, name: str) -> tuple[_Part, Atom]:
         """The part and the content of a column of a pool."""
@@ -220,6 +258,87 @@ class Gradients:
         table, position = table_of(given.cls, name)
         rows = self.heap.contents[columns[table].root]
         return parts[table].children[position + 1], rows.rows[position]
+
+
+    def directions(self, position: int, value: V.Value, name: str) -> dict[int, Direction]:
+        """What a value of the structure at a position has for each floating leaf; None has none.
+
+        name: what the value is, for errors. Raises GradientError where the structures differ.
+        """
+        found: dict[int, Direction] = {}
+        pending: list[tuple[_Part, V.Value, str]] = [(self._parts[position], value, name)]
+        while pending:
+            part, given, where = pending.pop()
+            if given == V.NONE or isinstance(part.layout, L.LKnown):
+                continue
+            ty = _type_of(part.layout)
+            if ty is not None:
+                if ty.dtype.is_float and part.leaf is not None:
+                    found.setdefault(part.leaf, Direction(ty, [])).given.append((given, where))
+                continue
+            inside = self._inside(part.layout, given)
+            if inside is None or len(inside) != len(part.children):
+                raise self.it.failure(
+                    errors.GradientError,
+                    f"{where} must have the structure of what it belongs to, "
+                    f"{_shown(part.layout)}, and is {self._described(given)}",
+                )
+            pending.extend(
+                (child, inner, f"{where}{step}")
+                for child, (step, inner) in zip(part.children, inside, strict=True)
+            )
+        return found
+
+    def _described(self, given: V.Value) -> str:
+        if isinstance(given, V.Ref) and given.root.kind in ("dict", "list"):
+            content = self.it.content(given.root)
+            if isinstance(content, (dict, tuple)):
+                return _structure(given.root.kind, content)
+        return f"a tuple of {len(given.items)}" if isinstance(given, V.Tuple) else V.describe(given)
+
+    def _inside(self, layout: Any, given: V.Value) -> list[tuple[str, V.Value]] | None:
+        """The values in a structure and how users reach them, None for another structure."""
+        if isinstance(layout, L.LNode) and layout.head[0] == "tuple":
+            if not isinstance(given, V.Tuple):
+                return None
+            return [(f"[{k}]", v) for k, v in enumerate(given.items)]
+        if not (isinstance(layout, L.LPlace) and isinstance(given, V.Ref)):
+            return None
+        content = self.it.content(given.root)
+        if given.root.kind != layout.kind or L.content_head(content) != layout.content.head:
+            return None
+        if isinstance(content, dict):
+            shape = "[{!r}]" if layout.kind == "dict" else ".{}"
+            return [(shape.format(k), v) for k, v in content.items()]
+        return [(f"[{k}]", v) for k, v in enumerate(L.content_children(content))]
+
+
+@dataclass(slots=True)
+class Direction:
+    """The values that a user gives for a leaf of this type, each with what it is called."""
+
+    type: TensorType
+    given: list[tuple[V.Value, str]]
+
+
+def _structure(kind: str, content: Iterable[Any]) -> str:
+    inside = list(content)
+    if kind == "list":
+        return f"a list of {len(inside)}"
+    return f"a dict with the keys {', '.join(map(repr, inside))}"
+
+
+def _shown(layout: Any) -> str:
+    match layout:
+        case L.LNode(("tuple", *_), children):
+            return f"a tuple of {len(children)}"
+        case L.LPlace(_, "list", _, L.LNode(_, children)):
+            return _structure("list", children)
+        case L.LPlace(_, "dict", _, L.LNode(("pairs", keys))):
+            return _structure("dict", keys)
+        case L.LPlace(_, "object", cls) if cls is not None:
+            return f"an object of class {cls.__name__}"
+    return "a structure"
 
 
 def _nested(part: _Part) -> Iterator[_Part]:

@@ -254,10 +254,10 @@ class Derivative:
     """pyrelay.grad(callee, ...) and its kin, not yet called."""
 
     callee: Value
-    kind: str  # "grad" | "value_and_grad"
-    argnums: Any
-    argnames: Any
-    has_aux: bool
+    kind: str  # "grad" | "value_and_grad" | those of `differentials`
+    argnums: Any = 0
+    argnames: Any = None
+    has_aux: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import types as python_types
 from collections.abc import Mapping, Sequence
 
+from pyrelay.errors import Span
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
 from pyrelay.infer.in_python import examples
@@ -31,10 +32,11 @@ def as_closure(
     known = [p.name for p in parameters_of(it, callee) if p.kind.startswith("positional")]
     taken = [n for n in known if n not in keywords][: len(args)]
     positional = (*taken, *(f"argument {k + 1}" for k in range(len(taken), len(args))))
-    key = ("wrapper", positional, tuple(keywords))
+    span = it.let.span if it.let else None
+    key = ("wrapper", positional, tuple(keywords), span)
     made = it.program.specialisations.get(key)
     if made is None:
-        made = it.program.specialisations[key] = [_wrapper(positional, tuple(keywords))]
+        made = it.program.specialisations[key] = [_wrapper(positional, tuple(keywords), span)]
     return V.Closure(made[0], None, None, (), (it.new_ref("cell", callee),))
 
 
@@ -43,13 +45,13 @@ def _packs(closure: V.Closure) -> bool:
     return any(p.kind == "var_positional" for p in closure.function.signature)
 
 
-def _wrapper(positional: Sequence[str], named: Sequence[str]) -> Function:
+def _wrapper(positional: Sequence[str], named: Sequence[str], span: Span | None) -> Function:
     params = [Var(n) for n in (*positional, *named)]
     cell, inner, result = Var("callee"), Var("callee"), Var("result")
     keywords = (*(None for _ in positional), *named)
     lets = (
-        Let((inner,), PyCall("get_cell", (cell,), Attrs(name="callee"))),
-        Let((result,), PyCall("call", (inner, *params), Attrs(keywords=keywords))),
+        Let((inner,), PyCall("get_cell", (cell,), Attrs(name="callee")), span=span),
+        Let((result,), PyCall("call", (inner, *params), Attrs(keywords=keywords)), span=span),
     )
     signature = (
         *(Parameter(n, "positional_or_keyword") for n in positional),

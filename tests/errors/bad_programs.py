@@ -145,6 +145,71 @@ def f(x):
 """,
         (X,),
     ),
+    "jvp_along_another_shape": (
+        """
+def f(x):
+    return pyrelay.jvp(lambda p: p["w"] * 2, ({"w": x},), ({"w": np.ones((2, 2))},))
+""",
+        (X,),
+    ),
+    "jvp_along_another_structure": (
+        """
+def f(x):
+    return pyrelay.jvp(lambda p: p["w"] * 2, ({"w": x},), ({"v": x},))
+""",
+        (X,),
+    ),
+    "jvp_without_a_tuple": (
+        """
+def f(x):
+    return pyrelay.jvp(lambda y: y * 2, x, x)
+""",
+        (X,),
+    ),
+    "jvp_with_too_few_tangents": (
+        """
+def f(x):
+    return pyrelay.jvp(lambda y, k: y * k, (x, 2.0), (x,))
+""",
+        (X,),
+    ),
+    "a_cotangent_of_another_structure": (
+        """
+def f(x):
+    y, pullback = pyrelay.vjp(lambda y: (y, y * 2), x)
+    return pullback(y)[0] + pullback([x, x])[0]
+""",
+        (X,),
+    ),
+    "two_cotangents": (
+        """
+def f(x):
+    y, pullback = pyrelay.vjp(lambda y: y * 2, x)
+    return pullback(y, y)
+""",
+        (X,),
+    ),
+    "hessian_of_integers": (
+        """
+def f(n):
+    return pyrelay.hessian(lambda y: np.sum(y * y))(n)
+""",
+        (np.arange(3),),
+    ),
+    "jacobian_by_complex_numbers": (
+        """
+def f(x):
+    return pyrelay.jacobian(lambda z: z * z)(x * 1j)
+""",
+        (X,),
+    ),
+    "jacrev_of_a_size_that_is_found": (
+        """
+def f(x):
+    return pyrelay.jacrev(lambda y: y[y > 0])(x)
+""",
+        (X,),
+    ),
     "grad_of_a_tuple": (
         """
 def f(x):

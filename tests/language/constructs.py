@@ -400,6 +400,14 @@ def derivative_inside(x):
     return x - 0.1 * pyrelay.grad(lambda v: np.sum(v**3))(x)
 
 
+@compiled("Directions, pullbacks, Jacobians and Hessians inside a function", X)
+def newton_step(x):
+    def loss(v):
+        return np.sum(v**4 + v * v)
+
+    return x - np.linalg.solve(pyrelay.hessian(loss)(x), pyrelay.grad(loss)(x))
+
+
 @refused("Shapes that do not fit, with both of them and the line", M)
 def wrong_shapes(m):
     return m @ m

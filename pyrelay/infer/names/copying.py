@@ -47,6 +47,14 @@ def deepcopy(it: Interpreter, x: V.Value, memo: V.Value = V.NONE) -> V.Value:
     return _deep(it, x, {})
 
 
+def unshared(it: Interpreter, x: V.Value) -> V.Value:
+    """A deep copy; of what has none, itself."""
+    try:
+        return _deep(it, x, {})
+    except errors.UnsupportedOperationError:
+        return x
+
+
 def _deep(it: Interpreter, x: V.Value, made: dict[V.Root, V.Ref]) -> V.Value:
     """The copy; `made` are those of the containers met so far."""
     match x:

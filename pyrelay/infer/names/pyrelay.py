@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrelay.infer import differentials
 from pyrelay.infer import values as V
+from pyrelay.infer.differentials import call_differential
 from pyrelay.infer.in_python import examples
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import shape_of
@@ -42,6 +44,31 @@ def vmap(
     return V.Partial(V.Known(examples.mapped), (function, in_axes, out_axes), ())
 
 
+def jvp(
+    it: Interpreter, function: V.Value, primals: V.Value, tangents: V.Value,
+    has_aux: V.Value = V.Known(False),
+) -> V.Value:
+    """pyrelay.jvp(function, primals, tangents)."""
+    request = V.Derivative(function, "jvp", 0, None, bool(it.static(has_aux, "has_aux")))
+    return call_differential(it, request, (primals, tangents), {})
+
+
+def hvp(
+    it: Interpreter, function: V.Value, x: V.Value, v: V.Value, *rest: V.Value,
+    **keywords: V.Value,
+) -> V.Value:
+    """pyrelay.hvp(function, x, v)."""
+    request = V.Derivative(function, "hvp", 0, None, False)
+    return call_differential(it, request, (x, v, *rest), keywords)
+
+
+def vjp(
+    it: Interpreter, function: V.Value, *primals: V.Value, has_aux: V.Value = V.Known(False)
+) -> V.Value:
+    """pyrelay.vjp(function, *primals)."""
+    return differentials.vjp(it, function, primals, bool(it.static(has_aux, "has_aux")))
+
+
 def stop_gradient(it: Interpreter, x: V.Value) -> V.Value:
     """pyrelay.nn.stop_gradient(x)."""
     return it.call("stop_gradient", x)
@@ -70,6 +97,14 @@ HANDLERS = {
     ("pyrelay.api", "grad"): _derivative("grad"),
     ("pyrelay.api", "value_and_grad"): _derivative("value_and_grad"),
     ("pyrelay.api", "vmap"): vmap,
+
+
+    **{("pyrelay.api", kind): _derivative(kind) for kind in (
+        "jacfwd", "jacrev", "jacobian", "hessian",
+    )},
+    ("pyrelay.api", "jvp"): jvp,
+    ("pyrelay.api", "vjp"): vjp,
+    ("pyrelay.api", "hvp"): hvp,
     ("pyrelay.nn.activations", "stop_gradient"): stop_gradient,
     ("pyrelay.nn.convolution", "_convolve"): _convolution("convolve"),
     ("pyrelay.nn.convolution", "_convolve_back"): _convolution("convolve_back"),
