@@ -241,3 +241,22 @@ def test_a_generator_that_lengthens_a_list_of_the_callers_is_refused_early(
     with pytest.raises(pyrelay.PyrelayError, match="changes objects"):
         specialise(function, (9,), {}, parse)
     assert interpreted(function, 9) < 3000
+
+
+def dicts_in_dicts(depth: int) -> str:
+    """A loop that makes anew what a name means, and what is in that, and in that."""
+    first, read = "0.0", "d"
+    for _ in range(depth):
+        first, read = f"{{'in': {first}}}", f"{read}['in']"
+    made = f"{read} + 1.0"
+    for _ in range(depth):
+        made = f"{{'in': {made}}}"
+    lines = ["def f(m):", f"    d = {first}", "    for i in range(m):", f"        d = {made}"]
+    return "\n".join([*lines, f"    return {read}", ""])
+
+
+def test_one_pass_finds_the_objects_that_a_loop_makes_anew_at_all_depths(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three, six = (interpreted(defined(dicts_in_dicts(k), monkeypatch), 2) for k in (3, 6))
+    assert six < 2 * three  # it was one pass for each level: almost three times as many

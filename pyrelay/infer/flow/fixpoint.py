@@ -22,7 +22,7 @@ from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.flow import narrowing, unset
-from pyrelay.infer.flow.revisits import Place, Visits, objects, places
+from pyrelay.infer.flow.revisits import Place, Visits, objects, places, rebound
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import layout_symbols, leaf_types
@@ -343,28 +343,27 @@ class Fixpoint:
         names = [v.name for v in self.runner.node.carried]
         layouts = []
         apart: frozenset[V.Root] = frozenset()  # what needs a place, of all that is joined
+        entry = self._describer(self.base)
         for name, old, new, was, now in zip(
             names, self.layouts, back, result.header, result.following, strict=True
         ):
             try:
                 layouts.append(joiner(old, new))
             except J.NeedsPlace as need:
-                apart |= need.roots
+                apart |= need.roots | rebound(old, new, entry.content)
             except L.JoinError as error:
                 raise TypeChanges(
                     name, V.describe(was), V.describe(now), error.what
                 ) from None
-        entry = self._describer(self.base)
         for root in result.heap.changed_since(self.base):
             if root not in self.changed:
                 self.changed[root] = entry.content(root)
-        for root in self.changed:
+        for root, held in list(self.changed.items()):
+            left = describer.content(root)
             try:
-                self.changed[root] = self._join_content(
-                    joiner, root, self.changed[root], describer.content(root)
-                )
+                self.changed[root] = self._join_content(joiner, root, held, left)
             except J.NeedsPlace as need:
-                apart |= need.roots
+                apart |= need.roots | rebound(held, left, entry.content)
         if apart:
             raise J.NeedsPlace(apart)
         outer = self.base.contents.__contains__

@@ -10,7 +10,7 @@ guess from here may say more than is needed, never less than the loop finds out 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -164,3 +164,29 @@ def reachable(value: V.Value, heap: Heap) -> Iterator[V.Root]:
                 pending.extend(reversed(here.possible))
             case _:
                 pending.extend(reversed(L.children_of(here)))
+
+
+def rebound(
+    before: Any, after: Any, content: Callable[[V.Root], Any]
+) -> frozenset[V.Root]:
+    """Objects in place of which there are others behind a round: those that names mean and, where
+    these are others, those in them, so that one pass finds them at all depths.
+
+    In: layouts of a value or a content at entry and behind a round; the layout of the content that
+    an object has at entry.
+    """
+    found: set[V.Root] = set()
+    pending = [(before, after)]
+    while pending:
+        match pending.pop():
+            case L.LFixed(V.Ref(root) | V.ArrayRef(root)), L.LPlace(_, kind, _, inside) if (
+                root.kind == kind and root not in found
+            ):
+                found.add(root)
+                if kind != "array":
+                    pending.append((content(root), inside))
+            case L.LPlace(content=old), L.LPlace(content=new):
+                pending.append((old, new))
+            case L.LNode(head, parts), L.LNode(other, others) if head == other:
+                pending.extend(zip(parts, others, strict=True))
+    return frozenset(found)

@@ -79,6 +79,19 @@ def make_room(slots: list[int], names: list[Any]) -> None:
         slots[at] = place
 
 
+@once
+def enter_name(
+    key: Any, place: Any, slots: list[int], names: list[Any], alive: list[bool]
+) -> None:
+    """Enter a key that is not there as the last one; place: what `place_of` gives of it."""
+    if 2 * len(names) + 2 > len(slots):
+        make_room(slots, names)
+        place = place_of(key, slots, names, alive)
+    slots[-1 - place] = len(names)
+    names.append(key)
+    alive.append(True)
+
+
 class Table:
     """dict: the entries in order of insertion, and a table of their places by open addressing.
 
@@ -120,13 +133,8 @@ class Table:
 
     def enter(self, key: Any, place: Any, value: Any) -> None:
         """Give a key that is not there a value; place: what `find` gives of it."""
-        if 2 * len(self.names) + 2 > len(self.slots):
-            make_room(self.slots, self.names)
-            place = self.find(key)
-        self.slots[-1 - place] = len(self.names)
-        self.names.append(key)
+        enter_name(key, place, self.slots, self.names, self.alive)
         self.held.append(value)
-        self.alive.append(True)
         self.size += 1
 
     def __delitem__(self, key: Any) -> None:
