@@ -21,7 +21,7 @@ def rows_counted_by_key(keys):
     return found
 
 
-@use((KEYS,))
+@use((KEYS,), long=True)
 def rows_set_anew(keys):
     found = {}
     for i, key in enumerate(keys.tolist()):
@@ -58,7 +58,7 @@ def last_of_a_list(keys, x):
     return np.array(rows)
 
 
-@use((KEYS, True), (KEYS, False))
+@use((KEYS, True), (KEYS, False), long=True)
 def one_array_in_either_of_two_lists(keys, first):
     a, b = [], []
     for key in keys.tolist():

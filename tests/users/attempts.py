@@ -39,7 +39,8 @@ def tries_sqrt(x):
     return r + 1
 
 
-@use((np.arange(4.0), 2), (np.arange(4.0), 7), (np.arange(4.0), -9), wrt=(0,), joins=True)
+@use((np.arange(4.0), 2), (np.arange(4.0), 7), (np.arange(4.0), -9), wrt=(0,), joins=True,
+    long=True)
 def tries_index(x, i):
     try:
         v = x[i]
@@ -236,7 +237,7 @@ def newton(f0, x, n):
     raise ConvergenceError(f'no convergence after {n}')
 
 
-@use((2.0, 1.0, 3), (2.0, 1.0, 10), (2.0, 0.0, 5), wrt=(0,), joins=True, slow=True)
+@use((2.0, 1.0, 3), (2.0, 1.0, 10), (2.0, 0.0, 5), wrt=(0,), joins=True, long=True)
 def tries_newton(f0, x, n):
     try:
         return newton(f0, x, n)
@@ -636,7 +637,7 @@ class Held:
         return self.value
 
 
-@use((3.25, 1.5), (-3.0, 1.5), (0.5, 1.5), wrt=(0, 1))
+@use((3.25, 1.5), (-3.0, 1.5), (0.5, 1.5), wrt=(0, 1), long=True)
 def tries_object_made_behind_a_call(x, step):
     total = x
     for k in range(3):
@@ -651,7 +652,7 @@ def tries_object_made_behind_a_call(x, step):
 
 
 @use((np.array([3.0, -1.0, 2.0]),), (np.array([-3.0]),), (np.array([1.0, 2.0]),), wrt=(0,),
-    slow=True)
+    long=True)
 def tries_append_behind_a_call(values):
     found = []
     for value in values:
@@ -662,7 +663,7 @@ def tries_append_behind_a_call(values):
     return sum(found) + len(found)
 
 
-@use((3.0, 0), (-3.0, 1), (3.0, 5), wrt=(0,), slow=True)
+@use((3.0, 0), (-3.0, 1), (3.0, 5), wrt=(0,), long=True)
 def tries_list_at_several_lengths(x, k):
     items = [x, 2.0]
     try:

@@ -30,7 +30,7 @@ class Tracker:
         return self.weights.sum()
 
 
-@use((X,), (X[:1],), (X[:0],), wrt=(0,), corners=(1, 2))
+@use((X,), (X[:1],), (X[:0],), wrt=(0,), corners=(1, 2), long=True)
 def read_after_a_loop(x):
     tracker = Tracker()
     for v in x:
@@ -87,7 +87,7 @@ def made_in_a_method(x):
     return Tracker().learn(x)
 
 
-@use((Tracker(), FIRST), (Tracker(), FIRST[1:2]))
+@use((Tracker(), FIRST), (Tracker(), FIRST[1:2]), long=True)
 def of_the_callers(tracker, x):
     for v in x:
         tracker.step(v)

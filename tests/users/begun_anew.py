@@ -48,7 +48,7 @@ def longest_run(x, least):
     return best
 
 
-@use((X, 1.5), wrt=(0,))
+@use((X, 1.5), wrt=(0,), long=True)
 def sums_until(x, most):
     totals, part = [], []
     for v in x:
@@ -252,7 +252,7 @@ def rows_that_go_on_where_they_are(n):
     return rows
 
 
-@use((X, 6), (X, 8))
+@use((X, 6), (X, 8), long=True)
 def rows_beside_a_table(x, n):
     rows, table = [], [[0.0 * x[0]] * 3 for _ in range(n)]
     for i in range(n):

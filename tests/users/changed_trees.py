@@ -233,7 +233,7 @@ def keys_in_order(knot):
     return keys_in_order(knot.left) + [knot.key] + keys_in_order(knot.right)
 
 
-@use(([5.0, 3.0, 8.0, 1.0],))
+@use(([5.0, 3.0, 8.0, 1.0],), long=True)
 def search_tree_of_classes_without_annotations(keys):
     root = None
     for k in keys:

@@ -216,7 +216,7 @@ def default_by_or(x):
     return z * 2
 
 
-@use((2.0, 3.0), (2.0, -3.0), (-1.0, 2.0), wrt=(0, 1))
+@use((2.0, 3.0), (2.0, -3.0), (-1.0, 2.0), wrt=(0, 1), long=True)
 def two_options(a, b):
     p = None if a < 0 else a
     q = None if b < 0 else b

@@ -12,7 +12,7 @@ X = np.arange(20) % 7 * 1.0
 NONE = X[:0]
 
 
-@use((X, 1.5), (NONE, 1.5), wrt=(0,))
+@use((X, 1.5), (NONE, 1.5), wrt=(0,), long=True)
 def rows_kept_by_a_condition(x, limit):
     rows = []
     for i in range(len(x)):

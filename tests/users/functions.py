@@ -92,7 +92,7 @@ def closures(x):
     return [f(x) for f in late], [f(x) for f in early], total()
 
 
-@use((2.0, 0), (2.0, 1), (2.0, 2), (2.0, -3), (2.0, 7), wrt=(0,), joins=True, slow=True)
+@use((2.0, 0), (2.0, 1), (2.0, 2), (2.0, -3), (2.0, 7), wrt=(0,), joins=True, long=True)
 def table_of_functions(x, k):
     fs = [np.sin, math.cos, lambda v: v * x]
     return fs[k](x), (abs, math.sqrt)[k % 2](x)

@@ -86,7 +86,7 @@ def in_step_with_others(x):
     return s, sum(map(operator.mul, squares(x), x))
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), long=True)
 def generators_of_generators(x):
     def twice(v):
         yield v

@@ -175,7 +175,7 @@ def powers_modulo(base, exponent, modulus):
     return pow(base, exponent, modulus), pow(3, 5, 7)
 
 
-@use((2, -1, 4), (2, 3, 0))
+@use((2, -1, 4), (2, 3, 0), long=True)
 def powers_modulo_what_has_none(base, exponent, modulus):
     return pow(base, exponent, modulus)
 

@@ -21,7 +21,7 @@ def of_two_kinds(x):
     return items
 
 
-@use((X,), (-X,), (X[:0],), wrt=(0,), slow=True)
+@use((X,), (-X,), (X[:0],), wrt=(0,), long=True)
 def made_and_asked(x):
     items = of_two_kinds(x)
     names = [type(v).__name__ for v in items]
@@ -87,7 +87,7 @@ def heap_of_two_kinds(x):
     return found
 
 
-@use(([1, 2], X, 4), ([], X, 3), wrt=(1,))
+@use(([1, 2], X, 4), ([], X, 3), wrt=(1,), long=True)
 def list_of_the_caller(items, x, n):
     for i in range(n):
         items.append(x[i])

@@ -80,7 +80,7 @@ def among_the_callers_nodes(head):
     return insert(insert(head, 1.5), 7)
 
 
-@use((X, 2.5), (X, 9.0), wrt=(0,))
+@use((X, 2.5), (X, 9.0), wrt=(0,), long=True)
 def objects_that_count_or_measure(x, limit):
     found = []
     for v in x:
@@ -109,7 +109,7 @@ def evaluated(term):
     return left + right if term.op == "+" else left / right
 
 
-@use((quotient(4, 1),), (quotient(4, 1).parts[1],), (quotient(4, 0.5).parts[1],))
+@use((quotient(4, 1),), (quotient(4, 1).parts[1],), (quotient(4, 0.5).parts[1],), long=True)
 def value_of_a_term(term):
     return evaluated(term), str(evaluated(term))
 
@@ -123,7 +123,7 @@ def power(x, n):
     return half * half * (x if n % 2 else 1)
 
 
-@use((2, 5), (2, -2), (2.5, 0), (2.5, 3))
+@use((2, 5), (2, -2), (2.5, 0), (2.5, 3), long=True)
 def power_of_any_kind(x, n):
     return power(x, n)
 

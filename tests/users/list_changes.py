@@ -33,7 +33,7 @@ def deleted_outside(n, k):
     del xs[k]
 
 
-@use((9, 2))
+@use((9, 2), long=True)
 def everything_replaced(n, k):
     xs = [0]
     for i in range(n):

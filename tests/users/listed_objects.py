@@ -52,7 +52,7 @@ def kept_if(a):
     return sum(b.x for b in boxes), sum(b.n for b in boxes)
 
 
-@use((FIVE,), wrt=(0,), slow=True)
+@use((FIVE,), wrt=(0,), long=True)
 def heap_of_ordered_dataclasses(a):
     events = [Event(t, 0, i) for i, t in enumerate(a)]
     heapq.heapify(events)
@@ -96,7 +96,7 @@ def heap_by_a_method(a):
     return order
 
 
-@use((FIVE, np.array([0, 2, 2])), wrt=(0,))
+@use((FIVE, np.array([0, 2, 2])), wrt=(0,), long=True)
 def changed_at_computed_places(a, places):
     items = [Ranked(t, i) for i, t in enumerate(a)]
     for i in places:
@@ -248,7 +248,7 @@ def _swarm():
     return [Swarmer(draws.normal(size=2), draws.normal(size=2), np.zeros(2)) for _ in range(4)]
 
 
-@use((_swarm(), 3))
+@use((_swarm(), 3), long=True)
 def swarm_of_arguments(swarm, steps):
     for _ in range(steps):
         for s in swarm:

@@ -36,7 +36,7 @@ def those_above(x, t):
     return np.sum(np.array(out)) + len(out)
 
 
-@use((10,), (1,))
+@use((10,), (1,), long=True)
 def halves_on_a_stack(n):
     stack = [n]
     total = 0
@@ -49,7 +49,7 @@ def halves_on_a_stack(n):
     return total
 
 
-@use((X, 3), (X, -5), (X, 7), wrt=(0,))
+@use((X, 3), (X, -5), (X, 7), wrt=(0,), long=True)
 def item_at_run_time(x, k):
     out = []
     for v in x:
@@ -91,7 +91,7 @@ def history_of_states(w, h, n):
     return s, np.stack(states), np.concatenate(states), states
 
 
-@use((6,), (1,))
+@use((6,), (1,), long=True)
 def fibonacci_list(n):
     f = [0, 1]
     for i in range(2, n):

@@ -315,7 +315,7 @@ def rec(x, n):
         return rec(x * 2, n - 1) + t.n
 
 
-@use((1.5, 4), wrt=(0,))
+@use((1.5, 4), wrt=(0,), long=True)
 def recursive(x, n):
     return rec(x, n)
 
@@ -439,14 +439,14 @@ def scaled(x, f):
         x /= f
 
 
-@use((X.copy(), 2.0), wrt=(0,))
+@use((X.copy(), 2.0), wrt=(0,), long=True)
 def gen_cm(x, f):
     with scaled(x, f) as s:
         r = (s**2).sum()
     return r + x.sum()
 
 
-@use((X.copy(), 2.0), (abs(X), 2.0))
+@use((X.copy(), 2.0), (abs(X), 2.0), long=True)
 def gen_cm_raise(x, f):
     with scaled(x, f) as s:
         if x[2] < 0:

@@ -197,7 +197,7 @@ def bouncing_ball(height, steps):
 
 
 @use((np.array([0.0, 0.0, -5.0]), np.array([0.1, 0.05, 1.0]), np.zeros(3), 1.0), (
-    np.array([0.0, 3.0, -5.0]), np.array([0.0, 0.0, 1.0]), np.zeros(3), 1.0), wrt=(0, 1), slow=True)
+    np.array([0.0, 3.0, -5.0]), np.array([0.0, 0.0, 1.0]), np.zeros(3), 1.0), wrt=(0, 1), long=True)
 def ray_sphere(origin, direction, center, radius):
     d = direction / np.linalg.norm(direction)
     oc = origin - center
@@ -221,7 +221,7 @@ def polygon_area(x, y):
     return abs(area) / 2, shoelace
 
 
-@use((1.0, 1.0), (5.0, 1.0))
+@use((1.0, 1.0), (5.0, 1.0), long=True)
 def point_in_polygon(px, py):
     polygon = [(0.0, 0.0), (4.0, 0.0), (4.0, 3.0), (0.0, 3.0)]
     inside = False

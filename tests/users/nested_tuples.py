@@ -102,7 +102,7 @@ def _in_order(tree, out):
         _in_order(tree[2], out)
 
 
-@use((np.array([3.0, 1.0, 4.0, 1.5, 9.0]),))
+@use((np.array([3.0, 1.0, 4.0, 1.5, 9.0]),), long=True)
 def search_tree_of_tuples(xs):
     tree = None
     for x in xs:

@@ -33,7 +33,7 @@ def answers_of_a_tree(x, depth):
     return np.array([answer(tree, v) for v in x])
 
 
-@use((X, 2))
+@use((X, 2), long=True)
 def answers_stored_one_by_one(x, depth):
     tree = grown(x, depth)
     out = np.zeros(len(x))

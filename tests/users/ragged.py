@@ -20,7 +20,7 @@ def chunks(x, size):
     return total, len(parts), [part.mean() for part in parts], np.concatenate(parts[::-1])
 
 
-@use((X, 3), (X, 5), wrt=(0,), slow=True)
+@use((X, 3), (X, 5), wrt=(0,), long=True)
 def nearly_equal_parts(x, n):
     return [part.sum() * k for k, part in enumerate(np.array_split(x, n))]
 
@@ -51,7 +51,7 @@ def in_a_dict(x, labels):
     return [found[k].sum() for k in range(3)]
 
 
-@use((X,))
+@use((X,), long=True)
 def merge_sort_of_runs(x):
     runs, start = [], 0
     for i in range(1, len(x) + 1):
@@ -70,7 +70,7 @@ def merge_sort_of_runs(x):
     return runs[0]
 
 
-@use((X, 0.3))
+@use((X, 0.3), long=True)
 def longest_and_in_order(x, step):
     runs, start = [], 0
     for i in range(1, len(x) + 1):
@@ -120,7 +120,7 @@ def columns(a, size):
     return np.hstack(parts), np.concatenate(parts, axis=1) * 2, np.concatenate(parts, axis=None)
 
 
-@use((np.array([3, 4, 2]), np.sin(np.arange(20.0))), wrt=(1,), slow=True)
+@use((np.array([3, 4, 2]), np.sin(np.arange(20.0))), wrt=(1,), long=True)
 def layers(sizes, numbers):
     weights, begin = [], 0
     for k in range(len(sizes) - 1):

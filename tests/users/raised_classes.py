@@ -127,6 +127,7 @@ def climb(n):
 
 @use(
     (2,),
+    long=True,
 )
 def recursive(n):
     try:
@@ -455,7 +456,7 @@ class Purse:
         self.paid.append(("paid", x))
 
 
-@use(([1.0, 7.0, 3.0, 50.0],), ([1.0, 7.0, 3.0, 50.0] * 6,))
+@use(([1.0, 7.0, 3.0, 50.0],), ([1.0, 7.0, 3.0, 50.0] * 6,), long=True)
 def exception_that_nobody_looks_at(amounts):
     purse = Purse(100.0)
     for x in amounts:

@@ -26,7 +26,7 @@ def part_of_a_range(n, a, b, c):
     return list(part), part.step, [i + j for i, j in zip(r, r[1:], strict=False)], sum(r[:3])
 
 
-@use((10, 3), (10, 0), (10, -2))
+@use((10, 3), (10, 0), (10, -2), long=True)
 def range_of_any_step(n, step):
     return list(range(n, 0, step)), len(range(0, n, step))
 

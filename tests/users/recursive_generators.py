@@ -55,7 +55,7 @@ def keys_of_a_search_tree_in_order(keys):
     return list(tree), tree.size, above, next(iter(tree), None)
 
 
-@use(([3, 1, 2, 5, 4, 6],))
+@use(([3, 1, 2, 5, 4, 6],), long=True)
 def many_insertions_by_a_closure_over_the_tree(keys):
     tree = SearchTree(keys)
     return tree.size, tree.root.key

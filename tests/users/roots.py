@@ -86,7 +86,7 @@ def implicit_equation(a, b):
         x = new
 
 
-@use((0.0, 1.0), (1.0, 2.0), joins=True)
+@use((0.0, 1.0), (1.0, 2.0), joins=True, long=True)
 def brent_like(a, b):
     """Secant steps, kept inside the bracket by bisection."""
 

@@ -112,7 +112,7 @@ def rows_in_rows(rows):
     return [r["x"] for r in rows if r["at"]["u"] > 2], sum(len(r["tags"]) for r in rows)
 
 
-@use(([{"i": i, "p": None if i % 3 else 1.5 * i} for i in range(20)],))
+@use(([{"i": i, "p": None if i % 3 else 1.5 * i} for i in range(20)],), long=True)
 def rows_with_gaps(rows):
     return [r["i"] for r in rows if r["p"] is None], sum(r["p"] for r in rows if r["p"] is not None)
 
@@ -170,7 +170,7 @@ def rows_twice_in_a_list(rows):
     return rows[0]["w"], rows[0] is rows[20], sum(r["w"] for r in rows)
 
 
-@use((np.array([1.0, 3.0, 2.0]),), (np.array([1.0, 2.0]),))
+@use((np.array([1.0, 3.0, 2.0]),), (np.array([1.0, 2.0]),), long=True)
 def containers_matched(x):
     table, queue = {}, deque()
     for v in x:

@@ -19,7 +19,7 @@ def sets_in_operators(s, k):
     return sorted(s), s | {k + 1}, s & {1, 2}, s - {1}, s ^ {k}, s >= {1, 5}, s == {k}
 
 
-@use((set(range(40)), 5), ({0.5, 5.0}, 5))
+@use((set(range(40)), 5), ({0.5, 5.0}, 5), long=True)
 def large_sets(s, k):
     s.remove(k)
     return sum(1 for v in range(50) if v in s)
@@ -52,7 +52,7 @@ def a_set_that_is_filled(s, x):
         s.add(int(v))
 
 
-@use(({1, 2, 3}, 7))
+@use(({1, 2, 3}, 7), long=True)
 def a_set_changed_before_an_error(s, k):
     s.add(100)
     s.remove(k)

@@ -115,7 +115,7 @@ def haar_wavelet(x):
     return out
 
 
-@use((WAVE, 2), wrt=(0,), slow=True)
+@use((WAVE, 2), wrt=(0,), long=True)
 def autocorrelation(x, lag):
     x = x - x.mean()
     return np.dot(x[:-lag], x[lag:]) / np.dot(x, x)

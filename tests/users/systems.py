@@ -29,7 +29,7 @@ def kalman(z, q, r):
     return np.array(out), likelihood
 
 
-@use((wave(9), 5), wrt=(0,), slow=True)
+@use((wave(9), 5), wrt=(0,), long=True)
 def parabolas_by_windows(y, width):
     out = np.zeros(len(y) - width + 1)
     for i in range(len(out)):

@@ -260,7 +260,7 @@ def binary_search(a, target):
 SHUFFLED = np.array([5, 2, 9, 1, 5, 6, -3, 0])
 
 
-@use((SHUFFLED,), (SHUFFLED * 0.5,))
+@use((SHUFFLED,), (SHUFFLED * 0.5,), long=True)
 def insertion_sort(a):
     for i in range(1, len(a)):
         key = a[i]
@@ -372,7 +372,7 @@ def counting_sort(a, k):
     return out, count
 
 
-@use((5, 2), (6, 6))
+@use((5, 2), (6, 6), long=True)
 def permutations_and_combinations(n, k):
     def factorial(n):
         return 1 if n <= 1 else n * factorial(n - 1)
@@ -580,7 +580,7 @@ def spiral_order(matrix):
     return out
 
 
-@use((np.array([0, 1, 2, 3, 4]), np.array([[0, 1], [1, 2], [3, 4]])))
+@use((np.array([0, 1, 2, 3, 4]), np.array([[0, 1], [1, 2], [3, 4]])), long=True)
 def union_find(parent, edges):
     def find(x):
         while parent[x] != x:
@@ -649,7 +649,7 @@ def runs_of_signs(x):
     return total + sum(1 for key, run in itertools.groupby("aabbb") if len(list(run)) > 2)
 
 
-@use(([1, 2, 3, 1, 4, 1, 2], 3), (np.array([1, 2, 3, 1, 4, 1, 2]), 3))
+@use(([1, 2, 3, 1, 4, 1, 2], 3), (np.array([1, 2, 3, 1, 4, 1, 2]), 3), long=True)
 def least_recently_used(keys, room):
     cache, hits = OrderedDict(), 0
     for key in keys:

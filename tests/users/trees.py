@@ -32,7 +32,7 @@ def depth(t):
     return 0 if t is None else 1 + max(depth(t.left), depth(t.right))
 
 
-@use((BRANCHES,), wrt=(0,))
+@use((BRANCHES,), wrt=(0,), long=True)
 def sum_of_leaves(t):
     if t.left is None and t.right is None:
         return t.value ** 2
@@ -67,7 +67,7 @@ def levels_alternate(t):
     return even(t) ** 2
 
 
-@use((BRANCHES, 0.5), wrt=(0, 1))
+@use((BRANCHES, 0.5), wrt=(0, 1), long=True)
 def passes_down(t, x):
     if t is None:
         return np.sin(x)
@@ -224,7 +224,7 @@ def evaluate(e, x, y):
             raise ValueError("unknown name")
 
 
-@use((EXPRESSION, {"x": 3.0, "y": 2.0}), wrt=(0, 1), slow=True)
+@use((EXPRESSION, {"x": 3.0, "y": 2.0}), wrt=(0, 1), long=True)
 def evaluate_by_isinstance(e, env):
     if isinstance(e, Num):
         return e.value

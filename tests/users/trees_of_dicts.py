@@ -48,7 +48,7 @@ def number_at_the_end(node, v):
     return node
 
 
-@use((X, 2), (X, 1))
+@use((X, 2), (X, 1), long=True)
 def leaves_that_are_numbers(x, depth):
     tree = grown_to_numbers(x, depth)
     return np.array([number_at_the_end(tree, v) for v in x])

@@ -196,7 +196,7 @@ class Point:
         self.v = v
 
 
-@use((5, KEYS % 4))
+@use((5, KEYS % 4), long=True)
 def objects_in_place_of_nothing(n, places):
     found = [None] * n
     for p in places:
