@@ -36,6 +36,7 @@ from pyrelay.lower.planning.target import Target
 from pyrelay.lower.text.show import show_kernel_ir, show_plan
 from pyrelay.opt.attention import attention
 from pyrelay.opt.attention_gradient import attention_gradient, attention_gradient_again
+from pyrelay.opt.batch_rounds import batch_differentiated, batch_rounds
 from pyrelay.opt.checks import checks
 from pyrelay.opt.commits import commits, in_place
 from pyrelay.opt.compaction import compaction
@@ -97,7 +98,8 @@ STAGES = (
     Stage(
         "grad",
         (
-            inline, lengths, ranges, commits, *CLEAN, masks, recognise, hoist, levels, derivatives,
+            inline, lengths, ranges, commits, *CLEAN, masks, recognise,
+            batch_differentiated, hoist, levels, derivatives,
         ),
         "infer", "grad",
     ),
@@ -105,8 +107,8 @@ STAGES = (
         "optimise",
         (
             plain, picks, sorting, compaction, halves, inline, lengths, ranges, commits, checks,
-            *CLEAN, spectra, decompositions, hoist, rows, remember, rolling, near_loops, ranges,
-            *CLEAN,
+            *CLEAN, spectra, decompositions, batch_rounds, hoist, rows, remember, rolling,
+            near_loops, ranges, *CLEAN,
         ),
         "grad", "optimise",
     ),

@@ -263,16 +263,31 @@ def _in_front(
 
 def _index_stored(batch: Batch, call: OpCall) -> Sequence[Handle]:
     x, v, *positions = call.args
-    if any(p in batch.differing for p in positions):
-        raise Cannot(call.op.name)
     rank = _type(x).rank
     axes = tuple(a % rank for a in call.attrs["axes"])
+    if any(p in batch.differing for p in positions):
+        return (_scattered(batch, call, axes),)
     value = batch.aligned(v, rank - len(axes))
     stored = batch.op(
         call.op.name, batch.all(x), value, *map(batch.one, positions),
         axes=tuple(a + 1 for a in axes),
     )
     return (stored,)
+
+
+def _scattered(batch: Batch, call: OpCall, axes: tuple[int, ...]) -> Handle:
+    """What is stored at positions of each instance's own, which are no two the same."""
+    x, v, *positions = call.args
+    if axes != tuple(range(len(axes))):
+        raise Cannot(call.op.name)
+    rows = batch.op("iota", size=batch.size, dtype=types.i64)
+    at = [batch.builder.handle(batch.builder.cast(batch.all(p), types.i64)) for p in positions]
+    whole = (batch.size, *_type(x).shape[len(axes):])
+    value = batch.aligned(v, len(whole) - 1)
+    if value.shape != whole:
+        value = batch.op("broadcast_to", value, shape=whole)
+    name = "scatter_add" if call.op.name == "index_add" else "scatter_update"
+    return batch.op(name, batch.all(x), value, rows, *at, axes=tuple(range(1 + len(axes))))
 
 
 def _matmul(batch: Batch, call: OpCall) -> Sequence[Handle]:

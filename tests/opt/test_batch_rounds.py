@@ -1,0 +1,145 @@
+"""Products in loops over examples are computed for many examples at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from passes import after, assert_same_runs, core, loops, ops, ops_in
+
+from pyrelay.opt import batch_rounds as module_of_pass
+from pyrelay.opt.batch_rounds import batch_rounds
+from pyrelay.opt.cse import cse
+from pyrelay.opt.dce import dce
+from pyrelay.opt.inline import inline
+from pyrelay.opt.ranges import ranges
+from pyrelay.opt.simplify import simplify
+from pyrelay.pipeline import derivatives
+
+_RANDOM = np.random.RandomState(0)
+X, W, V = _RANDOM.randn(21, 3), _RANDOM.randn(3, 4), _RANDOM.randn(4, 2)
+PLACES = _RANDOM.randint(-2, 2, 21)
+
+
+@pytest.fixture(params=[None, 1], ids=["together", "in parts"], autouse=True)
+def _parts(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rounds go together, or as few as do."""
+    if request.param:
+        monkeypatch.setattr(module_of_pass, "_AT_ONCE", request.param)
+
+
+def _batched(function: Any, *args: Any) -> Any:
+    before = after(core(function, *args), derivatives, inline, ranges, simplify, cse, dce)
+    module = after(before, batch_rounds, simplify, cse, dce)
+    assert_same_runs(before, module, args)
+    return module
+
+
+def _inner(module: Any) -> list[Any]:
+    """The loops over examples that are left, in the loop over parts."""
+    return loops(module)[1:]
+
+
+def test_all_of_a_round_is_computed_for_many() -> None:
+    def program(x: Any, w: Any, v: Any) -> Any:
+        out, sums = np.empty((len(x), 2)), np.zeros(len(x))
+        for i in range(len(x)):
+            hidden = np.tanh(w.T @ x[i] + i) * np.max(x[i])
+            out[i] = np.concatenate([hidden, hidden[::-1]])[2:6].reshape(4) @ v
+            sums[i] = hidden.sum()
+        return out, sums
+
+    module = _batched(program, X, W, V)
+    (parts,) = loops(module)
+    assert ops_in(parts.body)["matmul"] == 2
+    assert not ops_in(parts.body)["index"]
+    _batched(program, X[:0], W, V)
+
+
+def test_what_gains_nothing_stays_a_loop_behind() -> None:
+    def program(x: Any, w: Any, v: Any) -> Any:
+        out, total, wide = np.empty((len(x), 3, 4)), np.zeros(2), np.ones((len(x), 4))
+        for i in range(len(x)):
+            hidden = np.exp(x[i] @ w)
+            out[i] = np.outer(x[i], hidden) @ np.outer(hidden, hidden)
+            wide[i] = hidden.sum()
+            total += hidden @ v
+        return out, total, wide
+
+    module = _batched(program, X, W, V)
+    (rest,) = _inner(module)
+    assert ops_in(rest.body)["matmul"] == 1
+    assert not ops_in(rest.body)["exp"]
+
+
+def test_checks_come_between_in_their_order() -> None:
+    def program(x: Any, w: Any, v: Any, places: Any) -> Any:
+        out, more = np.empty(len(x)), np.empty((len(x), 2))
+        for i in range(len(x)):
+            hidden = np.sin(x[i] @ w)
+            if hidden[0] > 2.0:
+                raise ValueError("too large")
+            chosen = np.zeros(4)
+            chosen[places[i]] = x[i, 0]
+            chosen[0] += 1.0
+            out[i] = hidden[places[i]]
+            more[i] = (chosen + hidden) @ v
+        return out, more
+
+    module = _batched(program, X, W, V, PLACES)
+    checks, *_ = _inner(module)
+    assert ops_in(checks.body)["check_index"]
+    assert ops_in(checks.body)["raise"] == 1
+    assert ops(module)["scatter_update"]
+    wrong = PLACES.copy()
+    wrong[[3, 7]] = 5, 9
+    _batched(program, X, W, V, wrong)
+
+
+def test_gradients_of_each_example() -> None:
+    import pyrelay
+
+    def program(x: Any, w: Any, v: Any) -> Any:
+        def loss(w: Any, v: Any, x: Any) -> Any:
+            return np.sum(np.tanh(np.tanh(x @ w) @ v) ** 2)
+
+        return pyrelay.vmap(pyrelay.grad(loss, argnums=(0, 1)), (None, None, 0))(w, v, x)
+
+    module = _batched(program, X, W, V)
+    (rest,) = _inner(module)
+    assert ops_in(rest.body)["matmul"] == 2  # the outer products
+    assert ops(module)["matmul"] == 5
+
+
+@pytest.mark.parametrize("kind", ["recurrence", "matrices", "no product", "few", "neighbours"])
+def test_other_loops_stay(kind: str) -> None:
+    def recurrence(x: Any, w: Any) -> Any:
+        state = np.zeros(3)
+        for i in range(len(x)):
+            state = np.tanh(state @ w @ w.T + x[i])
+        return state
+
+    def matrices(x: Any, w: Any) -> Any:
+        y, out = x.reshape(7, 3, 3), np.empty((7, 3, 4))
+        for i in range(7):
+            out[i] = y[i] @ w
+        return out
+
+    def no_product(x: Any, w: Any) -> Any:
+        out = np.empty(len(x))
+        for i in range(len(x)):
+            out[i] = np.sum(x[i])
+        return out
+
+    def few(x: Any, w: Any) -> Any:
+        return np.stack([x[i] @ w for i in range(4)])
+
+    def neighbours(x: Any, w: Any) -> Any:
+        out = np.zeros((len(x), 4))
+        for i in range(1, len(x)):
+            out[i] = x[i] @ w + out[i - 1]
+        return out
+
+    before = after(core(locals()[kind.replace(" ", "_")], X, W), ranges, simplify)
+    assert batch_rounds(before) is before
