@@ -45,9 +45,11 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.opt.batching import Batch, Cannot, is_batchable
+from pyrelay.opt.dots import as_sum
 from pyrelay.opt.elements import integer
 from pyrelay.opt.linearise import as_extent, number
-from pyrelay.opt.rewrite import Replacement, Scope, rewrite
+from pyrelay.opt.rewrite import Replacement, Scope, rewrite, rewrite_block
+from pyrelay.opt.scalars import is_kernel, scalar_lets
 from pyrelay.records import dataclass
 
 _FEWEST = 8  # rounds that are worth it, where their number is known
@@ -89,6 +91,8 @@ def _function(function: Function, *, whole: bool) -> Function:
             return None
         refused = set[int]()
         while (rounds := _Rounds(let, let.rhs, count, frozenset(refused))).pays():
+            if not refused and _becomes_a_kernel(let):
+                return None
             trial = builder.nested()
             try:
                 outs = _Writer(rounds, trial, whole=whole).outs()
@@ -117,6 +121,13 @@ def _is_product(let: Let) -> bool:
 def _type(atom: Atom) -> TensorType:
     assert isinstance(atom.type, TensorType)
     return atom.type
+
+
+def _becomes_a_kernel(let: Let) -> bool:
+    """Whether a loop is one kernel as it stands, with its small products written out."""
+    written = rewrite_block(Block((let,), let.outs), as_sum)
+    made = written.lets[-1]
+    return isinstance(made.rhs, Loop) and is_kernel(made, scalar_lets(written))
 
 
 class _Refused(Exception):

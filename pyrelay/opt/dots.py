@@ -22,10 +22,11 @@ _MOST_PRODUCTS = 256  # of elements, in a product of matrices that becomes a sum
 
 def dots(module: Module) -> Module:
     """The module with its products of vectors, and small matrix products in loops, as sums."""
-    return rewrite_module(module, _rule)
+    return rewrite_module(module, as_sum)
 
 
-def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
+def as_sum(let: Let, builder: Builder, scope: Scope) -> Replacement:
+    """The rule: a product of vectors, or a small one in a loop, as a sum."""
     call = let.rhs
     if not isinstance(call, OpCall) or call.op.name != "matmul":
         return None

@@ -18,8 +18,8 @@ from pyrelay.opt.simplify import simplify
 from pyrelay.pipeline import derivatives
 
 _RANDOM = np.random.RandomState(0)
-X, W, V = _RANDOM.randn(21, 3), _RANDOM.randn(3, 4), _RANDOM.randn(4, 2)
-PLACES = _RANDOM.randint(-2, 2, 21)
+X, W, V = _RANDOM.rand(21, 20), _RANDOM.randn(20, 30) / 5, _RANDOM.randn(30, 12)
+PLACES = _RANDOM.randint(-20, 20, 21)
 
 
 @pytest.fixture(params=[None, 1], ids=["together", "in parts"], autouse=True)
@@ -43,10 +43,10 @@ def _inner(module: Any) -> list[Any]:
 
 def test_all_of_a_round_is_computed_for_many() -> None:
     def program(x: Any, w: Any, v: Any) -> Any:
-        out, sums = np.empty((len(x), 2)), np.zeros(len(x))
+        out, sums = np.empty((len(x), 12)), np.zeros(len(x))
         for i in range(len(x)):
             hidden = np.tanh(w.T @ x[i] + i) * np.max(x[i])
-            out[i] = np.concatenate([hidden, hidden[::-1]])[2:6].reshape(4) @ v
+            out[i] = np.concatenate([hidden, hidden[::-1]])[9:39].reshape(30) @ v
             sums[i] = hidden.sum()
         return out, sums
 
@@ -59,7 +59,7 @@ def test_all_of_a_round_is_computed_for_many() -> None:
 
 def test_what_gains_nothing_stays_a_loop_behind() -> None:
     def program(x: Any, w: Any, v: Any) -> Any:
-        out, total, wide = np.empty((len(x), 3, 4)), np.zeros(2), np.ones((len(x), 4))
+        out, total, wide = np.empty((len(x), 20, 30)), np.zeros(12), np.ones((len(x), 30))
         for i in range(len(x)):
             hidden = np.exp(x[i] @ w)
             out[i] = np.outer(x[i], hidden) @ np.outer(hidden, hidden)
@@ -75,12 +75,12 @@ def test_what_gains_nothing_stays_a_loop_behind() -> None:
 
 def test_checks_come_between_in_their_order() -> None:
     def program(x: Any, w: Any, v: Any, places: Any) -> Any:
-        out, more = np.empty(len(x)), np.empty((len(x), 2))
+        out, more = np.empty(len(x)), np.empty((len(x), 12))
         for i in range(len(x)):
             hidden = np.sin(x[i] @ w)
             if hidden[0] > 2.0:
                 raise ValueError("too large")
-            chosen = np.zeros(4)
+            chosen = np.zeros(30)
             chosen[places[i]] = x[i, 0]
             chosen[0] += 1.0
             out[i] = hidden[places[i]]
@@ -93,7 +93,7 @@ def test_checks_come_between_in_their_order() -> None:
     assert ops_in(checks.body)["raise"] == 1
     assert ops(module)["scatter_update"]
     wrong = PLACES.copy()
-    wrong[[3, 7]] = 5, 9
+    wrong[[3, 7]] = 50, 90
     _batched(program, X, W, V, wrong)
 
 
@@ -112,17 +112,19 @@ def test_gradients_of_each_example() -> None:
     assert ops(module)["matmul"] == 5
 
 
-@pytest.mark.parametrize("kind", ["recurrence", "matrices", "no product", "few", "neighbours"])
+@pytest.mark.parametrize(
+    "kind", ["recurrence", "matrices", "no product", "kernel", "few", "neighbours"]
+)
 def test_other_loops_stay(kind: str) -> None:
     def recurrence(x: Any, w: Any) -> Any:
-        state = np.zeros(3)
+        state = np.zeros(20)
         for i in range(len(x)):
             state = np.tanh(state @ w @ w.T + x[i])
         return state
 
     def matrices(x: Any, w: Any) -> Any:
-        y, out = x.reshape(7, 3, 3), np.empty((7, 3, 4))
-        for i in range(7):
+        y, out = np.stack([x] * 9), np.empty((9, 21, 30))
+        for i in range(9):
             out[i] = y[i] @ w
         return out
 
@@ -132,11 +134,17 @@ def test_other_loops_stay(kind: str) -> None:
             out[i] = np.sum(x[i])
         return out
 
+    def kernel(x: Any, w: Any) -> Any:
+        small, out = w[:3, :3].copy(), np.empty((len(x), 3))
+        for i in range(len(x)):
+            out[i] = x[i, :3] @ small
+        return out
+
     def few(x: Any, w: Any) -> Any:
         return np.stack([x[i] @ w for i in range(4)])
 
     def neighbours(x: Any, w: Any) -> Any:
-        out = np.zeros((len(x), 4))
+        out = np.zeros((len(x), 30))
         for i in range(1, len(x)):
             out[i] = x[i] @ w + out[i - 1]
         return out
