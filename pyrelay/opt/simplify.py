@@ -116,7 +116,7 @@ def _cast(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     # Between a Python and a NumPy number of one element type nothing changes.
     x = call.args[0]
     inner = scope.op(x, "cast")
-    if inner is not None and _dtype(inner.args[0]) == _dtype(x):
+    if inner is not None and _dtype(inner.args[0]) == _dtype(x) and not _narrows(let, x):
         x = inner.args[0]
     if _is_type(x, let):
         return x
@@ -124,6 +124,13 @@ def _cast(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
         return None
     atom: Atom = b.call(call.op, x, **call.attrs).atom
     return atom
+
+
+def _narrows(let: Let, x: Atom) -> bool:
+    """Whether a cast of an int is to another one: Python's raise where it does not fit."""
+    target = let.outs[0].type
+    assert isinstance(target, TensorType)
+    return target.dtype.is_integer and target.dtype != _dtype(x) and _dtype(x).kind == "i"
 
 
 def _dtype(atom: Atom) -> DType:

@@ -41,6 +41,23 @@ VALUES: dict[str, Any] = {
 }
 
 ARRANGEMENT = """
+np.array([1, n * 60], np.uint8)
+np.array(((1, n), (2.5, n * 60)), dtype=np.int8)
+np.asarray([-n], np.uint16)
+np.array([np.int64(n * 60)]).astype(np.int8)[0]
+np.int64(n * 60).astype(np.uint8)
+np.unravel_index(n + 1, (2, 3))
+np.unravel_index(np.array([1, -n]), (2, 3))
+np.insert(x, n + 1, 1)
+np.diff(x, n=-n)
+np.geomspace(0.0, 1.0, 3)
+np.bincount(i, minlength=-n)
+np.fill_diagonal(x, 1.0)
+np.convolve(A, x)
+np.linalg.multi_dot([A])
+np.interp(0.5, x, v)
+np.interp(0.5, x[:0], x[:0])
+math.gcd(n, 2.5)
 np.array([[s, 1], [2, 3]], dtype=np.float32)
 np.array(x, ndmin=2)
 np.asarray(x, dtype=np.float32)

@@ -36,7 +36,7 @@ def fitted(
     if V.is_list(value) or is_range or isinstance(value, V.Tuple | V.OpenTuple | V.Range):
         from pyrelay.infer.names.adapters import to_array
 
-        value = to_array(it, value)
+        value = to_array(it, value, dtype=target.dtype)
     if value == V.NONE and target.dtype.kind == "f":
         value = V.Known(math.nan)  # as NumPy does
     ty = V.tensor_type(value)

@@ -17,8 +17,8 @@ __all__ = ["apply_along_axis", "apply_over_axes"]
 def apply_along_axis(func1d: Any, axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
     """A function of vectors applied to each vector along an axis."""
     x = np.asarray(arr)
+    moved = np.moveaxis(x, axis, -1)
     at = axis % x.ndim
-    moved = np.moveaxis(x, at, -1)
     lanes = moved.reshape(-1, moved.shape[-1])
     first = np.asarray(func1d(lanes[0], *args, **kwargs))
     found = np.zeros((lanes.shape[0], *first.shape), dtype=first.dtype)

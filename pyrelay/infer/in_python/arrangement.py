@@ -89,6 +89,8 @@ def geomspace(
 ) -> Array:
     """Numbers from `start` to `stop` of the same sign, each the same multiple of the one before."""
     first, last = np.asarray(start) * 1.0, np.asarray(stop) * 1.0
+    if np.any(first == 0) or np.any(last == 0):
+        raise ValueError("Geometric sequence cannot include zero")
     exponents = np.linspace(0.0, np.log10(last / first), num, endpoint=endpoint, axis=axis)
     values = np.moveaxis(np.power(10.0, np.moveaxis(exponents, axis, 0)) * first, 0, axis)
     return values if dtype is None else values.astype(dtype)
@@ -191,6 +193,8 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     """Write the main diagonal of a matrix; `val` may have one element for each place."""
     if wrap:
         refuse("only wrap=False is compiled")
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
     size = a.shape[0]
     for extent in a.shape[1:]:
         size = min(size, extent)
@@ -405,6 +409,9 @@ def insert(arr: Array, obj: Any, values: Any, axis: Any = None) -> Array:
     n = x.shape[0]
     if isinstance(obj, int):
         at = obj + n if obj < 0 else obj
+        if at < 0 or at > n:
+            along = 0 if axis is None else axis
+            raise IndexError(f"index {obj} is out of bounds for axis {along} with size {n}")
         given = np.asarray(values).astype(x.dtype)
         if axis is None or x.ndim == 1:
             new = given.reshape(-1)
@@ -483,6 +490,15 @@ def unravel_index(indices: Array, shape: Any, order: str = "C") -> Any:
     flat = np.asarray(indices)
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     turned = extents if order == "F" else extents[::-1]
+    size = 1
+    for extent in extents:
+        size *= extent
+    if flat.ndim == 0:
+        if flat < 0 or flat >= size:
+            raise ValueError(f"index {flat} is out of bounds for array with size {size}")
+    elif np.any((flat < 0) | (flat >= size)):
+        wrong = np.ravel(flat)[np.argmax((flat < 0) | (flat >= size))]
+        raise ValueError(f"index {wrong} is out of bounds for array with size {size}")
     found = []
     for extent in turned:
         found.append(flat % extent)

@@ -373,6 +373,8 @@ def matrix_power(a: Array, n: int) -> Array:
 def multi_dot(arrays: Any) -> Array:
     """The product of several matrices; the first and the last may be vectors."""
     parts = list(arrays)
+    if len(parts) < 2:
+        raise ValueError("Expecting at least two arrays.")
     if np.ndim(parts[-1]) == 1:
         found = parts[-1]
         for part in reversed(parts[:-1]):

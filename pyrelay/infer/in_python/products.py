@@ -198,6 +198,8 @@ def poly(seq_of_zeros: Array) -> Array:
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     """Discrete convolution of two vectors."""
     x, h = np.atleast_1d(a), np.atleast_1d(v)
+    if x.ndim > 1 or h.ndim > 1:
+        raise ValueError("object too deep for desired array")
     if x.shape[0] == 0:
         raise ValueError("a cannot be empty")
     if h.shape[0] == 0:

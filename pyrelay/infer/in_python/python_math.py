@@ -78,10 +78,13 @@ def rounded_int(n: int, unit: int) -> int:
 # -- whole numbers ---------------------------------------------------------------------------------
 
 
-def gcd(*integers: int) -> int:
+def gcd(*integers: Any) -> int:
     """The greatest common divisor (Euclid; Knuth, volume 2, section 4.5.2)."""
     found = 0
     for number in integers:
+        if not isinstance(number, (int, np.integer)):
+            kind = type(number).__name__
+            raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
         found = _gcd(found, number)
     return found
 

@@ -258,6 +258,10 @@ def interp(
     places, at = np.asarray(xp).astype(np.float64), np.asarray(x).astype(np.float64)
     values = np.asarray(fp)
     values = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    if places.shape[0] == 0:
+        raise ValueError("array of sample points is empty")
+    if values.shape[0] != places.shape[0]:
+        raise ValueError("fp and xp are not of the same length.")
     if period is not None:
         width = np.abs(period)
         at, places = at % width, places % width
@@ -316,6 +320,8 @@ def bincount(x: Array, weights: Array = None, minlength: int = 0) -> Array:
     values = np.asarray(x)
     if values.dtype.kind == "b":
         values = values.astype(np.int64)
+    if minlength < 0:
+        raise ValueError("'minlength' must not be negative")
     size = minlength
     if values.shape[0] > 0:
         if np.min(values) < 0:

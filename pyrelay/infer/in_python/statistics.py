@@ -26,6 +26,8 @@ __all__ = [
 
 def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Differences of neighbours, n times."""
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
     x = np.asarray(a)
     if x.ndim > 0 and axis in (0, -x.ndim) and prepend is None and append is None:
         if n == 1:  # rows follow each other where they lie, and no loop carries a copy

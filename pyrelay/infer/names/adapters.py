@@ -54,21 +54,29 @@ def strong(it: Interpreter, value: V.Value) -> V.Value:
     return it.result(it.builder.handle(it.builder.cast(it.atom(value), ty.dtype)))
 
 
-def to_array(it: Interpreter, value: V.Value, *, missing: bool = False) -> V.Value:
+def to_array(
+    it: Interpreter, value: V.Value, *, missing: bool = False, dtype: DType | None = None
+) -> V.Value:
     """np.array(value) of nested lists, tuples, numbers and arrays; a fresh array.
 
     missing: None is NaN, as in arrays that are made as ones of floats. Else the program raises
     TypeError for a None among numbers, of which NumPy makes an array of objects.
+    dtype: what the array is made for. Python's ints in it that are out of its bounds raise
+    OverflowError, but those in lists whose length only the program knows.
     """
     if isinstance(value, V.Union):
         return distribute(
-            it, value, lambda case: to_array(it, case, missing=missing), refuse_objects
+            it, value, lambda case: to_array(it, case, missing=missing, dtype=dtype),
+            refuse_objects,
         )
     if missing and value == V.NONE:
         return strong(it, V.Known(math.nan))
     if V.tensor_type(value) is not None:
         if isinstance(value, V.ArrayRef):
             return it.new_array(it.atom(value))
+        ty = it.tensor(value)
+        if dtype is not None and dtype.is_integer and ty.weak and ty.dtype.kind == "i":
+            return it.result(it.builder.handle(it.builder.cast(it.atom(value), dtype)))
         return strong(it, value)
     from pyrelay.infer.containers import list_arrays, lists
 
@@ -89,7 +97,7 @@ def to_array(it: Interpreter, value: V.Value, *, missing: bool = False) -> V.Val
             hints=("keep texts in a list",),
         )
     items = nested_items(it, value)
-    parts = [to_array(it, i, missing=missing) for i in items]
+    parts = [to_array(it, i, missing=missing, dtype=dtype) for i in items]
     if not parts:
         return it.result(it.builder.full(0.0, (0,), types.f64))
     return stack(it, parts, 0)

@@ -366,7 +366,11 @@ def nonzero(it: Interpreter, a: V.Value) -> V.Value:
     from pyrelay.infer.arrays.advanced import true_positions
 
     mask = cast(it, operand(it, a), types.bool_)
-    assert isinstance(mask, V.ArrayRef)
+    if not isinstance(mask, V.ArrayRef) or not mask.type.shape:
+        raise it.failure(
+            errors.InvalidValueError, f"where {V.describe(a)} is not zero has no index",
+            hints=("np.atleast_1d(x) has one axis",),
+        )
     return V.Tuple(tuple(true_positions(it, mask)))
 
 

@@ -138,7 +138,8 @@ def array(
     if isinstance(object, V.ArrayRef) and copy in (FALSE, V.NONE):
         made = cast(it, object, dtype)
     else:
-        made = cast(it, to_array(it, object, missing=_of_floats(it, dtype)), dtype)
+        target = dtype_of(it, dtype)
+        made = cast(it, to_array(it, object, missing=_of_floats(it, dtype), dtype=target), target)
         _laid(it, made, order, object)
     missing = it.static(ndmin, "ndmin") - it.tensor(made).rank
     if missing <= 0:
@@ -162,9 +163,10 @@ def asarray(
 ) -> V.Value:
     """np.asarray: the same array if it is one of that dtype, unless `copy`; the order in memory is
     nothing that a program sees."""
-    missing = _of_floats(it, dtype)
-    value = a if isinstance(a, V.ArrayRef) else to_array(it, a, missing=missing)
-    found = of_no_axes(it, cast(it, value, dtype))
+    value, target = a, dtype_of(it, dtype)
+    if not isinstance(a, V.ArrayRef):
+        value = to_array(it, a, missing=_of_floats(it, dtype), dtype=target)
+    found = of_no_axes(it, cast(it, value, target))
     return it.new_array(it.atom(found)) if found is a and copy == TRUE else found
 
 

@@ -138,8 +138,8 @@ def _refuse_nothing_each(
     """Emit NumPy's exception where the extents beside -1 hold no element, which any number fits."""
     from pyrelay.infer.flow.effects import raise_where
 
-    if it.program.guards.compare("<", rest, 1) is not None:
-        return
+    if is_our_own(it) or it.program.guards.compare("<", rest, 1) is not None:
+        return  # what stands for NumPy's functions takes lines of no element as they come
     empty = it.builder.call(OPS["equal"], it.builder.extent(rest), 0)
     raise_where(it, empty.atom, ValueError, _not_divided(ty.size, asked))
 
