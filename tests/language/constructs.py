@@ -400,6 +400,16 @@ def derivative_inside(x):
     return x - 0.1 * pyrelay.grad(lambda v: np.sum(v**3))(x)
 
 
+@compiled("A function for each row, with its own branches and rounds", M)
+def mapped_over_rows(m):
+    def root(row):
+        while row[0] * row[0] > 2.0:
+            row = 0.5 * row
+        return row.sum(), row
+
+    return pyrelay.vmap(root)(m)
+
+
 @compiled("Directions, pullbacks, Jacobians and Hessians inside a function", X)
 def newton_step(x):
     def loss(v):
