@@ -19,10 +19,12 @@ from tests.grad.checking import (
     F64,
     call,
     cleaned,
+    derived,
     expanded_orders,
     function,
     op,
     program,
+    tangent,
     vector,
 )
 
@@ -184,9 +186,10 @@ def directional(module, args, directions, step):
     return (ends[0] - ends[1]) / (2 * step)
 
 
-def check_derivatives(seed, clean):
-    """Compare two orders of derivatives of a random program with differences."""
-    module = random_program(seed)
+def check_derivatives(seed, clean, forward):
+    """Compare two orders of derivatives of a random program with differences, and `forward` orders
+    of them with forward mode."""
+    module = request = random_program(seed)
     args = [2, np.float64(0.7), 0.4, np.array([0.3, -0.6, 0.9])]
     directions = [0, 0.8, -1.1, np.array([0.5, 0.9, -0.7])]
     orders = expanded_orders(module, 2, clean=cleaned if clean else None)
@@ -197,16 +200,21 @@ def check_derivatives(seed, clean):
         gradient = interpret(orders[order], args)[1:]
         found = sum(np.sum(g * d) for g, d in zip(gradient, directions[1:], strict=True))
         np.testing.assert_allclose(found, fine, rtol=1e-4, atol=1e-4, err_msg=f"order {order}")
+        if order <= forward:
+            moves = dict(enumerate(directions[1:], 1))
+            moved = tangent(request, args, moves, cleaned if clean else None)
+            np.testing.assert_allclose(moved, found, rtol=1e-8, atol=1e-8)
+            request = derived(request, request.entry, [1, 2, 3], f"derived{order}")
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.integers(0, 10**9), st.booleans())
 def test_random_programs_have_the_derivatives_that_finite_differences_say(seed, clean):
-    check_derivatives(seed, clean)
+    check_derivatives(seed, clean, forward=1)
 
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.integers(0, 10**9), st.booleans())
 def test_many_random_programs_have_the_derivatives_that_finite_differences_say(seed, clean):
-    check_derivatives(seed, clean)
+    check_derivatives(seed, clean, forward=2)
