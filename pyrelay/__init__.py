@@ -43,6 +43,7 @@ from pyrelay.errors import (
 from pyrelay.infer.structure import pack
 from pyrelay.measuring import benchmark, info
 from pyrelay.nn import stop_gradient
+from pyrelay.ruled_functions import custom_vjp
 from pyrelay.scoping import scope
 from pyrelay.tuning import tune
 
@@ -71,6 +72,7 @@ __all__ = [
     "benchmark",
     "check_grads",
     "config",
+    "custom_vjp",
     "grad",
     "hessian",
     "hvp",

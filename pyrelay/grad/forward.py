@@ -26,9 +26,10 @@ from pyrelay.grad.reverse import reverse_op
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.contents import Contents
-from pyrelay.ir.nodes import Atom, Block, FnCall, Function, If, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, FnCall, Function, If, Let, Loop, OpCall, Var, Vjp
 from pyrelay.ir.op import NotDifferentiable
 from pyrelay.ir.types import TensorType
+from pyrelay.ops.program import as_given
 
 
 class Pushforwards:
@@ -185,7 +186,9 @@ class _Writer:
         if call.op.name.startswith("tape_"):
             self._on_tape(builder, let, call)
         elif any(a in self.tangents for a in call.args):
-            if call.op.linear:
+            if call.op.name == "ruled":
+                self._by_users_rule(builder, let, call)
+            elif call.op.linear:
                 operands = [
                     self.tangent(builder, a) if carries_derivative(a.type) else a
                     for a in call.args
@@ -210,6 +213,32 @@ class _Writer:
             beside, popped = builder.call(call.op, beside, type=ty)
             self.tangents[let.outs[1]] = popped.atom
         self.tangents[let.outs[0]] = beside.atom
+
+    def _by_users_rule(self, builder: Builder, let: Let, call: OpCall) -> None:
+        """The tangents of what has a rule that the user wrote: the transpose of that function, a
+        request of its own."""
+        attrs, count = call.attrs, call.attrs["count"]
+        atoms = list(call.args[count:])
+        for k in attrs["seeded"]:
+            atoms[k] = as_given(builder, zero(builder, cotangent_type(atoms[k].type)),
+                                attrs["takes"][k])
+        seeds: dict[int, Atom] = {}
+        for leaf, out in attrs["owed"]:
+            moved = self.tangents.get(call.args[count + leaf])
+            ty = attrs["gives"][out]
+            if moved is not None and carries_derivative(ty):
+                seeds[out] = as_given(builder, fit(builder, moved, cotangent_type(ty)), ty)
+        if not seeds:
+            return
+        request = Vjp(
+            attrs["rule"], tuple(atoms), tuple(seeds.values()), tuple(seeds), attrs["seeded"],
+            attrs["extents"],
+        )
+        wanted = [attrs["takes"][k] for k in attrs["seeded"]]
+        found = builder.bind(request, [*attrs["gives"], *wanted])[len(attrs["gives"]) :]
+        for out, tangent in zip(let.outs, found, strict=True):
+            if out in self.active:
+                self.tangents[out] = strong(builder, tangent.atom).atom
 
     def _transposed(self, builder: Builder, let: Let, call: OpCall) -> None:
         """The tangents of an op's results: the transpose of its rule."""

@@ -61,7 +61,7 @@ from pyrelay.infer.specialised import (
 )
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, FnCall, Function, Jvp, Let, Module, Vjp
+from pyrelay.ir.nodes import Atom, Attrs, FnCall, Function, Jvp, Let, Module, OpCall, Vjp
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, nested_lets
 from pyrelay.records import dataclass
@@ -488,7 +488,16 @@ def _recalled(body: Any, functions: Mapping[str, Function], new: Mapping[str, An
     from pyrelay.ir.nodes import Block
     from pyrelay.ir.walk import replace_blocks
 
-    if not any(isinstance(x.rhs, (FnCall, Vjp, Jvp)) for x in nested_lets(body)):
+    def is_call(rhs: Any) -> bool:
+        return isinstance(rhs, (FnCall, Vjp, Jvp)) or (
+            isinstance(rhs, OpCall) and rhs.op.name == "ruled"
+        )
+
+    def remaining(name: str, extents: Any) -> tuple[Any, ...]:
+        given = dict(zip(functions[name].dims, extents, strict=True))
+        return tuple(given.get(s, dims.of(s)) for s in new[name])
+
+    if not any(is_call(x.rhs) for x in nested_lets(body)):
         return body
 
     def change(block: Block) -> Block:
@@ -496,10 +505,10 @@ def _recalled(body: Any, functions: Mapping[str, Function], new: Mapping[str, An
         for let in block.lets:
             rhs = replace_blocks(let.rhs, change)
             if isinstance(rhs, (FnCall, Vjp, Jvp)):
-                old = functions[rhs.function].dims
-                given = dict(zip(old, rhs.dims, strict=True))
-                extents = tuple(given.get(s, dims.of(s)) for s in new[rhs.function])
-                rhs = replace(rhs, dims=extents)
+                rhs = replace(rhs, dims=remaining(rhs.function, rhs.dims))
+            elif isinstance(rhs, OpCall) and rhs.op.name == "ruled":
+                extents = remaining(rhs.attrs["rule"], rhs.attrs["extents"])
+                rhs = replace(rhs, attrs=Attrs(**{**rhs.attrs, "extents": extents}))
             lets.append(Let(let.outs, rhs, let.dims, span=let.span))
         return Block(tuple(lets), block.results, block.dims)
 

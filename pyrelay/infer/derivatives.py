@@ -33,6 +33,10 @@ def call_derivative(
 
     Raises GradientError if the result of f is not a real scalar, or an argument has no derivative.
     """
+    if request.kind == "custom_vjp":
+        from pyrelay.infer.custom_rules import call_with_rule
+
+        return call_with_rule(it, request, args, keywords)
     if request.kind not in ("grad", "value_and_grad"):
         from pyrelay.infer.differentials import call_differential
 

@@ -56,7 +56,7 @@ class Gradients:
         self._made: dict[int, V.Value] = {}
         self._cotangents: Mapping[int, Any] | None = None
         self._leaf: Leaf = self._gradient
-        self._constants = False
+        self._constants = self._keep = False
 
     def _numbered(self, layout: Any) -> _Part:
         """The parts of a layout, leaves in the order of `leaves`; a place is one part."""
@@ -110,13 +110,14 @@ class Gradients:
 
     def placed(
         self, chosen: Sequence[int], values: Sequence[V.Value], leaf: Leaf, *,
-        constants: bool = False,
+        constants: bool = False, keep: bool = False,
     ) -> list[V.Value]:
         """Values like these ones, with what `leaf` makes in place of floating leaves.
 
-        With `constants`, floats that are known while compiling are leaves, too.
+        With `constants`, floats that are known while compiling are leaves, too. What cannot carry a
+        derivative becomes None; with `keep` it stays.
         """
-        self._leaf, self._made, self._constants = leaf, {}, constants
+        self._leaf, self._made, self._constants, self._keep = leaf, {}, constants, keep
         return [self._of(self._parts[p], values[p]) for p in chosen]
 
     def _of(self, part: _Part, value: V.Value) -> V.Value:
@@ -143,7 +144,7 @@ class Gradients:
                     f"{self.kind} cannot differentiate with respect to a value that is of one type "
                     "or another",
                 )
-        return V.NONE
+        return value if self._keep else V.NONE
 
     def _of_all(self, parts: Sequence[_Part], values: Sequence[V.Value]) -> list[V.Value]:
         return [self._of(p, v) for p, v in zip(parts, values, strict=True)]
@@ -152,7 +153,7 @@ class Gradients:
         layout = part.layout
         if layout.key in self._made:
             return self._made[layout.key]
-        found: V.Value = V.NONE
+        found: V.Value = value if self._keep else V.NONE
         if layout.kind == "array":
             if layout.content.dtype.is_float:
                 found = self._leaf(part.leaf, True)
@@ -286,6 +287,37 @@ class Gradients:
             pending.extend(
                 (child, inner, f"{where}{step}")
                 for child, (step, inner) in zip(part.children, inside, strict=True)
+            )
+        return found
+
+    def paired(
+        self, position: int, others: Gradients, place: int
+    ) -> list[tuple[int, int]] | str:
+        """The leaves of a value that are for those of another one, of a structure alike, as pairs
+        (leaf of the other one, leaf of the value); else what is wrong, for an error."""
+        found: list[tuple[int, int]] = []
+        pending = [(self._parts[position], others._parts[place], "it returns")]
+        while pending:
+            own, other, told = pending.pop()
+            if isinstance(own.layout, L.LKnown) and own.layout.value in (None, 0):
+                continue
+            ty = _type_of(other.layout)
+            if ty is not None:
+                mine = _type_of(own.layout)
+                if not ty.dtype.is_float or other.leaf is None:
+                    continue
+                if mine is None or own.leaf is None or mine.rank != ty.rank:
+                    return f"{told} another type than {ty}"
+                found.append((other.leaf, own.leaf))
+                continue
+            if isinstance(other.layout, L.LKnown):
+                continue
+            if _shown(own.layout) != _shown(other.layout) or (
+                len(own.children) != len(other.children)
+            ):
+                return f"{told} {_shown(own.layout)} for {_shown(other.layout)}"
+            pending += zip(
+                own.children, other.children, [told] * len(own.children), strict=True
             )
         return found
 

@@ -255,7 +255,7 @@ class Derivative:
 
     callee: Value
     kind: str  # "grad" | "value_and_grad" | those of `differentials`
-    argnums: Any = 0
+    argnums: Any = 0  # of "custom_vjp", the functions that are the rule
     argnames: Any = None
     has_aux: bool = False
 

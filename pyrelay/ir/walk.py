@@ -287,11 +287,13 @@ def with_blocks(block: Block, change: Callable[[Block], Block]) -> Block:
 
 
 def called(function: Function) -> tuple[str, ...]:
-    """Names of the functions that a function calls or differentiates, each once."""
+    """Names of the functions that a function calls, differentiates or has as rules, each once."""
     names: dict[str, None] = {}
     for let in nested_lets(function.body):
         if isinstance(let.rhs, (FnCall, Vjp, Jvp)):
             names[let.rhs.function] = None
+        elif isinstance(let.rhs, OpCall) and "rule" in let.rhs.attrs:
+            names[let.rhs.attrs["rule"]] = None
     return tuple(names)
 
 

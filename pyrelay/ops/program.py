@@ -16,6 +16,7 @@ import numpy as np
 from pyrelay.errors import exception_of
 from pyrelay.ir import types
 from pyrelay.ir.build import Handle
+from pyrelay.ir.nodes import FnCall
 from pyrelay.ir.op import Effect, Fusion, Op, RelationError, Sample, Vjp, define, not_differentiable
 from pyrelay.ir.types import TAPE, TapeType, TensorType, Type
 from pyrelay.ops.relations import require_kind, tensors
@@ -117,6 +118,57 @@ raise_ = _instruction(
     "raises `exception`, a builtin's name or a class, with arguments from `parts` and the operands "
     "(see errors.exception_of)",
     Effect.RAISES,
+)
+
+# -- derivatives that users give -----------------------------------------------------------------
+
+
+def _cotangents_by_rule(
+    y: Any, g: Any, *operands: Handle, rule: str, count: int, seeded: tuple[int, ...],
+    owed: tuple[tuple[int, int], ...], extents: Any, takes: tuple[Type, ...],
+    gives: tuple[Type, ...],
+) -> tuple[Any, ...]:
+    """What the rule, a function of the program, returns for these cotangents."""
+    cotangents = (g,) if count == 1 else g
+    builder = cotangents[0].builder
+    args = list(operands[count:])
+    for k, cotangent in zip(seeded, cotangents, strict=True):
+        args[k] = cotangent
+    atoms = tuple(as_given(builder, a, ty) for a, ty in zip(args, takes, strict=True))
+    outs = builder.bind(FnCall(rule, atoms, extents), gives)
+    found: list[Any] = [None] * len(operands)
+    for leaf, out in owed:
+        before = found[count + leaf]
+        found[count + leaf] = outs[out] if before is None else before + outs[out]
+    return tuple(found)
+
+
+def as_given(builder: Any, value: Any, ty: Type) -> Any:
+    """An operand of the type that a function takes: rules see Python's floats as NumPy's."""
+    return builder.cast(value, ty.dtype, weak=ty.weak) if isinstance(ty, TensorType) else (
+        builder.atom(value)
+    )
+
+
+def _through(*operands: Any, count: int, **attrs: Any) -> Any:
+    return operands[0] if count == 1 else operands[:count]
+
+
+ruled = define(
+    "ruled", relation=lambda args, attrs: args[: attrs["count"]], numpy=_through,
+    fusion=Fusion.INJECTIVE, vjp=_cotangents_by_rule,
+    element=lambda s, i, *readers, count, **attrs: (
+        readers[0](i) if count == 1 else tuple(x(i) for x in readers[:count])
+    ),
+    samples=(
+        Sample(
+            (spread((3,)), spread((3,))),
+            {"rule": "rule", "count": 1, "seeded": (0,), "owed": (), "extents": (),
+             "takes": (TensorType(types.f64, (3,)),), "gives": ()},
+            differentiable=False,
+        ),
+    ),
+    doc="the first `count` operands, whose derivative by the others is the function `rule`",
 )
 
 # -- tapes --------------------------------------------------------------------------------------

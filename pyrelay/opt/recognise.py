@@ -46,6 +46,8 @@ _GIVEN = frozenset(["softmax", "log_softmax", "logsumexp"])
 
 def _value(let: Let, builder: Builder, scope: Scope) -> Replacement:
     rhs = let.rhs
+    if isinstance(rhs, OpCall) and rhs.op.name == "ruled":
+        return rhs.args[: rhs.attrs["count"]]
     if not isinstance(rhs, OpCall) or rhs.op.name not in _GIVEN:
         return None
     value = rhs.args[1]
