@@ -83,6 +83,8 @@ class Asked:
     quick: frozenset[Let] = frozenset()
     compares: bool = False  # or cannot be
     memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
+    wide: bool | None = None  # ints may have 64 bits and no sign; False if that was of no help
+    wide_softly: bool = False  # or need not
     placed: bool = False  # lists of lists of the caller's say which of them is where
     ordered: bool = False  # sets keep the order that they have in Python
     remembers: bool = True
@@ -183,6 +185,9 @@ class Asked:
                 if self.nested:
                     self._declare(ORDERED)
                 self.granted += 1
+            case needs.NeedsWide(soft=soft):
+                self.wide, self.wide_softly = True, soft
+                self.granted += 1
             case needs.NeedsPlaces():
                 self.placed = True
                 self.granted += 1
@@ -252,6 +257,11 @@ class Asked:
         """
         if self.losing is not None:
             return _knowing_it_loses(self.losing)
+        if self.wide and self.wide_softly:
+            self.wide, self.wide_softly = False, False
+            self.known, self.unrolled, self.exact = {}, frozenset(), 0
+            self.granted += 1
+            return None
         self.keys_wanted |= attempt.keys_wanted
         if self.quick and not self.compares and not self.open_keys <= self.tables:
             self.quick |= self.open_keys - self.tables  # what it failed at becomes one, too

@@ -138,7 +138,7 @@ class Attempt:
             follows_ops=asked.raises > 1,
             containers=self.containers, keys_known=asked.keys_known, nested=asked.nested,
             keyed=asked.keyed, compares=asked.compares, gathered=asked.gathered,
-            ordered=asked.ordered,
+            ordered=asked.ordered, wide=asked.wide,
         )
         sequences = open_layouts.Sequences(bool(asked.sequences))
         try:

@@ -59,6 +59,7 @@ from pyrelay.infer.specialised import (
     Specialised,
     TreeChange,
 )
+from pyrelay.infer.wide import WHOLE
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Attrs, FnCall, Function, Jvp, Let, Module, OpCall, Vjp
@@ -251,6 +252,9 @@ class Close:
                 return self._tree(told_apart(it, value))
             case V.Scalar(ty):
                 return LeafResult(self._result(it.atom(value)), ty)
+            case V.Natural(bits):
+                leaf = LeafResult(self._result(bits), WHOLE)
+                return NodeResult("call", int, (), (leaf,))
             case V.ArrayRef():
                 return self._array(value)
             case V.Tuple(items, cls):

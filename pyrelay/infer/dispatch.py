@@ -192,7 +192,7 @@ def _unary(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _binary(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    return operators.binary(it, attrs["op"], args[0], args[1])
+    return operators.waiting(it, attrs["op"], args[0], args[1])
 
 
 def _inplace(it: Interpreter, args: Args, attrs: Any) -> V.Value:

@@ -41,6 +41,7 @@ from pyrelay.infer.layout import (
 )
 from pyrelay.infer.leaves import leaf_types, symbols_of
 from pyrelay.infer.nodes.datatypes import NO_NODE
+from pyrelay.infer.wide import encoded
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -119,7 +120,9 @@ class Encoder:
                     if self.settle is not None:
                         self.settle(value.root)
                     self.content(value.root, content)
-            case LNode(_, children):
+            case LNode(head, children):
+                if head == ("natural",):
+                    value = encoded(self.builder, self.read, value)
                 for child, inner in zip(children_of(value), children, strict=True):
                     self(child, inner)
             case LView():
@@ -406,6 +409,8 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
                 fits(v, c, heap)
                 for v, c in zip(content_children(own), content.children, strict=True)
             ))
+        case LNode(("natural",)):
+            return V.number_type(value) == types.PY_INT
         case LNode(("data", schema, kinds), _):
             parts = V.node_of(value)
             if parts is None:

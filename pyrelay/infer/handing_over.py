@@ -86,7 +86,9 @@ def _note_places(
                 chosen = x.cases[case_index(case, x, it.heap)]
                 own = ((v.tag, number),) if several else ()  # type: ignore[union-attr]
                 pending.append((case, chosen, (*tests, *own)))
-        elif isinstance(x, L.LNode) and not (x.head[0] == "data" and V.node_of(v) is None):
+        elif isinstance(x, L.LNode) and x.head != ("natural",) and not (
+            x.head[0] == "data" and V.node_of(v) is None
+        ):
             inner = list(zip(L.children_of(v), x.children, strict=True))
         # In order: only the first mention has the content.
         pending.extend((a, b, tests) for a, b in reversed(inner))

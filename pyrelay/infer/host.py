@@ -21,6 +21,7 @@ from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.objects import CAUSE
 from pyrelay.infer.result_trees import ResultTree
 from pyrelay.infer.structure import Flattened
+from pyrelay.infer.wide import WHOLE
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
@@ -105,6 +106,9 @@ class Operands:
                 return self.tree(told_apart(it, value))
             case V.Scalar(ty):
                 return result_trees.LeafResult(self.operand(it.atom(value)), ty)
+            case V.Natural(bits):
+                leaf = result_trees.LeafResult(self.operand(bits), WHOLE)
+                return result_trees.NodeResult("call", int, (), (leaf,))
             case V.ArrayRef(type=ty):
                 return result_trees.LeafResult(self.operand(it.atom(value)), ty)
             case V.Tuple(items, cls):

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import protocols
+from pyrelay.infer import protocols, wide
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.numpys_words import not_an_output
 from pyrelay.infer.containers import sets
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.operators import binary, over_cases
+from pyrelay.infer.operators import binary, over_cases, waiting
 from pyrelay.ir import types
 from pyrelay.ir.types import TensorType
 
@@ -59,7 +59,7 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
     if isinstance(x, V.Union) or isinstance(y, V.Union):
         result = over_cases(
-            it, x, y, lambda a, b: inplace(it, op, a, b), _PYTHON_INPLACE[op]
+            it, x, y, lambda a, b: wide.settled(it, inplace(it, op, a, b)), _PYTHON_INPLACE[op]
         )
         cases = x.possible if isinstance(x, V.Union) else (x,)
         return x if all(isinstance(c, V.ArrayRef) for c in cases) else result
@@ -77,7 +77,7 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
         call_method(it, V.Method(x, "extend" if op == "+" else "update"), (y,), {})
         return x
-    result = binary(it, op, x, y)
+    result = waiting(it, op, x, y)
     if V.is_list(x) and op == "*":
         from pyrelay.infer.arrays.subscripts import set_item
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
-from pyrelay.infer import needs, users_lines
+from pyrelay.infer import needs, users_lines, wide
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity, memory_order
 from pyrelay.infer.arrays.numpys_words import not_broadcast
@@ -28,7 +28,7 @@ from pyrelay.infer.heap import Heap
 from pyrelay.infer.marks import marked_operands
 from pyrelay.infer.program import Place, Program
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder, Handle, Operand, constant
+from pyrelay.ir.build import Builder, Handle, Operand
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, PyCall, Var
 from pyrelay.ir.op import OPS, Fusion, Op, RelationError
@@ -50,9 +50,6 @@ _INSTEAD = {
     "the key of a dict": "use an array indexed by the key: counts[k] += 1",
 }
 #: the same for ints that need more than 64 bits, and of those that masks of 64 bits are
-_LARGE = ("write it as a float, or compute it outside",
-          "or let all numbers in it be np.uint64(...), which count modulo 2**64 without masks")
-
 MOST_SPLITS = 64
 """How many branches of a program may be followed by code for either arm of its own."""
 
@@ -113,7 +110,14 @@ class Interpreter:
         if isinstance(atom, Const):
             return V.Known(atom.value)
         found = self.frame.env[atom]
+        if isinstance(found, V.Wrapped):
+            return wide.settled(self, found)
         return narrowing.narrowed(self, found) if isinstance(found, V.Union) else found
+
+    def _operand(self, atom: Atom) -> V.Value:
+        """As `value`, for an operator: an int may wait for a mask."""
+        found = self.frame.env[atom] if isinstance(atom, Var) else None
+        return found if isinstance(found, V.Wrapped) else self.value(atom)
 
     def bind(self, outs: Sequence[Var], results: Sequence[V.Value]) -> None:
         """Bind Relay variables."""
@@ -252,7 +256,8 @@ class Interpreter:
         """The outputs of a PyCall."""
         from pyrelay.infer import dispatch
 
-        results = dispatch.TABLE[node.kind](self, tuple(map(self.value, node.args)), node.attrs)
+        read = self._operand if node.kind in ("binary", "inplace") else self.value
+        results = dispatch.TABLE[node.kind](self, tuple(map(read, node.args)), node.attrs)
         if results is None:
             return []
         return results if isinstance(results, list) else [results]  # type: ignore[list-item]
@@ -290,7 +295,8 @@ class Interpreter:
         the running program can decide becomes a check.
         """
         record = OPS[op] if isinstance(op, str) else op
-        atoms = [self.atom(o) if isinstance(o, VALUE_CLASSES) else o for o in operands]
+        known = V.Value.__args__
+        atoms: list[Any] = [self.atom(o) if isinstance(o, known) else o for o in operands]
         while True:
             try:
                 with dims.decided_by(self._decide_equal):
@@ -398,12 +404,16 @@ class Interpreter:
             case V.Union() if all(V.number_type(c) is not None for c in value.possible):
                 return self.atom(self._chosen_number(value))
             case V.Known(v) if types.of_scalar(v) is not None:
-                return self._constant(v)
+                return wide.constant_of(self, v)
             case V.Scalar(_, atom, extent):
                 if atom is not None:
                     return atom
                 assert extent is not None
                 return self.builder.extent(extent).atom
+            case V.Natural(bits):
+                return wide.int_of(self.builder, bits)
+            case V.Wrapped():
+                return self.atom(wide.settled(self, value))
             case V.ArrayRef(root, view):
                 handle = self.builder.handle(self.content(root))
                 try:
@@ -423,15 +433,6 @@ class Interpreter:
         from pyrelay.infer.flow.unions import distribute_all
 
         return distribute_all(self, value, lambda case: [case])[0]
-
-    def _constant(self, v: Any) -> Atom:
-        if type(v) is int and not -(2**63) <= v < 2**63:
-            raise self.failure(
-                errors.InvalidValueError,
-                f"the integer {v} does not fit into 64 bits",
-                label="", hints=_LARGE[: 2 if 0 < v <= 2**64 else 1],
-            )
-        return constant(v)
 
     def content(self, root: V.Root) -> Any:
         """What an object contains now. Raises AliasError if that cannot be known."""
@@ -592,8 +593,3 @@ _AS_IN_NUMPY = frozenset((
 ))
 
 _WITH_OTHER_WORDS = frozenset(("matmul", "concatenate"))
-
-VALUE_CLASSES = (
-    V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.OpenTuple, V.Ref, V.Text, V.Raised, V.Slice,
-    V.Closure, V.Method, V.Partial, V.Derivative, V.Range, V.Lazy, V.Union, V.Data, V.Items,
-)

@@ -181,6 +181,8 @@ def head_of(value: V.Value) -> tuple[Any, ...] | None:
             return ("slice",)
         case V.Range():
             return ("range",)
+        case V.Natural():
+            return ("natural",)
         case V.Closure(function, home, owner, defaults, cells):
             return ("closure", function, home, owner, tuple(n for n, _ in defaults), len(cells))
         case V.Method(_, name, function):
@@ -209,6 +211,8 @@ def children_of(value: V.Value) -> tuple[V.Value, ...]:
             return (*args, *(v for _, v in keywords))
         case V.Slice(a, b, c) | V.Range(a, b, c):
             return (a, b, c)
+        case V.Natural(bits):
+            return (V.Scalar(TensorType(types.u64), bits),)
         case V.Closure(defaults=defaults, cells=cells):
             return tuple(v for _, v in defaults) + cells
         case V.Method(receiver=receiver):
@@ -247,6 +251,10 @@ def rebuild(
             return V.Slice(*c)
         case ("range",):
             return V.Range(*c)
+        case ("natural",):
+            assert isinstance(c[0], V.Scalar)
+            assert c[0].atom is not None
+            return V.Natural(c[0].atom)
         case ("closure", function, home, owner, names, _):
             split = len(names)
             return V.Closure(
@@ -456,7 +464,7 @@ def as_template(layout: Layout) -> Layout:
             case LView(type=array):
                 count += 1
                 return LPlace(count, "array", None, array)
-            case LNode(("tuple" | "data" | "open tuple", *_), children):
+            case LNode(("tuple" | "data" | "open tuple" | "natural", *_), children):
                 return replace(here, children=tuple(map(convert, children)))
             case LNode(("text", function, *_) as head, children) if function in (chr, from_items):
                 return LNode(head, tuple(map(convert, children)))
@@ -547,6 +555,8 @@ def same_structure(a: Layout, b: Layout) -> bool:
             return same_structure(x, y)
         case (LScalar(), LScalar()) | (LPlace(), LPlace()):
             return True
+        case LScalar(kinds=()), LNode(("natural",)):
+            return a.type == types.PY_INT
         case LNode(_, xs), LNode(_, ys):
             return len(xs) == len(ys) and all(map(same_structure, xs, ys))
         case _, LUnion():

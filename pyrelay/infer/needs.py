@@ -59,6 +59,16 @@ class NeedsIdentity(Exception):
     error: Exception | None = None  # if nothing can be made
 
 
+@dataclass(eq=False)
+class NeedsWide(Exception):
+    """A number of 2**63 or more is used, or may be: ints have 64 bits and no sign where they can.
+
+    soft: the program may do without.
+    """
+
+    soft: bool = False
+
+
 class NeedsPlaces(Exception):
     """Which list of the caller's is where in a list of these matters, as the program moves them."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import kinds, needs, protocols
+from pyrelay.infer import kinds, needs, protocols, wide
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import characters, open_sequences, sets, text
@@ -92,6 +92,11 @@ _WITH_NONE = frozenset("+-*/") | {"//"}
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y`."""
+    return wide.settled(it, waiting(it, op, x, y))
+
+
+def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    """`x op y`, which may be an int that waits for a mask (see wide.py)."""
     if isinstance(x, V.Known) is not isinstance(y, V.Known):
         x, y = _taken_apart(x), _taken_apart(y)
     longer = open_sequences.added(it, x, y) if op == "+" else None
@@ -100,10 +105,13 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Union) or isinstance(y, V.Union):
         return over_cases(it, x, y, lambda a, b: binary(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
-        return _fold(it, op, x, y)
+        masked = wide.of_known(it, op, x.value, y.value) if it.program.wide else None
+        return _fold(it, op, x, y) if masked is None else masked
     x, y = number_of_enum(x), number_of_enum(y)
     x, y = _beside_an_array(it, x, y), _beside_an_array(it, y, x)
     exact = _on_extents(it, op, x, y)
+    if exact is None and it.program.wide is not False:
+        exact = wide.binary(it, op, x, y)
     if exact is not None:
         return exact
     special = (
@@ -408,6 +416,10 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
             return V.Known(_PYTHON_UNARY[op](x.value))
         except TypeError as error:
             raise it.failure(errors.TypeMismatchError, str(error)) from None
+    if it.program.wide:
+        whole = wide.unary(it, op, x)
+        if whole is not None:
+            return whole
     extent = extent_of(x)
     if extent is not None and op in "+-":
         return V.Scalar.of_extent(extent if op == "+" else dims.multiply(-1, extent))
@@ -445,6 +457,10 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
     x, y = number_of_enum(x), number_of_enum(y)
+    if it.program.wide:
+        of_ints = wide.compare(it, op, x, y)
+        if of_ints is not None:
+            return of_ints
     a, b = poly_of(x), poly_of(y)
     if a is not None and b is not None:
         answer = it.program.guards.compare(op, a, b)

@@ -89,6 +89,7 @@ class Program:
     layouts: dict[int, Layout | None] = field(default_factory=dict)
     memory: dict[V.Root, Memory] = field(default_factory=dict)
     reshaped: dict[V.Root, frozenset[int]] = field(default_factory=dict)
+    wide: bool | None = False  # ints may have 64 bits and no sign; None if that can be asked for
     moves: bool = False  # items of a list changed places by an operation that can note them
     #: arrays made of lists of run-time length: of an empty one NumPy makes floats, of one axis
     listed: set[V.Root] = field(default_factory=set)

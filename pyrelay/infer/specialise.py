@@ -33,7 +33,7 @@ _PYTHON_FRAMES = 8000
 
 _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
-    needs.NeedsIdentity, needs.NeedsPlaces,
+    needs.NeedsIdentity, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder, needs.NeedsEntries, NeedsMemo,
     NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )

@@ -184,6 +184,25 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Natural:
+    """A Python int from 0 to 2**64 - 1: `bits` is a number of dtype uint64 (see wide.py)."""
+
+    bits: Atom
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wrapped:
+    """A Python int of which the low 64 bits are computed; `whole(it)` computes it, if it fits.
+
+    depth: how many operators that takes. Only operators see it; for all else it is `whole`.
+    """
+
+    bits: Atom
+    whole: Callable[[Any], Value]
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Text:
     """A string that only the running program knows: `function(*args)`.
 
@@ -419,8 +438,8 @@ class Items:
 
 
 Value = (
-    Known | Scalar | ArrayRef | Tuple | OpenTuple | Ref | Text | Raised | Slice | Closure
-    | Method | Partial | Derivative | Range | Lazy | Union | Data | Items
+    Known | Scalar | Natural | Wrapped | ArrayRef | Tuple | OpenTuple | Ref | Text | Raised | Slice
+    | Closure | Method | Partial | Derivative | Range | Lazy | Union | Data | Items
 )
 
 NONE = Known(None)
@@ -432,6 +451,8 @@ def number_type(value: Value) -> TensorType | None:
         return value.type
     if isinstance(value, Known):
         return types.of_scalar(value.value)
+    if isinstance(value, (Natural, Wrapped)):
+        return types.PY_INT
     return None
 
 
@@ -459,6 +480,8 @@ def describe(value: Value) -> str:
             return str(ty)
         case ArrayRef(type=ty):
             return str(ty)
+        case Natural() | Wrapped():
+            return str(types.PY_INT)
         case Tuple(items, cls):
             if cls is not None:
                 return cls.__name__

@@ -392,9 +392,6 @@ def f(n, x):
     "range_of_a_float": (
         "\ndef f(n):\n    for i in range(n / 2):\n        pass\n    return 0\n", (3,)
     ),
-    "mask_of_64_bits": (
-        "\ndef f(state):\n    return (state * 6364136223846793005) & 0xFFFFFFFFFFFFFFFF\n", (3,)
-    ),
     "big_integer": ("\ndef f(n):\n    return n * 10**30\n", (3,)),
     "memo_from_outside": (
         """

@@ -17,7 +17,7 @@ from pyrelay.infer.containers import found_items
 from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import raised
-from pyrelay.ir import dims
+from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, OpCall
 from pyrelay.ir.types import TensorType
@@ -57,7 +57,8 @@ def fitted(
     same = len(shape) == len(target.shape) and all(
         it.program.guards.equal(a, b) for a, b in zip(shape, target.shape, strict=True)
     )
-    atom = it.builder.cast(it.atom(value), target.dtype)
+    whole = isinstance(value, V.Natural) and target.dtype is types.u64
+    atom = value.bits if whole else it.builder.cast(it.atom(value), target.dtype)  # type: ignore[union-attr]
     if not same and len(shape) == len(target.shape) == 1 and it.program.guards.equal(
         shape[0], target.shape[0]
     ) is None and shape != (1,):

@@ -24,6 +24,7 @@ from pyrelay.infer.result_trees import (
     ResultTree,
     TreeResult,
 )
+from pyrelay.infer.wide import WHOLE
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
@@ -76,6 +77,8 @@ def _item_tree(
             return KindResult(LeafResult(number, TensorType(ty.dtype, (), True)), kind, kinds)
         case L.LScalar(ty) | L.LPlace(_, _, _, ty):
             return LeafResult(next(leaves), ty)
+        case L.LNode(("natural",)):
+            return LeafResult(next(leaves), WHOLE)
         case L.LNode(("tuple", cls, _), children):
             return NodeResult("tuple", cls, (), several(children))
         case L.LNode(("data", *_), (L.LFixed(V.Ref() as ref), *_)):

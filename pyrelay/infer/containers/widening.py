@@ -15,6 +15,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_layouts import is_open, items_of_open
 from pyrelay.infer.kinds import code
 from pyrelay.infer.leaves import typed_by_rows
+from pyrelay.infer.wide import bits_of_all
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -113,6 +114,8 @@ class _Widening:
                 return _chosen(self.builder, tag, several)
             case L.LKnown(v), L.LScalar(ty):
                 return [self.builder.full(v, around, ty.dtype).atom]
+            case L.LScalar(), L.LNode(("natural",)):
+                return [bits_of_all(self.builder, next(self.own))]
             case _, L.LNode(_, (L.LPlace(content=L.LGrown(inner)),)) if (
                 is_open(new) and not is_open(old)
             ):

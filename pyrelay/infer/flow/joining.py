@@ -163,6 +163,10 @@ class Joiner:
 
     def _number(self, a: Layout, b: Layout) -> Layout | None:
         ta, tb = _number_type(a), _number_type(b)
+        ints = all(_is_natural(x) or (t == types.PY_INT and len(_kinds(x, t)) == 1)
+                   for x, t in ((a, ta), (b, tb)))
+        if ints and (_is_natural(a) or _is_natural(b)) and not (a == b and ta is not None):
+            return LNode(("natural",), (LScalar(TensorType(types.u64)),))
         if ta is None or tb is None:
             return None
         both = isinstance(a, LKnown) and isinstance(b, LKnown) and ta == tb
@@ -547,6 +551,13 @@ def _number_type(layout: Layout) -> TensorType | None:
     if isinstance(layout, LScalar):
         return layout.type
     return types.of_scalar(layout.value) if isinstance(layout, LKnown) else None
+
+
+def _is_natural(layout: Layout) -> bool:
+    """Whether a number is an int that may be 2**63 or more, and is not negative."""
+    if isinstance(layout, LKnown):
+        return type(layout.value) is int and 2**63 <= layout.value < 2**64
+    return isinstance(layout, LNode) and layout.head == ("natural",)
 
 
 def _may_be_union(a: Layout, b: Layout) -> bool:

@@ -13,6 +13,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.datatypes import is_anonymous
 from pyrelay.ir import types
 from pyrelay.ir.nodes import UNSET
+from pyrelay.ir.op import OPS
 
 
 def truth(it: Interpreter, value: V.Value) -> V.Value:
@@ -42,6 +43,8 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
                 f"the truth value of {ty} is ambiguous: it has more than one element",
                 hints=("use .any() or .all(), or np.where for a choice per element",),
             )
+        case V.Natural(bits):
+            return it.result(it.builder.call(OPS["not_equal"], bits, np.uint64(0)))
         case V.Tuple(items):
             from pyrelay.infer import protocols
 

@@ -260,6 +260,8 @@ def slice_(it: Interpreter, *bounds: V.Value) -> V.Value:
 @handles(float)
 def float_(it: Interpreter, x: V.Value = V.Known(0.0)) -> V.Value:
     """float(x) of a number, or of an array of one element."""
+    if isinstance(x, V.Natural):
+        return V.Scalar(types.PY_FLOAT, it.builder.cast(x.bits, types.f64, weak=True))
     return converted(it, float, x, types.f64)
 
 
@@ -271,7 +273,7 @@ def int_(it: Interpreter, x: V.Value = ZERO, base: V.Value = V.NONE) -> V.Value:
     extent = extent_of(x)
     if extent is not None:
         return V.Scalar.of_extent(extent)
-    return converted(it, int, x, types.i64)
+    return x if isinstance(x, V.Natural) else converted(it, int, x, types.i64)
 
 
 def _int_of_text(it: Interpreter, x: V.Value, base: V.Value) -> V.Value:
