@@ -16,9 +16,9 @@ from pyrelay.infer.arrays.named_arrays import named_arrays, named_texts
 from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.in_python.nested import ORDERED, NestedTable
 from pyrelay.infer.memoising import Memo, NeedsMemo
-from pyrelay.infer.nodes import building
 from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
+from pyrelay.infer.nodes.plans import NeedsFields, NeedsPool, Plan, planned
 from pyrelay.infer.program import Place
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir.nodes import Function, Let
@@ -75,7 +75,7 @@ class Asked:
     ahead: frozenset[Let] = frozenset()
     gathered: frozenset[Function] = frozenset()  # generators that call themselves
     nodes: Groups = field(default_factory=Groups)
-    plans: dict[Any, building.Plan] = field(default_factory=dict)
+    plans: dict[Any, Plan] = field(default_factory=dict)
     #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
     raises: int = 0
     tables: frozenset[Let] = frozenset()
@@ -194,8 +194,12 @@ class Asked:
             case NeedsMemo(memo=memo):
                 self.memos.append(memo)
                 self.granted += 1
-            case building.NeedsPool():
-                building.planned(self.plans, error)
+            case NeedsPool():
+                planned(self.plans, error)
+                self.granted += 1
+            case NeedsFields(needs=found):
+                for need in found:
+                    planned(self.plans, need)
                 self.granted += 1
             case NeedsNodes():
                 if not self.nodes.note(error):

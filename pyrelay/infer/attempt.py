@@ -145,7 +145,12 @@ class Attempt:
             with joining.shapes_of_items(asked.ragged) as shapes, (
                 open_layouts.sequences_of_run_time_length(sequences)
             ):
-                return self._run(program, make_callee, args, keywords)
+                made = self._run(program, make_callee, args, keywords)
+        except needs.NeedsCapture:
+            raise
+        except Exception:  # which may come of what it did without
+            if program.lacking.found is None:
+                raise
         finally:
             self.entered.ragged |= shapes.wanted
             self.checks_shapes, self.lent = program.checks_shapes or shapes.checked, program.lent
@@ -154,6 +159,9 @@ class Attempt:
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
             self.outgrown = program.outgrown
+        if program.lacking.found is not None:
+            raise program.lacking.found
+        return made
 
     def _run(
         self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]

@@ -289,7 +289,8 @@ def of_class(it: Interpreter, cls: type, name: str) -> Any:
 
 def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> None:
     """`obj.name = value` of an object."""
-    from pyrelay.infer.nodes.building import NeedsPool, is_inside
+    from pyrelay.infer.nodes.building import is_inside
+    from pyrelay.infer.nodes.plans import NeedsPool
 
     if obj == V.NONE:
         raise _missing(it, obj, name, ())
@@ -388,7 +389,8 @@ def construct(
     it: Interpreter, cls: type, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """An instance of a dataclass, a namedtuple, or a plain Python class."""
-    from pyrelay.infer.nodes.building import NeedsPool, build, contents, is_inside
+    from pyrelay.infer.nodes.building import build, contents, is_inside
+    from pyrelay.infer.nodes.plans import NeedsPool
 
     made = _constructed(it, cls, args, keywords)
     if it.program.families.of(cls) is None:

@@ -220,6 +220,7 @@ class Interpreter:
         """Interpret one Let."""
         from pyrelay.infer.flow import control, handling
 
+        self.program.lacking.step()
         saved, self.let = self.let, let
         mark, tried = len(self.builder.lets), self.tries_ops
         with self.builder.at(let.span):
@@ -258,9 +259,8 @@ class Interpreter:
 
         read = self._operand if node.kind in ("binary", "inplace") else self.value
         results = dispatch.TABLE[node.kind](self, tuple(map(read, node.args)), node.attrs)
-        if results is None:
-            return []
-        return results if isinstance(results, list) else [results]  # type: ignore[list-item]
+        found = [] if results is None else results
+        return found if isinstance(found, list) else [found]  # type: ignore[list-item]
 
     @contextmanager
     def inside(self, builder: Builder, heap: Heap) -> Iterator[None]:

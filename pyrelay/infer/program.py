@@ -17,6 +17,7 @@ from pyrelay.infer.guards import Guards
 from pyrelay.infer.needs import NeedsCapture
 from pyrelay.infer.nodes.anonymous import Groups
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
+from pyrelay.infer.nodes.plans import Lacking
 from pyrelay.ir.nodes import Function, Let
 from pyrelay.records import dataclass
 
@@ -48,7 +49,8 @@ class Program:
     reading: dict[Function, NeedsCapture] = field(default_factory=dict)
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     nodes: Groups = field(default_factory=Groups)  # tuples that are nodes (anonymous.py)
-    plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
+    plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (plans.py)
+    lacking: Lacking = field(default_factory=Lacking)  # what the pools turned out not to hold
     leaves: bool = False  # by a `raise` that the code at hand may be behind
     raises_late: bool = False  # behind a write to an object of the caller
     raises_again: bool = False  # in a loop or a recursive function, so that it may be behind one

@@ -39,6 +39,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import layout_symbols, leaf_types
 from pyrelay.infer.nodes import anonymous, building, constructing
 from pyrelay.infer.nodes.datatypes import EVERYWHERE
+from pyrelay.infer.nodes.plans import NeedsPool
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.records import dataclass
@@ -318,7 +319,7 @@ def _refuse_nesting(it: Interpreter, arguments: Sequence[V.Value]) -> None:
         if any(building.is_inside(it, part, value.cls) for part in parts):
             if it.program.families.of(value.cls) is not None:
                 raise constructing.incomplete(it, value.cls)
-            raise building.NeedsPool(EVERYWHERE.declare([value.cls]))
+            raise NeedsPool(EVERYWHERE.declare([value.cls]))
 
 
 def _most(entries: Sequence[Specialisation], layouts: Sequence[L.Layout]) -> int:

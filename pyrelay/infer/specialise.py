@@ -21,10 +21,10 @@ from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.containers import columns
 from pyrelay.infer.memoising import NeedsMemo
-from pyrelay.infer.nodes import building
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.anonymous import NeedsNodes
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
+from pyrelay.infer.nodes.plans import NeedsFields, NeedsPool
 from pyrelay.infer.specialised import Specialised
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import dims
@@ -35,7 +35,7 @@ _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
     needs.NeedsIdentity, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder, needs.NeedsEntries, NeedsMemo,
-    NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
+    NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

@@ -16,7 +16,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing, lists
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import code
-from pyrelay.infer.nodes import building, pool_tables
+from pyrelay.infer.nodes import pool_tables
 from pyrelay.infer.nodes.datatypes import (
     Array,
     Callee,
@@ -32,6 +32,7 @@ from pyrelay.infer.nodes.datatypes import (
     Struct,
     ones_of,
 )
+from pyrelay.infer.nodes.plans import NeedsPool
 from pyrelay.infer.nodes.trees import ARGUMENT
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
@@ -62,7 +63,7 @@ def let_grow(it: Interpreter, items: V.Items) -> None:
         if family is not None and not (
             family in it.pools and it.program.plans[family].unified
         ):
-            raise building.NeedsPool(family, unified=True)
+            raise NeedsPool(family, unified=True)
         return
     found = wanted(it, items)
     if not isinstance(found, str):
@@ -76,7 +77,7 @@ def let_grow(it: Interpreter, items: V.Items) -> None:
     )
 
 
-def wanted(it: Interpreter, items: V.Items) -> building.NeedsPool | str:
+def wanted(it: Interpreter, items: V.Items) -> NeedsPool | str:
     """What a list in a field of a node needs to grow, or why it cannot."""
     kind, _, name = items.path.removesuffix("[]").partition(".")
     schema = items.pool.cls
@@ -88,7 +89,7 @@ def wanted(it: Interpreter, items: V.Items) -> building.NeedsPool | str:
         it.pools[family].root is not items.pool.root
     ):
         return "the objects are the caller's, or are made beside objects of the caller"
-    return building.NeedsPool(
+    return NeedsPool(
         family, int(kind), tuple((n, Grows() if n == name else s) for n, s in known.items())
     )
 

@@ -11,7 +11,6 @@ grows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 
 from pyrelay import errors
 from pyrelay.infer import kinds as number_kinds
@@ -42,7 +41,6 @@ from pyrelay.infer.nodes.datatypes import (
     Items,
     Nothing,
     Number,
-    Schema,
     Sort,
     Struct,
     Text,
@@ -52,6 +50,7 @@ from pyrelay.infer.nodes.datatypes import (
     shown,
 )
 from pyrelay.infer.nodes.dicts import refuse_leaf
+from pyrelay.infer.nodes.plans import Fields, NeedsPool
 from pyrelay.infer.nodes.pool_tables import column_rows, is_growing, table_of, tables_of
 from pyrelay.infer.nodes.pools import Column, column_sorts
 from pyrelay.ir import types
@@ -60,56 +59,6 @@ from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
-
-Fields = tuple[tuple[str, Sort], ...]
-
-
-@dataclass
-class Plan:
-    """What the pool of new nodes of a data type has to hold, as far as it is known.
-
-    unified: it is the pool of the trees that the program is called with.
-    """
-
-    family: Family
-    fields: dict[int, Fields] = field(default_factory=dict)
-    unified: bool = False
-    assigned: set[tuple[int, str]] = field(default_factory=set)  # fields of nodes: kind, name
-
-    def schema(self, known: Schema | None = None) -> Schema:
-        """The columns of the pool. `known` are those that the arguments have already."""
-        if known is not None:
-            for kind, fields in enumerate(known.fields):
-                if kind and fields is not None:
-                    self.fields[kind] = _joined(fields, self.fields.get(kind, fields))
-        count = len(self.family.classes)
-        rows = ((), *(self.fields.get(k) for k in range(1, count)))
-        return Schema(tuple(self.family.classes), rows)
-
-
-@dataclass(eq=False)
-class NeedsPool(Exception):
-    """The program builds nodes of a data type: its pool has to hold these fields."""
-
-    family: Family
-    kind: int | None = None
-    fields: Fields = ()
-    unified: bool = False
-
-
-def planned(plans: dict[Family, Plan], need: NeedsPool) -> None:
-    """Note what a pool has to hold."""
-    for family in [f for f in plans if f.classes[1] in need.family.kinds and f is not need.family]:
-        del plans[family]  # it became part of the other
-    plan = plans.setdefault(need.family, Plan(need.family))
-    plan.unified |= need.unified
-    if need.kind is not None:
-        plan.fields[need.kind] = need.fields
-
-
-def _joined(a: Fields, b: Fields) -> Fields:
-    return tuple((n, merged(x, y, promote=True)) for (n, x), (_, y) in zip(a, b, strict=True))
-
 
 # -- assignment ------------------------------------------------------------------------------------
 
@@ -144,7 +93,8 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
     joined = builder.joined(((name, known[name]),), ((name, own),))[0][1]
     if joined != known[name]:
         fields = tuple((n, joined if n == name else s) for n, s in known.items())
-        raise NeedsPool(family, node.kind, fields)
+        it.program.lacking.note(NeedsPool(family, node.kind, fields))
+        return
     it.program.plans[family].assigned.add((node.kind, name))
     leaves: dict[str, V.Value] = {}
     builder.write(known[name], f"{node.kind}.{name}", value, leaves)
@@ -211,11 +161,20 @@ def build(
     before = tuple(known.items())
     joined = builder.joined(before if list(known) == list(values) else sorts, sorts)
     refuse_tuples(cls, joined, values)
-    if pool.cls.classes != tuple(family.classes) or not met or joined != before:
+    fits = {n: sort == known.get(n) for n, sort in joined}
+    same = met and list(known) == list(values)
+    if pool.cls.classes != tuple(family.classes) or not same or not all(
+        fits[n] or _can_be_nothing(sort) for n, sort in known.items()
+    ):
         raise NeedsPool(family, kind, joined)
+    if not all(fits.values()):
+        it.program.lacking.note(NeedsPool(family, kind, joined))
     leaves: dict[str, V.Value] = {}
     for name, sort in known.items():
-        builder.write(sort, f"{kind}.{name}", values[name], leaves)
+        if fits[name]:
+            builder.write(sort, f"{kind}.{name}", values[name], leaves)
+        else:
+            leaves.update(builder.nothing(sort, f"{kind}.{name}"))
     new = V.Data(pool, kind, builder.append(str(kind), leaves))
     if made is not None:
         known_as(it, made, new)
@@ -541,8 +500,7 @@ class _Node:
             if k == chosen:
                 self.write(case, f"{path}|{k}", value, into)
                 continue
-            for column, sort in _of_a_row(case, f"{path}|{k}"):
-                into[column] = self._nothing(column, sort)
+            into.update(self.nothing(case, f"{path}|{k}"))
 
     def _number_of_kinds(
         self, cases: Sequence[Sort], path: str, value: V.Value, into: dict[str, V.Value]
@@ -557,14 +515,16 @@ class _Node:
                 chosen = it.builder.call(OPS["where"], is_it, k, chosen)
                 into[f"{path}|{k}"] = number_kinds.as_kind(it, value, case.type)
                 continue
-            for column, sort in _of_a_row(case, f"{path}|{k}"):
-                into[column] = self._nothing(column, sort)
+            into.update(self.nothing(case, f"{path}|{k}"))
         into[f"{path}.case"] = V.Scalar(
             types.PY_INT, it.builder.cast(chosen.atom, types.i64, weak=True)
         )
 
+    def nothing(self, sort: Sort, path: str) -> dict[str, V.Value]:
+        """The values of a field's columns in a row that holds something else."""
+        return {c: self._nothing(c, column) for c, column in _of_a_row(sort, path)}
+
     def _nothing(self, column: str, sort: Column) -> V.Value:
-        """What a column holds in a row that holds another case."""
         if isinstance(sort, Number):
             return V.Scalar(sort.type, constant(0, sort.type))
         if isinstance(sort, Text):
@@ -580,6 +540,11 @@ class _Node:
 def _of_a_row(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
     """The columns of a field; items of lists in it are rows of tables of their own."""
     return (each for each in column_sorts(sort, path) if "[]" not in each[0].removeprefix(path))
+
+
+def _can_be_nothing(sort: Sort) -> bool:
+    """Whether columns of a field can be left without a value that means anything."""
+    return not any(isinstance(column, Grows) for _, column in _of_a_row(sort, ""))
 
 
 def _as_rows(items: V.Growing, like: V.Growing) -> V.Growing:

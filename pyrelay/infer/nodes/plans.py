@@ -1,0 +1,111 @@
+"""What the pools of new nodes have to hold, found by attempts at the program.
+
+In: nodes that the program makes, and values that it assigns to their fields. Out: a `Plan` for each
+data type. What a pool lacks ends an attempt, but not at once: with something else in its place the
+attempt goes on for a while, as the fields of other nodes may lack more, and the next attempt begins
+with all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from pyrelay.infer.nodes.datatypes import Family, Incompatible, Schema, Sort, merged
+from pyrelay.records import dataclass
+
+Fields = tuple[tuple[str, Sort], ...]
+
+_LONGER, _MORE = 1.25, 100
+"""Until when an attempt goes on: so many times the statements that it has interpreted, and more."""
+
+
+@dataclass
+class Plan:
+    """What the pool of new nodes of a data type has to hold, as far as it is known.
+
+    unified: it is the pool of the trees that the program is called with.
+    """
+
+    family: Family
+    fields: dict[int, Fields] = field(default_factory=dict)
+    unified: bool = False
+    assigned: set[tuple[int, str]] = field(default_factory=set)  # fields of nodes: kind, name
+
+    def schema(self, known: Schema | None = None) -> Schema:
+        """The columns of the pool. `known` are those that the arguments have already."""
+        if known is not None:
+            for kind, fields in enumerate(known.fields):
+                if kind and fields is not None:
+                    self.fields[kind] = joined_fields(fields, self.fields.get(kind, fields))
+        count = len(self.family.classes)
+        rows = ((), *(self.fields.get(k) for k in range(1, count)))
+        return Schema(tuple(self.family.classes), rows)
+
+
+@dataclass(eq=False)
+class NeedsPool(Exception):
+    """The program builds nodes of a data type: its pool has to hold these fields."""
+
+    family: Family
+    kind: int | None = None
+    fields: Fields = ()
+    unified: bool = False
+
+
+@dataclass(eq=False)
+class NeedsFields(Exception):
+    """An attempt went on with less than its pools have to hold: all that they were found to lack.
+    """
+
+    needs: list[NeedsPool]
+
+    def add(self, need: NeedsPool) -> None:
+        """Note what one of them lacks."""
+        for k, known in enumerate(self.needs):
+            if known.family is need.family and known.kind == need.kind:
+                try:
+                    both = joined_fields(known.fields, need.fields)
+                except (Incompatible, ValueError):  # the next attempt says what does not fit
+                    return
+                self.needs[k] = NeedsPool(need.family, need.kind, both)
+                return
+        self.needs.append(need)
+
+
+@dataclass
+class Lacking:
+    """What an attempt turned out to lack, as it goes on; `step` is called at each statement."""
+
+    found: NeedsFields | None = None
+    statements: int = 0
+    last: int = -1  # the statement at which it ends
+
+    def note(self, need: NeedsPool) -> None:
+        """Go on without."""
+        if self.found is None:
+            self.found, self.last = NeedsFields([]), int(_LONGER * self.statements) + _MORE
+        self.found.add(need)
+
+    def step(self) -> None:
+        """Raises NeedsFields where the attempt has gone on for long enough."""
+        self.statements += 1
+        if self.statements == self.last:
+            assert self.found is not None
+            raise self.found
+
+
+def planned(plans: dict[Family, Plan], need: NeedsPool) -> None:
+    """Note what a pool has to hold."""
+    for family in [f for f in plans if f.classes[1] in need.family.kinds and f is not need.family]:
+        del plans[family]  # it became part of the other
+    plan = plans.setdefault(need.family, Plan(need.family))
+    plan.unified |= need.unified
+    if need.kind is not None:
+        plan.fields[need.kind] = need.fields
+
+
+def joined_fields(a: Fields, b: Fields) -> Fields:
+    """Sorts that hold what either of two does, field by field. Raises Incompatible if none do."""
+    return tuple(
+        (n, merged(x, y, promote=True)) for (n, x), (_, y) in zip(a, b, strict=True)
+    )
