@@ -190,6 +190,8 @@ def call_once(
     """
     if any(isinstance(v, V.Known) and isinstance(v.value, str) for v in bound):
         return None  # which would be a function for each text
+    if _lies_in_pool(it, bound) and _holds_nodes(it, bound):
+        return None  # which is handed the pools, where the list could not be found again
     before, heap, let, builder = it.mark(), it.heap.copy(), it.let, it.builder
     mark = it.program.guards.mark()
     handling, it.handling = it.handling, ()
@@ -229,6 +231,17 @@ def check_known(
         errors.StaticValueError,
         f"{need.why} must be known when the function is compiled, and here it is computed",
     ) from None
+
+
+def _lies_in_pool(it: Interpreter, values: Sequence[V.Value]) -> bool:
+    """Whether one of some lists is that of a node: in the pools that functions are handed."""
+    contents = (it.heap.contents.get(v.root) for v in values if isinstance(v, V.Ref))
+    owners = {content.owner for content in contents if isinstance(content, V.Part)}
+    return bool(owners) and any(
+        rows.root in owners
+        for pool in it.pools.values() for rows in it.content(pool.root).values()
+        if isinstance(rows, V.Ref)
+    )
 
 
 def _holds_nodes(it: Interpreter, values: Sequence[V.Value]) -> bool:

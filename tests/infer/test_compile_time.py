@@ -13,6 +13,7 @@ import pytest
 import pyrelay
 from pyrelay import errors
 from pyrelay.frontend.parse import parse
+from pyrelay.infer import specialisation
 from pyrelay.infer.attempt import Attempt
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.specialise import specialise
@@ -167,6 +168,58 @@ def test_what_a_table_in_a_table_does_is_inferred_once(monkeypatch: pytest.Monke
         for count in (2, 4)
     )
     assert four - two <= 2 * 350  # some 470 for each store where both were in line
+
+
+class Linked:
+    """A node with a set of those before it."""
+
+    def __init__(self, x: float, before: Any = ()) -> None:
+        self.x = x
+        self.before = set(before)
+
+
+def reached(last: Linked) -> float:
+    todo, total = [last], 0.0
+    while todo:
+        node = todo.pop()
+        total += node.x
+        for other in node.before:
+            todo.append(other)
+    return total
+
+
+def two_linked(m: float) -> float:
+    a, b = Linked(m), Linked(m)
+    a, b = b, Linked(a.x + b.x, (a, b))
+    return reached(Linked(a.x + b.x, (a, b)))
+
+
+def four_linked(m: float) -> float:
+    a, b = Linked(m), Linked(m)
+    a, b = b, Linked(a.x + b.x, (a, b))
+    a, b = b, Linked(a.x + b.x, (a, b))
+    a, b = b, Linked(a.x + b.x, (a, b))
+    return reached(Linked(a.x + b.x, (a, b)))
+
+
+def test_sets_of_nodes_are_not_tried_as_functions_that_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bodies, interpret = 0, specialisation.interpret_function
+
+    def counted(*given: Any) -> Any:
+        nonlocal bodies
+        bodies += 1
+        return interpret(*given)
+
+    def looked_at(function: Any) -> int:
+        nonlocal bodies
+        bodies = 0
+        specialise(function, (1.5,), {}, parse)
+        return bodies
+
+    monkeypatch.setattr(specialisation, "interpret_function", counted)
+    assert looked_at(two_linked) == looked_at(four_linked)  # it was one more for each look-up
 
 
 def test_a_program_that_loses_writes_is_not_made_again_in_other_ways(
