@@ -85,7 +85,7 @@ def gcd(*integers: Any) -> int:
         if not isinstance(number, (int, np.integer)):
             kind = type(number).__name__
             raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
-        found = _gcd(found, number)
+        found = _gcd(found, int(number))
     return found
 
 
