@@ -249,7 +249,7 @@ def test_an_overflow_in_the_last_round_is_still_an_error() -> None:
 def congruence(state: int, n: int) -> Any:
     total = 0
     for k in range(n):
-        state = (1103515245 * state + 12345) % 2147483648
+        state = (16807 * state + 12345) % 2147483647
         low = state & 0xFFFF
         total += (65539 * low + k) % 7
     return state, total
