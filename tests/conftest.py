@@ -3,6 +3,8 @@
 Processes that tests start find pyrelay's byte code, as those of a user do whose package is
 installed; without it each would compile pyrelay's sources first.
 
+Tests that tests/long_run.txt names are left to the long run.
+
 Golden texts live in tests/golden/; `pytest --update-golden` rewrites those the run touches.
 """
 
@@ -20,6 +22,7 @@ from pathlib import Path
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+LONG_RUN = frozenset((Path(__file__).parent / "long_run.txt").read_text("utf-8").splitlines())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,6 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # Ten thousand tests and what they import live as long as the run: with Python's own threshold
     # a tenth of the run is the collector's, which looks at all of it again and again.
     gc.set_threshold(20_000, 20, 10)
+
+
+@pytest.hookimpl(tryfirst=True)  # before those are left out that are marked
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid in LONG_RUN:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:
