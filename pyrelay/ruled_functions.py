@@ -46,7 +46,7 @@ class custom_vjp:  # noqa: N801 -- a decorator
 
     @property
     def __pyrelay__(self) -> tuple[str, Any, dict[str, Any]]:
-        return "custom_vjp", self.py, {"argnums": self._rules}
+        return "custom_vjp", self.py, {"rules": self._rules}
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.py(*args, **keywords)

@@ -260,9 +260,13 @@ def transformed(it: Interpreter, fn: Any) -> V.Value | None:
 def transform(kind: str, callee: V.Value, options: Mapping[str, Any]) -> V.Value:
     """A transform of a callable, `grad` or its kin or `vmap`, not yet called."""
     if kind == "vmap":
-        axes = V.Known(options["in_axes"]), V.Known(options["out_axes"])
-        return V.Partial(V.Known(examples.mapped), (callee, *axes), ())
+        return mapping(callee, V.Known(options["in_axes"]), V.Known(options["out_axes"]))
     return V.Derivative(callee, kind, **options)
+
+
+def mapping(callee: V.Value, in_axes: V.Value, out_axes: V.Value) -> V.Partial:
+    """`vmap(callee, in_axes, out_axes)`, not yet called."""
+    return V.Partial(V.Known(examples.mapped), (callee, in_axes, out_axes), ())
 
 
 def function_value(it: Interpreter, fn: python_types.FunctionType) -> V.Closure:

@@ -38,12 +38,12 @@ def call_with_rule(
     it: Interpreter, request: V.Derivative, args: Sequence[V.Value],
     keywords: Mapping[str, V.Value],
 ) -> V.Value:
-    """The value of a function with a derivative of its own; `argnums` of the request are the
-    forward and the backward half of its rule, and the rule, None where it has none.
+    """The value of a function with a derivative of its own; `rules` of the request are the forward
+    and the backward half of its rule, and the rule, None where it has none.
 
     Raises GradientError for a rule that is missing or does not fit the arguments.
     """
-    forward, backward, rule = request.argnums
+    forward, backward, rule = request.rules
     closure = as_closure(it, request.callee, args, keywords)
     name = V.function_name(closure.function)
     bound = calls.bind_arguments(it, closure, args, keywords)

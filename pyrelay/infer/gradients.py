@@ -260,7 +260,6 @@ class Gradients:
         rows = self.heap.contents[columns[table].root]
         return parts[table].children[position + 1], rows.rows[position]
 
-
     def directions(self, position: int, value: V.Value, name: str) -> dict[int, Direction]:
         """What a value of the structure at a position has for each floating leaf; None has none.
 

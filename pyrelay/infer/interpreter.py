@@ -49,7 +49,7 @@ _INSTEAD = {
     "the number of items": "index what you need, e.g. first = items[0]",
     "the key of a dict": "use an array indexed by the key: counts[k] += 1",
 }
-#: the same for ints that need more than 64 bits, and of those that masks of 64 bits are
+
 MOST_SPLITS = 64
 """How many branches of a program may be followed by code for either arm of its own."""
 

@@ -189,8 +189,8 @@ def head_of(value: V.Value) -> tuple[Any, ...] | None:
             return ("method", name, function)
         case V.Partial(_, args, keywords):
             return ("partial", len(args), tuple(n for n, _ in keywords))
-        case V.Derivative(_, kind, argnums, argnames, has_aux):
-            return ("derivative", kind, argnums, argnames, has_aux)
+        case V.Derivative(_, kind, argnums, argnames, has_aux, rules):
+            return ("derivative", kind, argnums, argnames, has_aux, rules)
         case V.Lazy(kind, sources, extra):
             return ("lazy", kind, len(sources), extra is None)
         case V.Data(pool, kind):
@@ -265,8 +265,8 @@ def rebuild(
         case ("partial", count, names):
             pairs = tuple(zip(names, c[1 + count :], strict=True))
             return V.Partial(c[0], c[1 : 1 + count], pairs)
-        case ("derivative", kind, argnums, argnames, has_aux):
-            return V.Derivative(c[0], kind, argnums, argnames, has_aux)
+        case ("derivative", *options):
+            return V.Derivative(c[0], *options)
         case ("lazy", kind, _, no_extra):
             return V.Lazy(kind, c, None) if no_extra else V.Lazy(kind, c[:-1], c[-1])
         case ("data", _, kinds):

@@ -274,9 +274,10 @@ class Derivative:
 
     callee: Value
     kind: str  # "grad" | "value_and_grad" | those of `differentials`
-    argnums: Any = 0  # of "custom_vjp", the functions that are the rule
+    argnums: Any = 0
     argnames: Any = None
     has_aux: bool = False
+    rules: tuple[Any, ...] = ()  # of "custom_vjp": see `custom_rules.call_with_rule`
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -243,21 +243,19 @@ class _Printer:
                     )
                 name = self.kernels[function]
                 return f"kernel @{name}({self.atoms(args)}){self.extents(extents)}"
-            case Vjp():
-                seeds = ", ".join(
-                    f"{k}: {self.atom(a)}" for k, a in zip(rhs.seeded, rhs.seeds, strict=True)
-                )
-                wrt = ", ".join(map(str, rhs.wrt))
-                call = f"vjp @{rhs.function}({self.atoms(rhs.args)}){self.extents(rhs.dims)}"
-                return f"{call} seeds ({seeds}) wrt ({wrt})"
-            case Jvp():
-                seeds = ", ".join(
-                    f"{k}: {self.atom(a)}" for k, a in zip(rhs.seeded, rhs.seeds, strict=True)
-                )
-                wanted = ", ".join(map(str, rhs.wanted))
-                call = f"jvp @{rhs.function}({self.atoms(rhs.args)}){self.extents(rhs.dims)}"
-                return f"{call} seeds ({seeds}) wanted ({wanted})"
+            case Vjp(wrt=wrt):
+                return self._request("vjp", rhs, "wrt", wrt)
+            case Jvp(wanted=wanted):
+                return self._request("jvp", rhs, "wanted", wanted)
         raise AssertionError(rhs)
+
+    def _request(self, kind: str, rhs: Vjp | Jvp, word: str, positions: Sequence[int]) -> str:
+        """A requested derivative; `word` says what the positions are of."""
+        seeds = ", ".join(
+            f"{k}: {self.atom(a)}" for k, a in zip(rhs.seeded, rhs.seeds, strict=True)
+        )
+        call = f"{kind} @{rhs.function}({self.atoms(rhs.args)}){self.extents(rhs.dims)}"
+        return f"{call} seeds ({seeds}) {word} ({', '.join(map(str, positions))})"
 
     def _arguments(self, args: Sequence[Atom], attrs: Attrs) -> str:
         parts = [self.atom(a) for a in args]

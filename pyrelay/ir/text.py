@@ -223,9 +223,9 @@ class _Reader(Tokens):
             case "kernel":
                 return self.kernel_call()
             case "vjp":
-                return self.vjp()
+                return self.request(Vjp, "vjp", "wrt")
             case "jvp":
-                return self.jvp()
+                return self.request(Jvp, "jvp", "wanted")
             case "if":
                 return self.branches()
             case "loop":
@@ -275,31 +275,17 @@ class _Reader(Tokens):
             self.fail(f"no kernel @{name} follows this function")
         return KernelCall(self.kernels[name], args, extents)
 
-    def vjp(self) -> Vjp:
+    def request(self, kind: type[Vjp] | type[Jvp], word: str, positions: str) -> Vjp | Jvp:
         """A request of a derivative."""
-        self.expect("vjp")
+        self.expect(word)
         name, args, extents = self._applied()
         self.expect("seeds")
         self.expect("(")
         seeds = self.separated(self._seed, ")")
-        self.expect("wrt")
-        self.expect("(")
-        wrt = tuple(self.separated(self._position, ")"))
-        return Vjp(
-            name, args, tuple(a for _, a in seeds), tuple(k for k, _ in seeds), wrt, extents
-        )
-
-    def jvp(self) -> Jvp:
-        """A request of a derivative in a direction."""
-        self.expect("jvp")
-        name, args, extents = self._applied()
-        self.expect("seeds")
-        self.expect("(")
-        seeds = self.separated(self._seed, ")")
-        self.expect("wanted")
+        self.expect(positions)
         self.expect("(")
         wanted = tuple(self.separated(self._position, ")"))
-        return Jvp(
+        return kind(
             name, args, tuple(a for _, a in seeds), tuple(k for k, _ in seeds), wanted, extents
         )
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import calls, needs
 from pyrelay.infer import layout as L
@@ -460,7 +462,5 @@ def _turned(it: Interpreter, array: V.Value, leaf: _Result) -> V.Value:
         return array if _type(leaf).shape else get_item(it, array, V.Known(0))
     if leaf.axis == 0:
         return array
-    import numpy as np
-
     moved = (array, V.Known(0), V.Known(leaf.axis))
     return calls.call_known(it, np.moveaxis, moved, {})

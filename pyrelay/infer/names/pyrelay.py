@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyrelay.infer import differentials
+from pyrelay.infer import calls, differentials
 from pyrelay.infer import values as V
-from pyrelay.infer.differentials import call_differential
-from pyrelay.infer.in_python import examples
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import shape_of
 
@@ -41,7 +39,7 @@ def vmap(
     out_axes: V.Value = V.Known(0),
 ) -> V.Value:
     """pyrelay.vmap(function, in_axes, out_axes)."""
-    return V.Partial(V.Known(examples.mapped), (function, in_axes, out_axes), ())
+    return calls.mapping(function, in_axes, out_axes)
 
 
 def jvp(
@@ -50,7 +48,7 @@ def jvp(
 ) -> V.Value:
     """pyrelay.jvp(function, primals, tangents)."""
     request = V.Derivative(function, "jvp", 0, None, bool(it.static(has_aux, "has_aux")))
-    return call_differential(it, request, (primals, tangents), {})
+    return differentials.call_differential(it, request, (primals, tangents), {})
 
 
 def hvp(
@@ -59,7 +57,7 @@ def hvp(
 ) -> V.Value:
     """pyrelay.hvp(function, x, v)."""
     request = V.Derivative(function, "hvp", 0, None, False)
-    return call_differential(it, request, (x, v, *rest), keywords)
+    return differentials.call_differential(it, request, (x, v, *rest), keywords)
 
 
 def vjp(
@@ -96,12 +94,11 @@ HANDLERS = {
     ("pyrelay.api", "jit"): jit,
     ("pyrelay.api", "grad"): _derivative("grad"),
     ("pyrelay.api", "value_and_grad"): _derivative("value_and_grad"),
+    ("pyrelay.api", "jacobian"): _derivative("jacobian"),
+    ("pyrelay.api", "jacfwd"): _derivative("jacfwd"),
+    ("pyrelay.api", "jacrev"): _derivative("jacrev"),
+    ("pyrelay.api", "hessian"): _derivative("hessian"),
     ("pyrelay.api", "vmap"): vmap,
-
-
-    **{("pyrelay.api", kind): _derivative(kind) for kind in (
-        "jacfwd", "jacrev", "jacobian", "hessian",
-    )},
     ("pyrelay.api", "jvp"): jvp,
     ("pyrelay.api", "vjp"): vjp,
     ("pyrelay.api", "hvp"): hvp,
