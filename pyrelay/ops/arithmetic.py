@@ -239,7 +239,7 @@ def _cotangents_of_clip(y: Handle, g: Handle, x: Handle, lo: Handle, hi: Handle)
 clip = elementwise(
     "clip", np.clip, vjp=_cotangents_of_clip,
     relation=same_dtype("biuf", hint=_NO_ORDER),
-    element=lambda s, i, x, lo, hi: s.minimum(s.maximum(x(i), lo(i)), hi(i)),
+    element=lambda s, i, x, lo, hi: s.minimum(hi(i), s.maximum(lo(i), x(i))),  # of two zeros x
     samples=(
         Sample((spread((9,)), -0.7, 1.1)),
         Sample((spread((9,)), spread((9,), -2.0, 0.0), spread((9,), 0.0, 2.0))),

@@ -89,20 +89,39 @@ multiply_reassociated = Intrinsic(
 
 
 def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
-    """Minimum or maximum; a NaN operand is the result, unless ``skips_nan``. Of two zeros either
-    is: NumPy takes the second, which is cheaper than the greater."""
+    """Minimum or maximum; a NaN operand is the result, unless ``skips_nan``. Of two zeros it is the
+    second, as NumPy's (of NumPy's fmin and fmax it is the second or the first, by where they lie).
+
+    LLVM's own, which become vectors where loops reduce by them, have their operands exchanged where
+    one is known to be no NaN.
+    """
 
     def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
-        if ty in FLOATS:
-            suffix = "num" if skips_nan else "imum"
-            name = f"llvm.{'min' if smaller else 'max'}{suffix}"
-            signature = llvm.FunctionType(x.type, [x.type] * 2)
-            function = b.module.declare_intrinsic(name, [x.type], signature)
-            return b.call(function, [x, y], fastmath=("nsz",))
-        first = _less(b, ty, x, y) if smaller else _less(b, ty, y, x)
-        return b.select(first, x, y)
+        if ty not in FLOATS:
+            first = _less(b, ty, x, y) if smaller else _less(b, ty, y, x)
+            return b.select(first, x, y)
+        if not skips_nan and (_is_no_nan(x) or _is_no_nan(y)):
+            found = b.select(b.fcmp_ordered("<" if smaller else ">", x, y), x, y)
+            return b.select(b.fcmp_unordered("uno", x, x), x, found)
+        suffix = "num" if skips_nan else "imum"
+        name = f"llvm.{'min' if smaller else 'max'}{suffix}"
+        signature = llvm.FunctionType(x.type, [x.type] * 2)
+        function = b.module.declare_intrinsic(name, [x.type], signature)
+        return b.call(function, [x, y], fastmath=("nsz",))
 
     return emit
+
+
+def _is_no_nan(x: Any) -> bool:
+    """Whether LLVM sees that a float is no NaN: a constant, or made of an int or a constant."""
+    if isinstance(x, llvm.Constant):
+        return True
+    name = getattr(x, "opname", "")
+    if name in ("fpext", "fptrunc", "fneg"):
+        return _is_no_nan(x.operands[0])
+    if name == "select":
+        return all(map(_is_no_nan, x.operands[1:]))
+    return name in ("sitofp", "uitofp")
 
 
 minimum = Intrinsic("minimum", alike(2, _ORDERED), _extreme(smaller=True, skips_nan=False))

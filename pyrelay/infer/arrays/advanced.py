@@ -126,7 +126,7 @@ def scatter(
     indices = [it.builder.cast(it.atom(a), types.i64) for a in arrays]
     part = it.emit("gather", it.atom(view), *indices, axes=axes).type
     alone = len(items) == 1 and _is_mask(items[0])
-    stored = fitted(it, value, part, _UNDER_A_MASK if alone else _AT_INDICES)
+    stored = fitted(it, value, part, _UNDER_A_MASK if alone else _AT_INDICES, alone=False)
     op = "scatter_add" if add else "scatter_update"
     write_whole(it, view, it.emit(op, it.atom(view), stored, *indices, axes=axes).atom)
 
@@ -134,6 +134,7 @@ def scatter(
 def _masked(it: Interpreter, array: V.ArrayRef, mask: V.ArrayRef, value: V.Value) -> None:
     """`array[mask] = number`."""
     from pyrelay.infer.arrays.storing import write_whole
+    from pyrelay.infer.names.adapters import as_element
 
     _require_fit(it, array, mask, 0)
     condition = it.atom(mask)
@@ -141,5 +142,5 @@ def _masked(it: Interpreter, array: V.ArrayRef, mask: V.ArrayRef, value: V.Value
         condition = it.emit(
             "expand_dims", condition, axes=(it.builder.handle(condition).rank,)
         ).atom
-    stored = it.builder.cast(it.atom(value), array.type.dtype)
-    write_whole(it, array, it.emit("where", condition, stored, it.atom(array)).atom)
+    number = as_element(it, value, array.type.dtype)
+    write_whole(it, array, it.emit("where", condition, number, it.atom(array)).atom)

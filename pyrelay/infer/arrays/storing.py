@@ -26,16 +26,18 @@ _INTO_A_PART = "could not broadcast input array from shape ({0},) into shape ({1
 
 
 def fitted(
-    it: Interpreter, value: V.Value, target: TensorType, unequal: str = _INTO_A_PART
+    it: Interpreter, value: V.Value, target: TensorType, unequal: str = _INTO_A_PART,
+    alone: bool = True,
 ) -> Atom:
     """A value cast and broadcast to the type of what it is assigned to.
 
-    `unequal` is the text of the error for two lengths that the running program finds unequal.
+    `unequal` is the text of the error for two lengths that the running program finds unequal;
+    `alone` says that this is an item or a slice (see `adapters.as_element`).
     """
+    from pyrelay.infer.names.adapters import as_element, to_array
+
     is_range = isinstance(value, V.Known) and isinstance(value.value, range)
     if V.is_list(value) or is_range or isinstance(value, V.Tuple | V.OpenTuple | V.Range):
-        from pyrelay.infer.names.adapters import to_array
-
         value = to_array(it, value, dtype=target.dtype)
     if value == V.NONE and target.dtype.kind == "f":
         value = V.Known(math.nan)  # as NumPy does
@@ -58,7 +60,7 @@ def fitted(
         it.program.guards.equal(a, b) for a, b in zip(shape, target.shape, strict=True)
     )
     whole = isinstance(value, V.Natural) and target.dtype is types.u64
-    atom = value.bits if whole else it.builder.cast(it.atom(value), target.dtype)  # type: ignore[union-attr]
+    atom = value.bits if whole else as_element(it, value, target.dtype, alone)  # type: ignore[union-attr]
     if not same and len(shape) == len(target.shape) == 1 and it.program.guards.equal(
         shape[0], target.shape[0]
     ) is None and shape != (1,):

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -83,6 +85,22 @@ def to_array(
     ):
         it.program.listed.add(array.root)
     return array
+
+
+def check_bounds(it: Interpreter, template: L.Layout, array: V.Value, dtype: types.DType) -> None:
+    """The running program raises for Python's numbers among these that no int of a dtype is."""
+    from pyrelay.infer.calls import call
+
+    while isinstance(template, L.LPlace) and isinstance(template.content, L.LGrown):
+        template = template.content.template
+    if not isinstance(template, L.LScalar) or not template.type.weak:
+        return
+    kind = template.type.dtype.kind
+    if kind == "f" or (kind == "i" and dtype is not types.i64):
+        limits = np.iinfo(dtype.numpy)
+        bounds = (max(int(limits.min), -(2**63)), min(int(limits.max), 2**63 - 1))
+        known = map(V.Known, (*bounds, str(dtype.numpy)))
+        call(it, V.Known(in_python.check_bounds), (array, *known), {})
 
 
 def _without_none(

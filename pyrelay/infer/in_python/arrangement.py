@@ -412,7 +412,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: Any = None) -> Array:
         if at < 0 or at > n:
             along = 0 if axis is None else axis
             raise IndexError(f"index {obj} is out of bounds for axis {along} with size {n}")
-        given = np.asarray(values).astype(x.dtype)
+        given = np.asarray(values, x.dtype)
         if axis is None or x.ndim == 1:
             new = given.reshape(-1)
         elif given.ndim == x.ndim:
@@ -430,7 +430,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: Any = None) -> Array:
     kept = np.ones(n + count, dtype=bool)
     kept[targets] = False
     result = np.zeros((n + count, *x.shape[1:]), dtype=x.dtype)
-    given = np.asarray(values).astype(x.dtype)
+    given = np.asarray(values, x.dtype)
     if axis is not None and given.ndim == x.ndim:
         given = np.moveaxis(given, axis, 0)
     result[targets] = given

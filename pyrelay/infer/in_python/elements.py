@@ -192,7 +192,7 @@ def gcd(x1: Array, x2: Array) -> Array:
         running = b != 0
         rest = a % np.where(running, b, 1)
         a, b = np.where(running, b, a)[()], np.where(running, rest, 0)[()]
-    return a
+    return np.abs(a)  # the least int of a dtype is its own magnitude, and rests have its sign
 
 
 def lcm(x1: Array, x2: Array) -> Array:

@@ -403,6 +403,16 @@ def joined_flat(rows: Any, extents: Any) -> Any:
     return rows[kept]
 
 
+def check_bounds(numbers: Any, least: int, most: int, name: str) -> None:
+    """Raises what NumPy raises for Python's numbers of which the ints are out of bounds."""
+    outside = ~((numbers > least - 1) & (numbers < most + 1)) if numbers.dtype.kind == "f" else (
+        (numbers < least) | (numbers > most)
+    )
+    if np.any(outside):
+        wrong = int(np.ravel(numbers)[np.argmax(outside)])
+        raise OverflowError(f"Python integer {wrong} out of bounds for {name}")
+
+
 def even_size(sizes: Any) -> Any:
     """What all of these are; what np.array raises for items that differ in length."""
     for size in sizes:

@@ -82,7 +82,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: Any) -> None:
 
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     """Writes at positions of the flattened array; values are repeated if there are too few."""
-    where, given = np.ravel(np.asarray(ind)), np.ravel(np.asarray(v))
+    where, given = np.ravel(np.asarray(ind)), np.ravel(np.asarray(v, a.dtype))
     if mode == "wrap":
         where = where % a.size
     elif mode == "clip":

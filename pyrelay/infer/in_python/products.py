@@ -113,6 +113,7 @@ def vecmat(x1: Array, x2: Array) -> Array:
 def polyval(p: Array, x: Array) -> Array:
     """The value at x, by Horner's rule."""
     coefficients = p.coeffs if hasattr(p, "coeffs") else p
+    x = np.asarray(x)
     y = np.zeros_like(x, dtype=np.result_type(x, np.asarray(coefficients)))
     for coefficient in coefficients:
         y = y * x + coefficient

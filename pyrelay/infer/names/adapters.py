@@ -19,6 +19,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import extent_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DType
 
@@ -46,6 +47,23 @@ def operand(it: Interpreter, value: V.Value) -> V.Value:
     raise it.failure(errors.TypeMismatchError, f"{V.describe(value)} is not a number or an array")
 
 
+def as_element(it: Interpreter, value: V.Value, dtype: DType, alone: bool = False) -> Atom:
+    """A value cast to the dtype of the array that it is stored in.
+
+    A Python float becomes an element of an array of ints as `int(value)` does: the program raises
+    ValueError for nan, and OverflowError for inf and for what is out of the dtype's bounds. With
+    `alone`, for an item or a slice, and signed ints, so does a NumPy number; others wrap.
+    """
+    ty = V.number_type(value)
+    if ty is not None and dtype.is_integer and ty.dtype.kind in "fiu" and ty.dtype != dtype and (
+        (ty.weak and ty.dtype.kind == "f")
+        or (alone and dtype.kind == "i" and not np.can_cast(ty.dtype.numpy, dtype.numpy))
+    ):
+        whole = it.builder.cast(it.atom(value), types.i64, weak=True)
+        return it.builder.cast(whole, dtype)
+    return it.builder.cast(it.atom(value), dtype)
+
+
 def strong(it: Interpreter, value: V.Value) -> V.Value:
     """A Python number as a NumPy scalar of its default dtype; anything else unchanged."""
     ty = V.number_type(value)
@@ -61,8 +79,8 @@ def to_array(
 
     missing: None is NaN, as in arrays that are made as ones of floats. Else the program raises
     TypeError for a None among numbers, of which NumPy makes an array of objects.
-    dtype: what the array is made for. Python's ints in it that are out of its bounds raise
-    OverflowError, but those in lists whose length only the program knows.
+    dtype: what the array is made for. Python's numbers in it that are out of its bounds raise
+    OverflowError.
     """
     if isinstance(value, V.Union):
         return distribute(
@@ -75,8 +93,8 @@ def to_array(
         if isinstance(value, V.ArrayRef):
             return it.new_array(it.atom(value))
         ty = it.tensor(value)
-        if dtype is not None and dtype.is_integer and ty.weak and ty.dtype.kind == "i":
-            return it.result(it.builder.handle(it.builder.cast(it.atom(value), dtype)))
+        if dtype is not None and dtype.is_integer and ty.weak and ty.dtype.kind in "if":
+            return it.result(it.builder.handle(as_element(it, value, dtype)))
         return strong(it, value)
     from pyrelay.infer.containers import list_arrays, lists
 
@@ -90,7 +108,10 @@ def to_array(
     value = lists.of_field(it, value)
     content = lists.growing_content(it, value)
     if content is not None:
-        return list_arrays.to_array(it, content, missing=missing)
+        made = list_arrays.to_array(it, content, missing=missing)
+        if dtype is not None and dtype.is_integer:
+            list_arrays.check_bounds(it, content.template, made, dtype)
+        return made
     if isinstance(value, V.Known) and isinstance(value.value, (str, bytes)):
         raise it.failure(
             errors.TypeMismatchError, f"{V.describe(value)} cannot be an element of an array",
@@ -229,7 +250,7 @@ def cast(it: Interpreter, value: V.Value, dtype: V.Value | DType | None) -> V.Va
         return value
     if ty.dtype.kind == "c" and target.kind not in "cb":
         value = it.call("real", value)  # NumPy warns and drops the imaginary part
-    made = it.result(it.builder.handle(it.builder.cast(it.atom(value), target)))
+    made = it.result(it.builder.handle(as_element(it, value, target)))
     memory_order.of_result(it, (value,), made)
     return made
 

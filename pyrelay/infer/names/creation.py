@@ -124,7 +124,7 @@ def full_like(
     """np.full_like."""
     ty = it.tensor(operand(it, a))
     target = dtype_of(it, dtype) or ty.dtype
-    value = cast(it, operand(it, fill_value), target)
+    value = it.builder.cast(it.atom(operand(it, fill_value)), target)  # out of bounds it wraps
     extents = ty.shape if shape == V.NONE else shape_of(it, shape)
     return _laid(it, of_no_axes(it, it.call("broadcast_to", value, shape=extents)), order, a)
 

@@ -19,6 +19,7 @@ from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.adapters import cast
 from pyrelay.infer.names.builtins import ZERO, bool_, list_, lookup_of
 from pyrelay.infer.names.containers import without_order
 from pyrelay.infer.names.handlers import handles
@@ -151,8 +152,16 @@ def _of_none(it: Interpreter, total: V.Value, count: V.Value) -> V.Value:
 def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     """sum(iterable, start)."""
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank:
+        ty = iterable.type
+        if ty.rank > 1 and it.program.guards.compare(">", ty.shape[0], 0) is False:
+            return start
         total = it.call("sum", iterable, axes=(0,), keepdims=False)
-        total = _of_none(it, total, V.Scalar.of_extent(iterable.type.shape[0]))
+        first = V.number_type(start)
+        if ty.dtype.is_integer and first is not None:
+            dtype, _ = types.promote([first, ty])
+            if dtype.is_integer:  # rows of small ints add up to small ints
+                total = cast(it, total, dtype)
+        total = _of_none(it, total, V.Scalar.of_extent(ty.shape[0]))
         return total if _is_zero(start) else binary(it, "+", start, total)
     items = without_order(it, iterable)
     content = lists.growing_content(it, items)

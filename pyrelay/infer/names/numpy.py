@@ -15,6 +15,7 @@ from pyrelay.infer.arrays.contraction import dot, matmul, product
 from pyrelay.infer.attributes import get_attribute
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import (
+    as_element,
     cast,
     normal_axis,
     operand,
@@ -206,8 +207,9 @@ def _scalar_class(dtype: DType) -> Any:
             2**63 <= value.value < 2**64  # which no int64 holds, as constants of hashes
         ):
             value = V.Known(np.uint64(value.value))
-        atom = it.builder.cast(it.atom(value), dtype)
-        return it.result(it.builder.handle(atom))
+        if isinstance(value, V.ArrayRef):
+            return cast(it, value, dtype)
+        return it.result(it.builder.handle(as_element(it, value, dtype)))
 
     return handler
 
@@ -242,7 +244,8 @@ def np_round(
     if dtype is types.bool_:
         return stored(it, out, cast(it, x, types.f16))
     if dtype.kind in "iu" and digits >= 0:
-        return stored(it, out, x)
+        copied = it.new_array(it.atom(x)) if isinstance(x, V.ArrayRef) and out == V.NONE else x
+        return stored(it, out, copied)
     if not digits:
         return stored(it, out, it.call("rint", x))
     scale = V.Known(10.0 ** abs(digits))
