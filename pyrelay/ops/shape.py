@@ -87,7 +87,7 @@ def _expanded(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 expand_dims = _movement(
     "expand_dims", _expanded, lambda x, *, axes: np.expand_dims(x, axes),
     lambda y, g, x, *, axes: (squeeze(g, axes=axes),),
-    _same_position,
+    lambda s, i, x, *, axes: x(without_axes(i, axes_in(axes, len(i)))),
     samples=(
         floats((3, 4), attrs={"axes": (1,)}), floats((3,), attrs={"axes": (0, 2)}),
         floats((), attrs={"axes": (0,)}),
@@ -107,10 +107,16 @@ def _squeezed(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (TensorType(ty.dtype, without_axes(ty.shape, axes)),)
 
 
+def _with_axes(s: Any, i: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    """The element of x with 0 at `axes`."""
+    rest, ones = iter(i), axes_in(axes, x.rank)
+    return x(tuple(0 if k in ones else next(rest) for k in range(x.rank)))
+
+
 squeeze: Op = _movement(
     "squeeze", _squeezed, lambda x, *, axes: np.squeeze(x, axes)[()],
     lambda y, g, x, *, axes: (expand_dims(g, axes=axes),),
-    _same_position,
+    _with_axes,
     samples=(floats((3, 1, 4), attrs={"axes": (1,)}), floats((1, 1), attrs={"axes": (0, 1)})),
     doc="without `axes`, whose extent is 1",
 )

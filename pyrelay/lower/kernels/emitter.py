@@ -450,14 +450,15 @@ class Emitter:
 
     def ravel(self, index: Sequence[Any], shape: Sequence[Extent]) -> Value:
         """The C-order flat index of an element of an array of this shape."""
+        long = [axis for axis, extent in enumerate(shape) if extent != 1]
+        index, shape = [index[axis] for axis in long], [shape[axis] for axis in long]
         terms: list[Value] = []
         axis = 0
         while axis < len(shape):
             run = run_at(index, shape, axis)
-            last = axis + (len(run.extents) if run else 1)
-            if shape[axis:last] != (1,):
-                value = run.index if run else self.lift(index[axis])
-                terms.append(value * self.extent(dims.product(shape[last:])))
+            last = axis + (len(run.long) if run else 1)
+            value = run.index if run else self.lift(index[axis])
+            terms.append(value * self.extent(dims.product(shape[last:])))
             axis = last
         # Outer terms first: their sum is the same for all of the innermost loop.
         terms.sort(key=lambda v: v.scope.depth)

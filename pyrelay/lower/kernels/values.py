@@ -109,10 +109,12 @@ class Run:
     `outermost` says that its index never leaves the extents, so the first axis needs no modulo.
     """
 
-    __slots__ = ("extents", "index", "taken_apart")
+    __slots__ = ("extents", "index", "long", "taken_apart")
 
     def __init__(self, index: Value, extents: Sequence[Extent]) -> None:
         self.index, self.extents = index, tuple(extents)
+        #: The axes of other extents than 1.
+        self.long = tuple(k for k, extent in enumerate(self.extents) if extent != 1)
         self.taken_apart = False
 
     def parts(self) -> tuple[Value, ...]:
@@ -160,16 +162,15 @@ class Reading(Value):
 
 
 def run_at(index: Sequence[Any], shape: Sequence[Extent], axis: int) -> Run | None:
-    """The run whose axes stand in `index` from `axis` on, whole and with the array's extents."""
+    """The run whose axes stand in `index` from `axis` on, whole and with the array's extents; axes
+    of extent 1 are in neither."""
     part = index[axis]
-    if not isinstance(part, Part) or part.position:
+    if not isinstance(part, Part) or part.position not in part.run.long[:1]:
         return None
     run = part.run
-    count = len(run.extents)
-    if tuple(shape[axis : axis + count]) != run.extents:
+    if list(shape[axis : axis + len(run.long)]) != [run.extents[k] for k in run.long]:
         return None
-    for k in range(1, count):
-        other = index[axis + k]
+    for other, k in zip(index[axis:], run.long):  # noqa: B905 (the index goes on)
         if not isinstance(other, Part) or other.run is not run or other.position != k:
             return None
     return run

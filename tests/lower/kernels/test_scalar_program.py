@@ -201,3 +201,20 @@ def test_the_first_extreme_is_found_as_numpy_does(shape: tuple[int, int]) -> Non
     ours, theirs = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.testing.assert_array_equal(fast(x, ours), extremes(x, theirs))
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_sums_over_several_axes_of_windows_in_loops_divide_no_index() -> None:
+    def convolved(x: Any, w: Any) -> Any:
+        size = w.shape[0]
+        out = np.empty((x.shape[0] - size + 1, w.shape[3]))
+        for i in range(out.shape[0]):
+            window = x[i:i + size, :, :, np.newaxis]
+            out[i] = np.sum(window * w, axis=(0, 1, 2))
+        return out
+
+    args = np.arange(60.0).reshape(5, 4, 3), np.arange(72.0).reshape(2, 4, 3, 3)
+    compiled = pyrelay.jit(convolved)
+    np.testing.assert_array_equal(compiled(*args), convolved(*args))
+    loops = compiled.code(*args).split("# plan ")[0]
+    assert "floor_divide" not in loops
+    assert "remainder" not in loops
