@@ -337,7 +337,13 @@ class _Lowering:
         groups = [access_group(self.module, EVERY_LOOP)]
         if loop.innermost:
             groups.append(access_group(self.module, INNERMOST_LOOPS))
-        hints = [self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])]
+        hints = [
+            self.module.add_metadata(["llvm.loop.parallel_accesses", *groups]),
+            # Where two checks of one index are seldom true, LLVM would compare their bounds in front
+            # of a copy of the loop: in a body of many such loops it takes minutes over that, and
+            # `lower/passes/loop_versions` has taken checks out already.
+            self.module.add_metadata(["llvm.loop.unswitch.injection.disable"]),
+        ]
         interleaved = loop.vectors
         if interleaved is not None:  # written out before it is vectors, it would be as many numbers
             hints.append(self.module.add_metadata(["llvm.loop.unroll.disable"]))

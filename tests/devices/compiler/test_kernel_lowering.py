@@ -147,6 +147,32 @@ def test_the_size_of_a_kernels_code_grows_as_its_text() -> None:
     assert third - second == 2 * (second - first)
 
 
+def test_loops_with_two_checks_are_not_written_twice() -> None:
+    body = """n, m, rounds = param_extent(block, 2), param_extent(block, 3), 1000
+for i in range(end):
+    v = 0
+    while v < begin:
+        if unlikely(v >= n):
+            store_ordered_i64(o, 0, v)
+            return 1
+        if unlikely(v >= m):
+            store_ordered_i64(o, 1, v)
+            return 2
+        store_ordered_i64(o, v + n, load_ordered_i64(o, v) + i)
+        v += 1
+        rounds = rounds - 1
+        if unlikely(rounds < 0):
+            rounds = 1000
+            status = poll(block)
+            if status != 0:
+                return status"""
+    made = optimised_module(kernel(body), "test")
+    calls = [
+        i for f in made.functions for b in f.blocks for i in b.instructions if i.opcode == "call"
+    ]
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
