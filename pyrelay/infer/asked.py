@@ -216,6 +216,7 @@ class Asked:
                 return self.refusal if self.exact > _MOST_EXACT else None
             case NeedsWrites(made=made, raises=raises):
                 self.losing, self.raises = made, raises
+                self._begin_with(made)
             case needs.NeedsUnrolling(error=failure):
                 return failure
             case _:
@@ -252,6 +253,15 @@ class Asked:
             self.captured += [
                 other for other in named_texts(need.readers) if id(other.value) not in present
             ]
+
+    def _begin_with(self, made: Specialised) -> None:
+        """Begin with the objects that a program reads: one more follows each `raise` now, and what
+        is read behind a branch is captured before."""
+        present = {id(other.value) for other in self.captured}
+        for found in made.binding.hidden:
+            if id(found.value) not in present:
+                present.add(id(found.value))
+                self.captured.append(needs.NeedsCapture(found.source, found.value))
 
     def fall_back(self, attempt: Attempt, failure: Exception) -> Specialised | None:
         """Take what may help an attempt that failed; a program that loses writes if there is one.

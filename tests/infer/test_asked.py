@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pyrelay
@@ -51,3 +52,55 @@ def test_dicts_of_many_keys_become_tables_if_they_can(
     with config.override(interpret=True):
         assert pyrelay.jit(function)(xs) == function(xs)
     assert [len(tables) for tables in taken] == [0, 1, 0][:attempts]
+
+
+def by_round(xs: np.ndarray, n: int) -> list[float]:
+    halves, squares, sums = {}, {}, {-1: np.zeros(2)}
+    for t in range(len([x for x in xs if x > n])):
+        halves[t] = xs[:2] * 0.5
+        squares[t] = halves[t] ** 2
+        sums[t] = sums[t - 1] + squares[t]
+    return [float(sums[t].sum()) for t in range(len(sums) - 1)]
+
+
+def drawn_behind_a_raise(xs: np.ndarray, n: int) -> float:
+    if len(xs) < n:
+        raise ValueError("too few")
+    xs[n] = np.random.random()
+    if xs[n] < 0:
+        raise ValueError("cannot be")
+    return xs.sum()
+
+
+def chosen_in_rounds(xs: np.ndarray, n: int) -> int:
+    return sum(np.random.choice(len(xs), p=xs / xs.sum()) for _ in range(n))
+
+
+@pytest.mark.parametrize(
+    ("function", "attempts"),
+    [
+        (by_round, 2),  # tables of all three dicts at once
+        (drawn_behind_a_raise, 3),  # what follows the raises begins with the generator
+        (chosen_in_rounds, 4),  # nothing of pyrelay's own is captured
+    ],
+)
+def test_attempts_are_given_all_that_is_known_to_be_needed(
+    function: Any, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 0
+    run = Attempt.run
+
+    def counted(self: Attempt, *args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return run(self, *args)
+
+    monkeypatch.setattr(Attempt, "run", counted)
+    given = [np.linspace(1.0, 2.0, 6) for _ in range(2)]
+    with config.override(interpret=True):
+        np.random.seed(0)
+        found = pyrelay.jit(function)(given[0], 1)
+    np.random.seed(0)
+    assert found == function(given[1], 1)
+    assert np.array_equal(*given)
+    assert count == attempts

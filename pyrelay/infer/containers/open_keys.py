@@ -11,7 +11,8 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.ir import types
+from pyrelay.ir import types, walk
+from pyrelay.ir.nodes import Block, Let, PyCall, Var
 
 
 def is_open(key: V.Value) -> bool:
@@ -73,6 +74,24 @@ def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
         it.heap.note_items(key.possible if isinstance(key, V.Union) else (key,))
     if is_open(key):
         ask(it, ref.root)
+
+
+def note_beside(it: Interpreter, block: Block) -> None:
+    """Where a dict that a block gives keys is noted, note the others that it gives such keys.
+
+    One attempt more makes tables of all of them then, where it was one for each.
+    """
+    found, env = set[Let](), it.frame.env
+    for let in walk.nested_lets(block):
+        if not isinstance(let.rhs, PyCall) or let.rhs.kind != "set_item":
+            continue
+        ref, key, _ = (env.get(atom) if isinstance(atom, Var) else atom for atom in let.rhs.args)
+        if isinstance(ref, V.Ref) and ref.root.kind == "dict" and ref.root.made is not None and (
+            key is None or (isinstance(key, V.Value.__args__) and is_open(key))
+        ):
+            found.add(ref.root.made)
+    if found & it.program.open_keys:
+        it.program.open_keys |= found
 
 
 def ask(it: Interpreter, root: V.Root) -> None:

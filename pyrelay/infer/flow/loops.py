@@ -16,6 +16,7 @@ from pyrelay import errors
 from pyrelay.infer import needs, progress, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing
+from pyrelay.infer.containers.open_keys import note_beside
 from pyrelay.infer.flow import handling
 from pyrelay.infer.flow.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.flow.generators import consume, is_generator, taken
@@ -195,8 +196,7 @@ class Runner:
         except errors.StaticValueError as error:  # perhaps made of the index
             if isinstance(count, V.Known) or getattr(count, "extent", None) is not None:
                 return self._otherwise(init, needs.NeedsUnrolling(error))
-            if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
-                raise needs.NeedsStatic(count.origin, needs.HOW_OFTEN) from None
+            self._ask_to_unroll(count)
             raise
 
     def _through_changing_lists(self, init: list[V.Value]) -> list[V.Value]:
@@ -257,8 +257,7 @@ class Runner:
             except (TypeChanges, needs.NeedsUnrolling) as again:
                 problem = again
         if isinstance(problem, needs.NeedsUnrolling):
-            if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
-                raise needs.NeedsStatic(count.origin, needs.HOW_OFTEN)
+            self._ask_to_unroll(count)
             raise problem.error
         assert isinstance(problem, TypeChanges)
         try:
@@ -269,6 +268,12 @@ class Runner:
             return self._attempt(lambda: self.rolled(init, 0, mixed=True))
         except (TypeChanges, needs.NeedsUnrolling, errors.PyrelayError):
             raise self._changed(problem) from None
+
+    def _ask_to_unroll(self, count: V.Value | None) -> None:
+        """Raises NeedsStatic where another attempt may know how often the loop runs."""
+        if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
+            note_beside(self.it, self.node.body)
+            raise needs.NeedsStatic(count.origin, needs.HOW_OFTEN) from None
 
     def _ask_for_entries(self) -> None:
         """Raises NeedsEntries where dicts in lists may be why the loop would be unrolled."""

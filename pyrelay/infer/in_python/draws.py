@@ -12,10 +12,11 @@ import numpy as np
 
 Array = Any
 
-#: By dtype: how far a sum of probabilities may be from 1.
-_TOLERANCE = {
-    kind: np.sqrt(np.finfo(kind).eps).item() for kind in (np.float16, np.float32, np.float64)
-}
+#: How far a sum of probabilities may be from 1: of 16, 32 and 64 bits. (Numbers, as a dict would be
+#: an object that programs capture.)
+_OF_HALVES, _OF_SINGLES, _OF_DOUBLES = (
+    np.sqrt(np.finfo(kind).eps).item() for kind in (np.float16, np.float32, np.float64)
+)
 
 
 def many(
@@ -175,9 +176,9 @@ def running_sums(p: Any, count: int, legacy: bool) -> Array:
 
     Raises ValueError in the words of Generator, or of RandomState.
     """
-    tolerance = _TOLERANCE[np.float64]
+    tolerance = _OF_DOUBLES
     if isinstance(p, np.ndarray) and p.dtype in (np.float16, np.float32):
-        tolerance = _TOLERANCE[p.dtype.type]
+        tolerance = _OF_HALVES if p.dtype == np.float16 else _OF_SINGLES
     p = np.asarray(p, dtype=np.float64)
     if p.ndim != 1:
         raise ValueError("'p' must be 1-dimensional" if legacy else "p must be 1-dimensional")

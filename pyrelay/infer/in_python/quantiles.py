@@ -94,12 +94,15 @@ def _picked(ordered: Array, places: Array) -> Array:
 
 #: methods that give elements, and nothing between them
 _DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
-#: plotting positions (alpha, beta) of the continuous methods
-_CONTINUOUS = {
-    "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
-    "median_unbiased": (1.0 / 3.0, 1.0 / 3.0), "normal_unbiased": (3.0 / 8.0, 3.0 / 8.0),
-    "interpolated_inverted_cdf": (0.0, 1.0),
-}
+
+
+def _continuous() -> dict[str, tuple[float, float]]:
+    """Plotting positions (alpha, beta) of the continuous methods."""
+    return {
+        "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
+        "median_unbiased": (1.0 / 3.0, 1.0 / 3.0), "normal_unbiased": (3.0 / 8.0, 3.0 / 8.0),
+        "interpolated_inverted_cdf": (0.0, 1.0),
+    }
 
 
 def _position(q: Any, n: Any, method: str) -> Any:
@@ -121,9 +124,10 @@ def _position(q: Any, n: Any, method: str) -> Any:
         place = q * n - 1.5
         low = np.floor(place)
         return np.where((place == low) & (low % 2 == 1), low, low + 1.0)
-    if method not in _CONTINUOUS:
+    positions = _continuous()
+    if method not in positions:
         raise ValueError(f"'{method}' is not a valid method.")
-    alpha, beta = _CONTINUOUS[method]
+    alpha, beta = positions[method]
     if method == "linear":
         return q * (n - 1)
     return q * n + (alpha + q * (1.0 - alpha - beta)) - 1.0
