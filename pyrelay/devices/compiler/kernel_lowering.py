@@ -339,9 +339,9 @@ class _Lowering:
             groups.append(access_group(self.module, INNERMOST_LOOPS))
         hints = [
             self.module.add_metadata(["llvm.loop.parallel_accesses", *groups]),
-            # Where two checks of one index are seldom true, LLVM would compare their bounds in front
-            # of a copy of the loop: in a body of many such loops it takes minutes over that, and
-            # `lower/passes/loop_versions` has taken checks out already.
+            # Where two checks of one index are seldom true, LLVM would compare their bounds in
+            # front of a copy of the loop: in a body of many such loops it takes minutes over that,
+            # and `lower/passes/loop_versions` has taken checks out already.
             self.module.add_metadata(["llvm.loop.unswitch.injection.disable"]),
         ]
         interleaved = loop.vectors
