@@ -43,6 +43,7 @@ class Result:
     contents: tuple[Any, ...]
     symbols: tuple[Symbol, ...]
     stored: tuple[int, ...] = ()  # keys of lists among the arguments that became items
+    moved: frozenset[int] = frozenset()  # keys of changed lists with items at other positions now
 
 
 @dataclass(eq=False)
@@ -213,7 +214,10 @@ def _close(
         inside = {s for let in inner.builder.lets for s in let.dims}
         found = [s for s in found if s in inside or s in describer.renamed_symbols()]
     stored = tuple(key for key, r in roots.items() if r.kind == "list" and r.stored)
-    result = Result(layout, tuple(keys[r] for r in changed), contents, tuple(found), stored)
+    moved = frozenset(keys[r] for r in changed if _moves(entry.contents[r], inner.heap.contents[r]))
+    result = Result(
+        layout, tuple(keys[r] for r in changed), contents, tuple(found), stored, moved
+    )
     if spec.result is not None and same_result(inner, spec.result, result):
         result = spec.result  # what callers were told, where this pass knows more
         layout, *rest = (_with_roots(x, roots) for x in (result.value, *result.contents))
@@ -231,6 +235,13 @@ def _close(
         spec.name, params, body, symbols, span=spec.closure.function.span
     )
     return function, result
+
+
+def _moves(before: Any, after: Any) -> bool:
+    """Whether items of a list may be at other positions than where a function began."""
+    return not isinstance(before, V.Growing) or not isinstance(after, V.Growing) or (
+        after.slots is not before.slots
+    )
 
 
 def _with_roots(layout: Any, roots: Mapping[int, V.Root]) -> Any:
@@ -287,7 +298,7 @@ class _ResultDescriber(Describer):
 
 def same_result(it: Interpreter, a: Result, b: Result) -> bool:
     """Whether what `b` returns and changes is laid out as `a` says."""
-    if a.changed != b.changed or a.stored != b.stored:
+    if a.changed != b.changed or a.stored != b.stored or not b.moved <= a.moved:
         return False
     everything_a, everything_b = [a.value, *a.contents], [b.value, *b.contents]
     bound = frozenset(dims.of(s) for s in a.symbols)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import layout as L
@@ -149,7 +149,8 @@ def _decode(
             continue
         root_kind = "array" if isinstance(target, V.ArrayRef) else target.root.kind  # type: ignore[union-attr]
         content = decoder.content(root_kind, layout)
-        _where(it, places.tests[key], functools.partial(_changed, it, target, content))
+        change = functools.partial(_changed, it, target, content, moves=key in result.moved)
+        _where(it, places.tests[key], change)
     for key in result.stored:
         given = places.get(key)
         if isinstance(given, V.Ref):
@@ -158,8 +159,8 @@ def _decode(
     return value if not extra else (value, extra)
 
 
-def _changed(it: Interpreter, target: V.Value, content: Any) -> None:
-    """A call changed an argument to this content."""
+def _changed(it: Interpreter, target: V.Value, content: Any, *, moves: bool) -> None:
+    """A call changed an argument to this content; `moves`: its items may have other positions."""
     if isinstance(target, V.ArrayRef):
         from pyrelay.infer.arrays.storing import write_whole
 
@@ -168,7 +169,11 @@ def _changed(it: Interpreter, target: V.Value, content: Any) -> None:
     assert isinstance(target, V.Ref)
     span = it.let.span if it.let else None
     if isinstance(content, V.Growing):
-        lists.write_content(it, target.root, content, moves=True)
+        held = it.heap.contents[target.root]
+        stay = isinstance(held, V.Growing) and not moves
+        if stay:
+            content = replace(content, slots=held.slots)
+        lists.write_content(it, target.root, content, moves=not stay)
     else:
         it.heap.write(target.root, content, span)
 

@@ -533,7 +533,8 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
         ) from None
     own = {s for t in argument_types(spec) for s in types.type_symbols(t)}
     found = [s for s in layout_symbols([value, *contents], -1) if s not in own]
-    return Result(value, old.changed, contents, tuple(found), old.stored)
+    moved = old.moved | new.moved
+    return Result(value, old.changed, contents, tuple(found), old.stored, moved)
 
 
 def _mentions_parameter(*layouts: L.Layout) -> bool:

@@ -1,0 +1,91 @@
+"""Boards as lists of rows that recursive functions fill, try and take back."""
+
+from __future__ import annotations
+
+from tests.users.corpus import refuse, use
+
+BOARD = [[(3 * r + c) % 5 if (r + c) % 3 else 0 for c in range(3)] for r in range(10)]
+
+
+def _filled(board, left):
+    if left == 0:
+        return True
+    for row in board:
+        used = set(row)
+        for c in range(3):
+            if row[c] == 0:
+                for v in range(1, 6):
+                    if v not in used:
+                        row[c] = v
+                        if _filled(board, left - 1):
+                            return True
+                        row[c] = 0
+                return False
+    return False
+
+
+@use((BOARD, 2), (BOARD, 3), long=True)
+def cells_filled_and_taken_back(board, count):
+    return _filled(board, count)
+
+
+@use((BOARD,))
+def seen_by_the_name_of_a_row(board):
+    def counted(r):
+        if r == 0:
+            return 0
+        used = {board[k][1] for k in range(r)}
+        board[r][0] = len(used)
+        return len(used) + counted(r - 1)
+
+    row = board[3]
+    total = counted(5)
+    row[2] = row[0] + total
+    return total
+
+
+def _longer(board, count):
+    if count:
+        board.append([count, 0, 0])
+        board[count][1] = len(board)
+        _longer(board, count - 1)
+
+
+@use((BOARD,))
+def rows_stay_where_more_are_added(board):
+    row = board[2]
+    _longer(board, 3)
+    row[0] = 7
+    return board
+
+
+def _exchanged(board, r):
+    if r:
+        board[r], board[r - 1] = board[r - 1], board[r]
+        _exchanged(board, r - 1)
+
+
+@refuse((12,), "may have moved since", "row = rows[i]")
+def row_that_a_recursion_moves(n):
+    board = [[k, 0] for k in range(n)]
+    row = board[1]
+    _exchanged(board, 3)
+    row[0] = -1
+    return board
+
+
+def _turned(board, r):
+    if r == 0:
+        board.reverse()
+    else:
+        board[r][0] = r
+        _turned(board, r - 1)
+
+
+@refuse((12,), "may have moved since", "row = rows[i]")
+def row_that_the_last_call_moves(n):
+    board = [[k, 0] for k in range(n)]
+    row = board[1]
+    _turned(board, 3)
+    row[0] = -1
+    return board
