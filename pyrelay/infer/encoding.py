@@ -17,7 +17,7 @@ from pyrelay.infer.arrays.windows import window_of
 from pyrelay.infer.containers.open_layouts import OPEN_TEXT, is_open
 from pyrelay.infer.flow.joining import same_reference, same_value
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.kinds import kind_of
+from pyrelay.infer.kinds import exact, kind_of
 from pyrelay.infer.layout import (
     Layout,
     LFixed,
@@ -93,7 +93,7 @@ class Encoder:
         match layout:
             case LScalar(ty, extent, _, kinds):
                 if extent is None:
-                    self._scalar(value, ty)
+                    self._scalar(value, ty, exactly=bool(kinds))
                 if kinds:
                     self.atoms.append(kind_of(value))
             case LPlace(key, kind, _, content, numbered=numbered):
@@ -212,8 +212,11 @@ class Encoder:
         else:
             self.absent(layout)
 
-    def _scalar(self, value: V.Value, ty: TensorType) -> None:
-        self.atoms.append(self.builder.cast(self.read(value), ty.dtype, weak=ty.weak))
+    def _scalar(self, value: V.Value, ty: TensorType, exactly: bool = False) -> None:
+        atom = self.read(value)
+        if exactly:
+            atom = exact(self.builder, atom, ty.dtype)
+        self.atoms.append(self.builder.cast(atom, ty.dtype, weak=ty.weak))
 
     def _tensor(self, atom: Atom, ty: TensorType) -> None:
         assert isinstance(atom.type, TensorType)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from pyrelay.infer import values as V
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder, Handle, constant
-from pyrelay.ir.nodes import Atom
+from pyrelay.ir.nodes import Atom, Const
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import DType, TensorType
 
 if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter
@@ -28,6 +28,10 @@ _CODES: dict[TensorType, int] = {
     TensorType(dtype, (), weak): 2 * k + weak
     for k, dtype in enumerate(types.DTYPES.values()) for weak in (False, True)
 }
+
+
+#: The binary digits of floats: ints of no more are held as they are.
+_DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 
 
 def code(ty: TensorType) -> int:
@@ -56,6 +60,20 @@ def of(value: V.Value) -> tuple[TensorType, ...]:
         return value.kinds
     ty = V.number_type(value)
     return () if ty is None else (ty,)
+
+
+def exact(b: Builder, number: Atom, dtype: DType) -> Atom:
+    """A number cast to the dtype that it has beside numbers of other kinds.
+
+    The running program raises OverflowError for an int of more digits than a float of it has.
+    """
+    ty = number.type
+    assert isinstance(ty, TensorType)
+    if isinstance(number, Const) or ty.dtype is not types.i64 or dtype.kind != "f":
+        return b.cast(number, dtype)
+    bits = 63 - _DIGITS[dtype.name]
+    larger = b.call(OPS["multiply"], b.cast(number, types.i64, weak=True), 2**bits)
+    return b.cast(b.call(OPS["right_shift"], larger, bits), dtype)
 
 
 def kind_of(value: V.Value) -> Atom:
@@ -89,10 +107,10 @@ def as_numbers(it: Interpreter, tag: Atom, cases: Sequence[V.Value]) -> V.Value:
     if not kinds:
         return V.Union(tag, tuple(cases))
     first, *others = numbers.items()
-    atom, kind = b.cast(it.atom(first[1]), dtype, weak=False), constant(code(first[1].type))
+    atom, kind = exact(b, it.atom(first[1]), dtype), constant(code(first[1].type))
     for k, v in others:
         here = b.call(OPS["equal"], tag, k)
-        atom = b.call(OPS["where"], here, b.cast(it.atom(v), dtype, weak=False), atom).atom
+        atom = b.call(OPS["where"], here, exact(b, it.atom(v), dtype), atom).atom
         kind = b.call(OPS["where"], here, code(v.type), kind).atom
     number = V.Scalar(
         common, b.cast(atom, dtype, weak=weak), kinds=kinds,
@@ -155,7 +173,21 @@ def computed(it: Interpreter, op: str, x: V.Value, y: V.Value, result: V.Value) 
         here = _are(it.builder, ((x, ta), (y, tb)))
         kind = it.builder.call(OPS["where"], here, code(ty), kind).atom
     kind = it.builder.cast(kind, types.i64, weak=True)
+    _check_digits(it.builder, result, kinds, kind)
     return replace(result, kinds=kinds, kind=kind)
+
+
+def _check_digits(
+    b: Builder, result: V.Scalar, kinds: Sequence[TensorType], kind: Atom
+) -> None:
+    """The running program raises OverflowError for a result that is an int of too many digits."""
+    if result.type.dtype.kind != "f" or result.atom is None:
+        return
+    for ty in kinds:
+        if ty.dtype is types.i64:
+            is_int = b.call(OPS["equal"], kind, code(ty))
+            number = b.call(OPS["where"], is_int, result.atom, 0.0)
+            exact(b, b.cast(number, types.i64, weak=True), result.type.dtype)
 
 
 def _are(b: Builder, pairs: Sequence[tuple[V.Value, TensorType]]) -> Handle:

@@ -364,7 +364,8 @@ _ARRAY_METHODS: dict[str, Callable[..., V.Value]] = {
 def _is_integer(it: Interpreter, x: V.Value) -> V.Value:
     """float.is_integer()."""
     same = it.call("equal", it.call("floor", x), x)
-    return calls.call(it, V.Known(bool), (same,), {})
+    whole = it.call("logical_and", same, it.call("isfinite", x))
+    return calls.call(it, V.Known(bool), (whole,), {})
 
 
 def _of_bits(function: Callable[[int], int]) -> Callable[..., V.Value]:

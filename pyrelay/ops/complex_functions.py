@@ -51,6 +51,15 @@ def _over_i(s: Any, z: Any) -> Any:
     return s.make_complex(y, s.negative(x))
 
 
+def _is_zero(s: Any, x: Any) -> Any:
+    return s.equal(x, _number(s, 0.0))
+
+
+def _wild(s: Any, x: Any) -> Any:
+    """Infinite, or NaN. What functions give there is in annex G of C99."""
+    return s.logical_not(s.isfinite(x))
+
+
 def _rint(s: Any, z: Any) -> Any:
     return s.make_complex(*(s.rint(p) for p in _parts(s, z)))
 
@@ -86,12 +95,20 @@ def _log1p(s: Any, z: Any) -> Any:
 
 def _sinh(s: Any, z: Any) -> Any:
     x, y = _parts(s, z)
-    return s.make_complex(s.multiply(s.sinh(x), s.cos(y)), s.multiply(s.cosh(x), s.sin(y)))
+    real, imag = s.multiply(s.sinh(x), s.cos(y)), s.multiply(s.cosh(x), s.sin(y))
+    kept = s.logical_and(_wild(s, y), s.logical_or(_is_zero(s, x), s.isinf(x)))
+    real = s.where(kept, s.where(s.isinf(x), s.absolute(x), x), real)
+    return s.make_complex(real, s.where(_is_zero(s, y), y, imag))
 
 
 def _cosh(s: Any, z: Any) -> Any:
     x, y = _parts(s, z)
-    return s.make_complex(s.multiply(s.cosh(x), s.cos(y)), s.multiply(s.sinh(x), s.sin(y)))
+    real, imag = s.multiply(s.cosh(x), s.cos(y)), s.multiply(s.sinh(x), s.sin(y))
+    far, axis = s.logical_and(_wild(s, y), s.isinf(x)), _is_zero(s, y)
+    origin = s.logical_and(_is_zero(s, x), _wild(s, y))
+    signed = s.multiply(s.copysign(_number(s, 1.0), x), y)
+    imag = s.where(axis, signed, s.where(origin, _number(s, 0.0), imag))
+    return s.make_complex(s.where(far, s.absolute(x), real), imag)
 
 
 def _tanh(s: Any, z: Any) -> Any:
@@ -108,7 +125,12 @@ def _tanh(s: Any, z: Any) -> Any:
     imag = s.divide(tangent, below)
     decay = s.exp(s.multiply(_number(s, -2.0), s.absolute(x)))
     wave = s.multiply(s.multiply(_number(s, 4.0), s.sin(y)), s.multiply(s.cos(y), decay))
-    return s.make_complex(s.where(far, s.copysign(one, x), real), s.where(far, wave, imag))
+    zero = _number(s, 0.0)
+    lost = s.where(s.isinf(y), y, s.multiply(s.sin(y), s.cos(y)))
+    wave = s.where(s.isinf(x), s.copysign(zero, lost), wave)
+    imag = s.where(_is_zero(s, y), y, s.where(far, wave, imag))
+    real = s.where(s.logical_and(_is_zero(s, x), _wild(s, y)), x, real)
+    return s.make_complex(s.where(far, s.copysign(one, x), real), imag)
 
 
 def _arcsin(s: Any, z: Any) -> Any:

@@ -8,6 +8,7 @@ so that loops over them become vector code, but for those that call the C librar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -54,9 +55,15 @@ def _complex(function: Callable[[Lane, Lane], tuple[Lane, Lane]]) -> _ComplexFun
 
 def _complex_exp(re: Lane, im: Lane) -> tuple[Lane, Lane]:
     size = e.lane_exp(re)
-    real_axis = im.equals(0.0)
-    turned = size * t.lane_sin(im)
-    return real_axis.choose(size, size * t.lane_cos(im)), real_axis.choose(im, turned)
+    plain, origin = im.equals(0.0) | (_wild(im) & re.equals(inf)), _wild(im) & re.equals(-inf)
+    real, imag = size * t.lane_cos(im), im.equals(0.0).choose(im, size * t.lane_sin(im))
+    zero = re.constant(0.0)
+    return origin.choose(zero, plain.choose(size, real)), origin.choose(zero.copysign(im), imag)
+
+
+def _wild(x: Lane) -> Any:
+    """Infinite, or NaN. What functions give there is in annex G of C99."""
+    return ~(x - x).equals(0.0)
 
 
 def _complex_log(re: Lane, im: Lane) -> tuple[Lane, Lane]:
@@ -68,16 +75,25 @@ def _complex_sqrt(re: Lane, im: Lane) -> tuple[Lane, Lane]:
     size = lane_hypot(re * 0.5, im * 0.5) + re.abs() * 0.5
     large = size.sqrt()
     small = large.equals(0.0).choose(large, im.abs() * 0.5 / large)
-    right = re >= 0.0
-    return right.choose(large, small), right.choose(small, large).copysign(im)
+    right, far = re >= 0.0, im.abs().equals(inf)
+    real, imag = right.choose(large, small), right.choose(small, large)
+    return far.choose(im.abs(), real), far.choose(im, imag.copysign(im))
 
 
 def _complex_sin(re: Lane, im: Lane) -> tuple[Lane, Lane]:
-    return t.lane_sin(re) * t.lane_cosh(im), t.lane_cos(re) * t.lane_sinh(im)
+    imag = t.lane_cos(re) * t.lane_sinh(im)
+    far = im.abs().equals(inf)
+    kept = _wild(re) & (im.equals(0.0) | far)
+    real = re.equals(0.0).choose(re, t.lane_sin(re) * t.lane_cosh(im))
+    return real, kept.choose(far.choose(im.abs(), im), imag)
 
 
 def _complex_cos(re: Lane, im: Lane) -> tuple[Lane, Lane]:
-    return t.lane_cos(re) * t.lane_cosh(im), -(t.lane_sin(re) * t.lane_sinh(im))
+    far, axis = _wild(re) & im.abs().equals(inf), re.equals(0.0)
+    zero = axis | (im.equals(0.0) & _wild(re))
+    real, imag = t.lane_cos(re) * t.lane_cosh(im), -(t.lane_sin(re) * t.lane_sinh(im))
+    none = axis.choose(-(re * re.constant(1.0).copysign(im)), re.constant(0.0))
+    return far.choose(im.abs(), real), zero.choose(none, imag)
 
 
 def _complex_power(b: llvm.IRBuilder, z: Any, w: Any) -> Any:

@@ -34,6 +34,8 @@ def rounded(x: float, digits: int) -> float:
     Dekker, "A floating-point technique for extending the available precision" (1971).
     """
     if digits < 0:
+        if math.isnan(x) or math.isinf(x):
+            return x
         whole = 10.0 ** -digits
         near = round(x / whole)
         over = x - near * whole
@@ -175,7 +177,7 @@ def remainder(x: float, y: float) -> float:
         found = -high
     else:
         found = low - 2.0 * ((0.5 * (size - low)) % unit)
-    return -found if x < 0 else found
+    return math.copysign(found, x) if found == 0.0 else -found if x < 0 else found
 
 
 def modf(x: float) -> Any:
@@ -266,7 +268,7 @@ def sumprod(p: Any, q: Any) -> Any:
 
 def dist(p: Any, q: Any) -> float:
     """The distance of two points."""
-    return float(sum((float(a) - float(b)) ** 2 for a, b in zip(p, q, strict=True)) ** 0.5)
+    return hypot(*[float(a) - float(b) for a, b in zip(p, q, strict=True)])
 
 
 def hypot(*coordinates: float) -> float:
@@ -278,7 +280,7 @@ def hypot(*coordinates: float) -> float:
             return math.inf
         top = max(top, size)
     if top == 0.0:
-        return 0.0
+        return float(sum(sizes))  # 0, or nan
     total = 0.0
     for size in sizes:
         total += (size / top) * (size / top)

@@ -61,7 +61,7 @@ def encode(kind: str, value: Any) -> list[int]:
         raw = struct.pack("<ff", value.real, value.imag)
     else:
         number = int(value)
-        if not -(2**63) <= number < 2**64:
+        if not -(2**63) <= number < (2**64 if kind == "uint64" else 2**63):
             raise OverflowError(f"{number} does not fit 64 bits")
         raw = (number % 2**64).to_bytes(8, "little")
     return [int.from_bytes(raw, "little", signed=True)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyrelay
 from pyrelay.devices.cpu import TARGET
 from pyrelay.devices.runtime.entry import Executable
 from pyrelay.ir import dims, types
@@ -160,3 +161,15 @@ def test_an_exception_surfaces_as_it_is_with_the_users_line() -> None:
     with pytest.raises(KeyError) as found:
         Executable(encode(plan(module, TARGET))).call()
     assert found.value is error
+
+
+def number_of(text):
+    return int(text)
+
+
+def test_a_text_of_more_than_63_bits_raises() -> None:
+    f = pyrelay.jit(number_of)
+    assert f("-9223372036854775808") == -(2**63)
+    for text in ("9223372036854775808", "-9223372036854775809"):
+        with pytest.raises(OverflowError, match=f"{text} does not fit 64 bits"):
+            f(text)

@@ -1,0 +1,55 @@
+"""Ints beside floats keep their digits, or the running program raises OverflowError."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.infer.running import assert_same, interpreted, plainly
+
+MANY = 2**53 + 1
+
+
+def either(a, b):
+    return a if a > b else float(b)
+
+
+def listed(a, b):
+    xs = []
+    for _ in range(b):
+        xs.append(a)
+        xs.append(0.5)
+    return xs
+
+
+def computed(a, b):
+    x = a if a > b else float(b)
+    return x * x
+
+
+def among_singles(a, xs):
+    kept = [a]
+    for k in range(len(xs)):
+        kept.append(xs[k])
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "raises"),
+    [
+        (either, (MANY, 1), True), (either, (2**53 - 1, 1), False), (either, (1, MANY), False),
+        (either, (2**63 - 1, 1), True), (listed, (-MANY, 2), True), (listed, (7, 2), False),
+        (computed, (2**30 + 1, 2), True), (computed, (2**26 + 1, 2), False),
+        (among_singles, (2**24 + 1, np.ones(2, np.float32)), True),
+        (among_singles, (2**24 - 1, np.ones(2, np.float32)), False),
+    ],
+)
+def test_ints_beside_floats_are_exact(function: Any, args: Any, raises: bool) -> None:
+    got, wanted = interpreted(function, args), plainly(function, args)
+    if raises:
+        assert isinstance(got.error, OverflowError)
+    else:
+        assert got.error is None
+        assert_same(got.result, wanted.result)
