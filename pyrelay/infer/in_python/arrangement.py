@@ -197,6 +197,8 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
         raise ValueError("array must be at least 2-d")
     size = a.shape[0]
     for extent in a.shape[1:]:
+        if a.ndim > 2 and extent != size:
+            raise ValueError("All dimensions of input must be of equal length")
         size = min(size, extent)
     places = np.arange(size)
     a[tuple([places for _ in range(a.ndim)])] = val

@@ -297,6 +297,15 @@ def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:
 @handles(complex)
 def complex_(it: Interpreter, real: V.Value = ZERO, imag: V.Value = ZERO) -> V.Value:
     """complex(real, imag)."""
+    if imag == ZERO:
+        return converted(it, complex, real, types.c128)
+    types_of_parts = [V.number_type(v) for v in (real, imag)]
+    if all(ty is not None and ty.dtype.kind != "c" for ty in types_of_parts):
+        # A product with 1j would make nan of inf.
+        parts = [converted(it, float, v, types.f64) for v in (real, imag)]
+        if all(isinstance(v, V.Known) for v in parts):
+            return V.Known(complex(*(v.value for v in parts)))  # type: ignore[union-attr]
+        return converted(it, complex, it.call("make_complex", *parts), types.c128)
     part = binary(it, "*", imag, V.Known(1j))
     return converted(it, complex, binary(it, "+", real, part), types.c128)
 

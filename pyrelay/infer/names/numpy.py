@@ -244,8 +244,11 @@ def np_round(
     if dtype is types.bool_:
         return stored(it, out, cast(it, x, types.f16))
     if dtype.kind in "iu" and digits >= 0:
-        copied = it.new_array(it.atom(x)) if isinstance(x, V.ArrayRef) and out == V.NONE else x
-        return stored(it, out, copied)
+        if isinstance(x, V.ArrayRef) and out == V.NONE:
+            if x.type.shape:
+                return it.new_array(it.atom(x))
+            x = it.result(it.builder.handle(it.atom(x)))
+        return stored(it, out, x)
     if not digits:
         return stored(it, out, it.call("rint", x))
     scale = V.Known(10.0 ** abs(digits))
