@@ -470,6 +470,10 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         from pyrelay.infer.comparison import structures
 
         return structures(it, op, x, y)
+    if a is None and b is None:
+        of_kinds = kinds.compared(it, op, x, y)
+        if of_kinds is not None:
+            return of_kinds
     return it.call(_OPS[op], x, y)
 
 

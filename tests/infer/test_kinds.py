@@ -53,3 +53,14 @@ def test_ints_beside_floats_are_exact(function: Any, args: Any, raises: bool) ->
     else:
         assert got.error is None
         assert_same(got.result, wanted.result)
+
+
+def ordered(n, x):
+    return n < x, n <= x, n > x, n >= x, n == x, n != x, x < n, x == n, n < 2.0**53, n > 1e19
+
+
+@pytest.mark.parametrize("n", [5, MANY, -MANY, 2**63 - 1, -(2**63)])
+def test_ints_and_floats_are_compared_to_the_last_digit(n: int) -> None:
+    for x in (5.0, 2.0**53, -(2.0**53), 2.0**63, -(2.0**63), np.inf, np.nan):
+        args = (n, float(x))
+        assert interpreted(ordered, args).result == ordered(*args)
