@@ -43,7 +43,7 @@ from pyrelay.errors import (
 from pyrelay.infer.structure import pack
 from pyrelay.measuring import benchmark, info
 from pyrelay.nn import stop_gradient
-from pyrelay.ruled_functions import custom_vjp
+from pyrelay.ruled_functions import checkpoint, custom_vjp
 from pyrelay.scoping import scope
 from pyrelay.tuning import tune
 
@@ -71,6 +71,7 @@ __all__ = [
     "UnsupportedSyntaxError",
     "benchmark",
     "check_grads",
+    "checkpoint",
     "config",
     "custom_vjp",
     "grad",

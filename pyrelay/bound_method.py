@@ -1,7 +1,7 @@
 """A compiled function that is an attribute of a class, read from one of its objects.
 
-In: a compiled function and an object. Out: what is called, differentiated, pickled and looked into
-without naming the object.
+In: a compiled function, or one with a derivative of its own, and an object. Out: what is called,
+differentiated, pickled and looked into without naming the object.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ import copy
 import functools
 import inspect
 import types as python_types
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pyrelay.compiled import Compiled
+from typing import Any
 
 
 class BoundMethod:
@@ -21,7 +18,7 @@ class BoundMethod:
 
     __slots__ = ("__func__", "__self__", "__weakref__")
 
-    def __init__(self, function: Compiled, instance: Any) -> None:
+    def __init__(self, function: Any, instance: Any) -> None:
         self.__func__, self.__self__ = function, instance
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:

@@ -36,6 +36,7 @@ from pyrelay.lower.planning.target import Target
 from pyrelay.lower.text.show import show_kernel_ir, show_plan
 from pyrelay.opt.attention import attention
 from pyrelay.opt.attention_gradient import attention_gradient, attention_gradient_again
+from pyrelay.opt.barriers import barriers
 from pyrelay.opt.batch_rounds import batch_differentiated, batch_rounds
 from pyrelay.opt.checks import checks
 from pyrelay.opt.commits import commits, in_place
@@ -99,14 +100,14 @@ STAGES = (
         "grad",
         (
             inline, lengths, ranges, commits, *CLEAN, masks, recognise,
-            batch_differentiated, hoist, levels, derivatives,
+            batch_differentiated, hoist, levels, derivatives, plain,
         ),
         "infer", "grad",
     ),
     Stage(
         "optimise",
         (
-            plain, picks, sorting, compaction, halves, inline, lengths, ranges, commits, checks,
+            picks, sorting, compaction, halves, inline, barriers, lengths, ranges, commits, checks,
             *CLEAN, spectra, decompositions, batch_rounds, hoist, rows, remember, rolling,
             near_loops, ranges, *CLEAN,
         ),

@@ -1,8 +1,8 @@
-"""Functions whose derivative the user gives.
+"""Functions whose derivative is taken in another way than from what they compute.
 
-In: a Python function, and its rule as Python functions. Out: a callable that is the function, and
-has this derivative where it is differentiated, inside programs and by transforms
-(`infer/custom_rules`).
+In: a Python function; of one whose derivative the user gives, its rule as Python functions. Out: a
+callable that is the function, and has this derivative where it is differentiated, inside programs
+and by transforms (`infer/custom_rules`, `infer/checkpoints`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,62 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.bound_method import BoundMethod
 
 Function = Callable[..., Any]
 
 
-class custom_vjp:  # noqa: N801 -- a decorator
+class _Ruled:
+    """The function itself; above a method, that of its objects."""
+
+    device = None
+
+    def __init__(self, function: Any) -> None:
+        if not callable(function):
+            kind, name = type(self).__name__, type(function).__name__
+            raise errors.TypeMismatchError(f"{kind} takes a function, not {name}.")
+        functools.update_wrapper(self, function)
+        self.py: Function = function
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.py(*args, **keywords)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else BoundMethod(self, instance)
+
+    def __repr__(self) -> str:
+        name = getattr(self, "__qualname__", self.py)
+        return f"<pyrelay.{type(self).__name__} of {name}>"
+
+
+class checkpoint(_Ruled):  # noqa: N801 -- a decorator
+    """The function, of which a derivative keeps only the arguments, and runs it again.
+
+    It computes what the function computes. In reverse mode what a function computes on the way is
+    kept until its derivative is taken; of this one only the arguments are, captured arrays
+    included, and the function runs once more: half as much again in time, for the memory of a layer
+    in place of that of all. For functions in programs, in loops, nested, with any structure of
+    arguments and results; derivatives have any order and both modes. Called from Python it is the
+    function. Where the size of a result is known only when the function has run, its derivative is
+    as without `checkpoint`.
+
+    >>> @pyrelay.checkpoint
+    ... def layer(h, w):
+    ...     return np.tanh(h @ w)
+    >>> def loss(w, h):
+    ...     for k in range(len(w)):
+    ...         h = layer(h, w[k])
+    ...     return np.sum(h * h)
+    >>> pyrelay.grad(loss)(np.ones((3, 2, 2)), np.ones((5, 2))).shape
+    (3, 2, 2)
+    """
+
+    @property
+    def __pyrelay__(self) -> tuple[str, Any, dict[str, Any]]:
+        return "checkpoint", self.py, {}
+
+
+class custom_vjp(_Ruled):  # noqa: N801 -- a decorator
     """The function, with a derivative of the user's own; give it by `def_vjp` or by `defvjp`.
 
     The rule is an ordinary function, compiled with the program, and must be linear in the cotangent
@@ -37,22 +88,12 @@ class custom_vjp:  # noqa: N801 -- a decorator
     """
 
     def __init__(self, function: Any) -> None:
-        if not callable(function):
-            name = type(function).__name__
-            raise errors.TypeMismatchError(f"custom_vjp takes a function, not {name}.")
-        functools.update_wrapper(self, function)
-        self.py: Function = function
+        super().__init__(function)
         self._rules: tuple[Function | None, Function | None, Function | None] = (None,) * 3
 
     @property
     def __pyrelay__(self) -> tuple[str, Any, dict[str, Any]]:
         return "custom_vjp", self.py, {"rules": self._rules}
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return self.py(*args, **keywords)
-
-    def __repr__(self) -> str:
-        return f"<pyrelay.custom_vjp of {getattr(self, '__qualname__', self.py)}>"
 
     def def_vjp(self, rule: Function) -> Function:
         """Give the rule: rule(cotangent, value, *arguments) -> cotangents. A decorator."""

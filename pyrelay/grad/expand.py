@@ -33,7 +33,8 @@ def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -
     """Replace every requested derivative, innermost first.
 
     `simplify` cleans the program between one order and the next. Functions that nothing calls any
-    more are dropped. Raises GradientError for a derivative that does not exist.
+    more are dropped; the rules of derivatives stay. Raises GradientError for a derivative that does
+    not exist.
     """
     while requests := _requests(module):
         open_functions = set(requests)
@@ -66,14 +67,39 @@ def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -
 
 
 def _requests(module: Module) -> dict[str, list[tuple[Request, Span | None]]]:
-    """Per function that asks for derivatives, which ones."""
+    """Per function that asks for derivatives, which ones.
+
+    What only rules of derivatives ask for that nobody takes does not count.
+    """
     found: dict[str, list[tuple[Request, Span | None]]] = {}
-    for name, function in module.functions.items():
-        for let in walk.nested_lets(function.body):
+    for name in _wanted(module):
+        for let in walk.nested_lets(module.functions[name].body):
             rhs = let.rhs
             if isinstance(rhs, (Vjp, Jvp)):
                 found.setdefault(name, []).append((_request(rhs), let.span))
     return found
+
+
+def _wanted(module: Module) -> list[str]:
+    """The functions that are called, and those that rules need in what is differentiated."""
+    found = {(module.entry, False): None}
+    pending = [(module.entry, False)]
+    while pending:
+        name, differentiated = pending.pop()
+        for let in walk.nested_lets(module.functions[name].body):
+            rhs = let.rhs
+            if isinstance(rhs, (Vjp, Jvp)):
+                reached = (rhs.function, True)
+            elif isinstance(rhs, FnCall):
+                reached = (rhs.function, differentiated)
+            elif differentiated and isinstance(rhs, OpCall) and "rule" in rhs.attrs:
+                reached = (rhs.attrs["rule"], True)
+            else:
+                continue
+            if reached not in found:
+                found[reached] = None
+                pending.append(reached)
+    return list(dict.fromkeys(name for name, _ in found))
 
 
 def _request(node: Vjp | Jvp) -> Request:

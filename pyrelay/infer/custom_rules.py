@@ -93,6 +93,7 @@ def _ruled(
         OPS["ruled"], *(atoms[k] for k in seeded), *atoms, rule=spec.name, count=len(seeded),
         seeded=tuple(seeded), owed=tuple(owed), extents=tuple(extents),
         takes=tuple(a.type for a in atoms), gives=tuple(types.substitute(t, own) for t in gives),
+        own=False,
     )
     handles = dict(zip(seeded, (found,) if isinstance(found, Handle) else found, strict=True))
 

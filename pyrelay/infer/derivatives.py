@@ -37,6 +37,10 @@ def call_derivative(
         from pyrelay.infer.custom_rules import call_with_rule
 
         return call_with_rule(it, request, args, keywords)
+    if request.kind == "checkpoint":
+        from pyrelay.infer.checkpoints import call_checkpointed
+
+        return call_checkpointed(it, request, args, keywords)
     if request.kind not in ("grad", "value_and_grad"):
         from pyrelay.infer.differentials import call_differential
 

@@ -113,10 +113,12 @@ def emit_call(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value
 def decode_call(
     it: Interpreter, spec: Specialisation, node: Any, extents: tuple[Extent, ...],
     places: Places, extra: Sequence[Any] = (),
+    through: Callable[[tuple[Var, ...]], tuple[Var, ...]] = tuple,
 ) -> Any:
     """Bind the outputs of a call (and of `extra` leaf types after them) and decode the result.
 
-    Gives the value, or (value, extra handles) if there are extra types.
+    Gives the value, or (value, extra handles) if there are extra types. through: what the outputs
+    are passed through first.
     """
     result = spec.result
     assert result is not None
@@ -130,7 +132,7 @@ def decode_call(
         for t in [*leaves, *extra]
     )
     it.builder.lets.append(Let(outs, node, tuple(bound.values()), span=it.builder.span))
-    return _decode(it, spec, result, outs, places, len(leaves), mapping)
+    return _decode(it, spec, result, through(outs), places, len(leaves), mapping)
 
 
 def _decode(

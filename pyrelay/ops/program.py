@@ -126,7 +126,7 @@ raise_ = _instruction(
 def _cotangents_by_rule(
     y: Any, g: Any, *operands: Handle, rule: str, count: int, seeded: tuple[int, ...],
     owed: tuple[tuple[int, int], ...], extents: Any, takes: tuple[Type, ...],
-    gives: tuple[Type, ...],
+    gives: tuple[Type, ...], own: bool,
 ) -> tuple[Any, ...]:
     """What the rule, a function of the program, returns for these cotangents."""
     cotangents = (g,) if count == 1 else g
@@ -164,11 +164,20 @@ ruled = define(
         Sample(
             (spread((3,)), spread((3,))),
             {"rule": "rule", "count": 1, "seeded": (0,), "owed": (), "extents": (),
-             "takes": (TensorType(types.f64, (3,)),), "gives": ()},
+             "takes": (TensorType(types.f64, (3,)),), "gives": (), "own": False},
             differentiable=False,
         ),
     ),
-    doc="the first `count` operands, whose derivative by the others is the function `rule`",
+    doc="the first `count` operands, whose derivative by the others is the function `rule`; own: "
+    "that is the derivative of what computes them, from its arguments alone",
+)
+
+barrier = _instruction(
+    "barrier", lambda args, attrs: args[:1], lambda x, *others: x,
+    lambda y, g, x, *others: (g, *(None for _ in others)),
+    (Sample((spread((3,)), spread((2,)))),),
+    "the first operand, not before the others are known: what is computed of it is not taken from "
+    "what was computed of the operand itself",
 )
 
 # -- tapes --------------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ from pyrelay.ir.types import TapeType
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
 from pyrelay.records import dataclass
 
+#: Ops of which no two give the same: a placeholder, and what is to be computed again.
+_NEVER_EQUAL = frozenset(["undef", "barrier"])
+
 
 def cse(module: Module) -> Module:
     """Merge equal computations."""
@@ -43,7 +46,7 @@ class _Merge:
             return self._extent(let, rhs, builder)
         if not isinstance(rhs, OpCall) or not let.outs or let.dims:
             return None
-        if rhs.op.effect is Effect.HOST or rhs.op.name == "undef":
+        if rhs.op.effect is Effect.HOST or rhs.op.name in _NEVER_EQUAL:
             return None
         if any(isinstance(v.type, TapeType) for v in (*let.outs, *rhs.args)):
             return None

@@ -12,7 +12,8 @@ an op takes on that has the function's derivative (`ops/normalised.py`). Any num
 subtracted before the exponential that is the same along the axes, or none, and rows whose sum is 0
 may be guarded.
 
-`plain`. In: a module whose derivatives are expanded. Out: one without those ops.
+`plain`. In: a module whose derivatives are expanded. Out: one without those ops, and without the
+rules of derivatives that users give.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import is_number
 from pyrelay.ops.relations import without_axes
+from pyrelay.opt.dce import reachable
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 from pyrelay.opt.shapes import shape_of
 from pyrelay.records import dataclass
@@ -38,7 +40,7 @@ def recognise(module: Module) -> Module:
 
 def plain(module: Module) -> Module:
     """The module with values in place of the ops that say what they are values of."""
-    return rewrite_module(module, _value)
+    return reachable(rewrite_module(module, _value))
 
 
 _GIVEN = frozenset(["softmax", "log_softmax", "logsumexp"])

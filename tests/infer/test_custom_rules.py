@@ -87,6 +87,54 @@ def test_rules_run_in_loops_and_branches():
     assert slope[0] != 0
 
 
+class Cell:
+    def __init__(self, w):
+        self.w = w
+
+    @custom_vjp
+    def up(self, x):
+        return x * self.w
+
+    @custom_vjp
+    def down(self, x):
+        return x - self.w
+
+    def __call__(self, x):
+        return self.down(self.up(x)) + clipped(self.up(x))
+
+
+@Cell.up.def_vjp
+def up_slope(cotangent, value, cell, x):
+    return None, 3.0 * cotangent
+
+
+@Cell.down.def_vjp
+def down_slope(cotangent, value, cell, x):
+    return None, 5.0 * cotangent
+
+
+def test_methods_have_rules_several_in_a_program():
+    def program(w, x):
+        cell = Cell(w)
+        return cell(x), grad(lambda x: np.sum(cell(x)))(x), jacfwd(cell.up)(x)
+
+    value, slope, columns = derived(program, 2.0, X)
+    assert_same(value, Cell(2.0)(X))
+    assert_same(slope, np.full(3, 15.0 + 3.0))
+    assert_same(columns, 3.0 * np.eye(3))
+    cell = Cell(2.0)
+    assert_same(grad(lambda x: np.sum(cell.up(x)))(X), np.full(3, 3.0))
+    assert_same(jit(cell.up)(X), 2.0 * X)
+
+
+def test_a_rule_is_not_made_in_a_program():
+    def program(x):
+        return custom_vjp(lambda y: y * y)(x)
+
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="not made inside a compiled"):
+        derived(program, X)
+
+
 def _faulty(*answer: Any) -> Any:
     @custom_vjp
     def f(x, y):

@@ -139,8 +139,10 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
         from pyrelay.infer.progress import of_tqdm
 
         return of_tqdm(obj)
-    ours = home == "pyrelay.api" or (isinstance(home, str) and home.startswith("pyrelay.nn."))
-    if ours and not hasattr(obj, "__pyrelay__"):
+    ours = home in ("pyrelay.api", "pyrelay.ruled_functions") or (
+        isinstance(home, str) and home.startswith("pyrelay.nn.")
+    )
+    if ours and (isinstance(obj, type) or not hasattr(obj, "__pyrelay__")):
         from pyrelay.infer.names.pyrelay import HANDLERS
 
         return HANDLERS.get((obj.__module__, getattr(obj, "__name__", "")))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrelay import errors
 from pyrelay.infer import calls, differentials
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
@@ -67,6 +68,20 @@ def vjp(
     return differentials.vjp(it, function, primals, bool(it.static(has_aux, "has_aux")))
 
 
+def checkpoint(it: Interpreter, function: V.Value) -> V.Value:
+    """pyrelay.checkpoint(function)."""
+    return V.Derivative(function, "checkpoint")
+
+
+def custom_vjp(it: Interpreter, function: V.Value) -> V.Value:
+    """pyrelay.custom_vjp(function), which programs find made."""
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        "a function with a derivative of its own is not made inside a compiled function",
+        hints=("write @pyrelay.custom_vjp above a function of the module, and call that",),
+    )
+
+
 def stop_gradient(it: Interpreter, x: V.Value) -> V.Value:
     """pyrelay.nn.stop_gradient(x)."""
     return it.call("stop_gradient", x)
@@ -102,6 +117,8 @@ HANDLERS = {
     ("pyrelay.api", "jvp"): jvp,
     ("pyrelay.api", "vjp"): vjp,
     ("pyrelay.api", "hvp"): hvp,
+    ("pyrelay.ruled_functions", "checkpoint"): checkpoint,
+    ("pyrelay.ruled_functions", "custom_vjp"): custom_vjp,
     ("pyrelay.nn.activations", "stop_gradient"): stop_gradient,
     ("pyrelay.nn.convolution", "_convolve"): _convolution("convolve"),
     ("pyrelay.nn.convolution", "_convolve_back"): _convolution("convolve_back"),

@@ -36,7 +36,7 @@ from pyrelay.opt.shapes import is_array
 from pyrelay.records import dataclass
 
 #: Ops whose result is their first operand's buffer, read with other extents.
-ALIASES = frozenset({"reshape", "expand_dims", "squeeze", "refine"})
+ALIASES = frozenset({"reshape", "expand_dims", "squeeze", "refine", "barrier"})
 #: Ops that take over their tape operand and give it back.
 TAPE_OPS = frozenset({"tape_push", "tape_pop"})
 
@@ -147,7 +147,8 @@ def _wanted(
         match let.rhs:
             case OpCall(op=op, args=args) if op.name in ALIASES | TAPE_OPS:
                 source[let.outs[0]] = args[0]
-                wanted.update(args[1:])  # what is pushed on a tape is handed over
+                if op.name in TAPE_OPS:
+                    wanted.update(args[1:])  # what is pushed on a tape is handed over
             case OpCall(op=op, args=args) if op.name == "commit":
                 wanted.add(args[0])
             case OpCall(args=args) | KernelCall(args=args):

@@ -61,7 +61,7 @@ def memory_kind(ty: TensorType) -> str:
 
 def view(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     """The same elements with other extents: no work, unless a scalar becomes an array or back."""
-    (x,), (out,) = call.args, let.outs
+    x, out = call.args[0], let.outs[0]
     if is_array(x) and is_array(out):
         buffer = p.buffer(x)
         buffer.readers.append(out)
