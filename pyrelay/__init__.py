@@ -16,7 +16,7 @@ from pyrelay.api import (
     vjp,
     vmap,
 )
-from pyrelay.comparison import check_grads
+from pyrelay.derivative_checks import check_grads
 from pyrelay.errors import (
     AliasError,
     AttributeMissingError,

@@ -1,16 +1,11 @@
-"""Checks that users run on their own functions: compiled against plain, gradients against slopes.
+"""A check that users run on their own functions: compiled against plain.
 
 In: functions and arguments. Out: `Comparison`, or an error that says where the numbers part.
-
-Gradients are compared with central differences along a random direction, at two step sizes, so that
-a difference that does not settle (a kink, rounding) is told from a wrong derivative.
 """
 
 from __future__ import annotations
 
 import copy
-import itertools
-import linecache
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -19,15 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyrelay import api, errors
-from pyrelay.compiled import Compiled
-from pyrelay.infer.containers import columns
-from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.twin import Place
-
-_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -160,116 +150,3 @@ def _numbers_differ(
         at = f" at [{', '.join(map(str, place))}]" if place else ""
         many = f" ({count} of {same.size} elements)" if same.ndim else ""
         found.append(f"{where}: compiled {got[place]!r}, plain {wanted[place]!r}{at}{many}")
-
-
-# -- gradients -------------------------------------------------------------------------------------
-
-
-def check_grads(
-    function: Callable[..., Any], args: Sequence[Any], order: int = 2, *,
-    argnums: int | Sequence[int] = 0, rtol: float | None = None, seed: int = 0,
-) -> None:
-    """Compare the derivatives of a real scalar function with central differences.
-
-    args: its positional arguments; argnums: which of them to vary (their floating leaves, along one
-    random direction). order: derivatives up to this order; each is compared with differences of
-    the one below. rtol: relative tolerance; a cube root of the precision if None. Raises
-    AssertionError with both numbers where they differ, and GradientError as `grad` does.
-
-    >>> pyrelay.check_grads(lambda x: np.sum(np.tanh(x)), (np.array([0.1, 0.2]),))
-    """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    numbers = tuple(n % len(args) for n in numbers)
-    direction = _Direction(args, numbers, seed)
-    slope: Callable[..., Any] = function if isinstance(function, Compiled) else (
-        api.jit(function)
-    )
-    for step in range(1, order + 1):
-        lower, slope = slope, direction.slope_of(slope)
-        found, wanted, doubt = float(slope(*args)), *direction.difference(lower, args)
-        tolerance = (direction.epsilon ** (1 / 3) if rtol is None else rtol) * 20
-        scale = max(abs(found), abs(wanted), 1.0)
-        if abs(found - wanted) > tolerance * scale + 10 * doubt:
-            name = getattr(function, "__qualname__", repr(function))
-            raise AssertionError(
-                f"derivative {step} of {name} along a random direction is {found!r}, and central "
-                f"differences say {wanted!r} (to about {doubt:.1e})"
-            )
-
-
-class _Direction:
-    """A random direction in the floating leaves of some arguments."""
-
-    def __init__(self, args: Sequence[Any], numbers: tuple[int, ...], seed: int) -> None:
-        self.numbers = numbers
-        self.count = len(args)
-        random = np.random.default_rng(seed)
-        self.places: list[str] = []  # each leaf as an expression over the arguments a0, a1, ...
-        self.parts: list[Any] = []
-        self.epsilon = float(np.finfo(np.float64).eps)
-        for n in numbers:
-            flat = Flattened(apart=columns.ALL_APART)
-            flatten([(args[n], f"a{n}")], flat)
-            if flat.pools:
-                raise errors.GradientError(
-                    "check_grads cannot vary the numbers in a tree.",
-                    hints=("check a function of arrays that puts them into the tree",),
-                )
-            for name, leaf in zip(flat.names, flat.leaves, strict=True):
-                array = np.asarray(leaf)
-                if array.dtype.kind != "f":
-                    continue
-                self.epsilon = max(self.epsilon, float(np.finfo(array.dtype).eps))
-                part = random.standard_normal(array.shape).astype(array.dtype)
-                self.places.append(name)
-                self.parts.append(part if array.ndim else float(part))
-        if not self.places:
-            raise errors.GradientError("there is no floating-point argument to vary.")
-
-    def slope_of(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The derivative along the direction, as a function of the same arguments."""
-        gradient = api.grad(function, argnums=self.numbers)
-        terms = [
-            f"np.sum({'g' + place[1:]} * parts[{k}])" for k, place in enumerate(self.places)
-        ]
-        names = ", ".join(f"g{n}" for n in self.numbers)
-        taken = ", ".join(f"a{n}" for n in range(self.count))
-        text = (
-            f"def slope({taken}):\n    {names}, = gradient({taken})\n"
-            f"    return {' + '.join(terms)}\n"
-        )
-        filename = f"<pyrelay slope {next(_numbers)}>"
-        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-        namespace: dict[str, Any] = {
-            "np": np, "gradient": gradient, "parts": tuple(self.parts), "__name__": __name__,
-        }
-        exec(compile(text, filename, "exec"), namespace)
-        made: Callable[..., Any] = api.jit(namespace["slope"])
-        return made
-
-    def difference(self, function: Callable[..., Any], args: Sequence[Any]) -> tuple[float, float]:
-        """The central difference of a function along the direction, and how uncertain it is."""
-        step = self.epsilon ** (1 / 3)
-        fine, coarse = (self._quotient(function, args, step * k) for k in (1, 2))
-        return fine, abs(fine - coarse)
-
-    def _quotient(self, function: Callable[..., Any], args: Sequence[Any], step: float) -> float:
-        ends = []
-        for sign in (1, -1):
-            moved = copy.deepcopy(list(args))
-            where = {f"a{n}": moved[n] for n in self.numbers}
-            for place, part in zip(self.places, self.parts, strict=True):
-                change = step * sign * part
-                if place in where:
-                    where[place] = where[place] + change
-                elif isinstance(part, float):
-                    exec(f"{place} = {place} + change", {"change": change}, where)
-                else:
-                    exec(f"{place}[...] += change", {"change": change}, where)
-            for n in self.numbers:
-                moved[n] = where[f"a{n}"]
-            ends.append(float(function(*moved)))
-        return (ends[0] - ends[1]) / (2 * step)
-
-
-__all__ = ["Comparison", "check_grads", "compare"]

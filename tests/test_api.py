@@ -514,25 +514,6 @@ def test_compare_of_a_derivative_says_what_to_use():
         pyrelay.grad(cubes).compare(np.ones(2))
 
 
-def test_check_grads_accepts_right_derivatives_of_any_structure():
-    def loss(p, x, n):
-        for _ in range(n):
-            x = np.tanh(x @ p["w"] + p["b"])
-        return np.sum(x * x) * p["scale"][0]
-
-    rng = np.random.default_rng(0)
-    p = {"w": rng.standard_normal((3, 3)), "b": rng.standard_normal(3), "scale": [1.5], "n": 2}
-    pyrelay.check_grads(loss, (p, rng.standard_normal((2, 3)), 2), order=2, argnums=(0, 1))
-    pyrelay.check_grads(lambda x: np.sum(np.sin(x)), (np.ones(3, np.float32),), order=3)
-
-
-def test_check_grads_refuses_wrong_derivatives():
-    with pytest.raises(AssertionError, match=r"derivative 1 of .*central differences say"):
-        pyrelay.check_grads(lambda x: np.sum(np.floor(x * 1e9) * 1e-9), (np.array([0.3, 0.7]),))
-    with pytest.raises(pyrelay.GradientError, match="no floating-point argument"):
-        pyrelay.check_grads(lambda n: n * 1.0, (3,))
-
-
 def test_benchmark_tells_the_first_call_from_the_rest():
     timing = pyrelay.benchmark(pyrelay.jit(double), np.ones(4), seconds=0.02)
     assert 0 < timing.best <= timing.median < timing.first

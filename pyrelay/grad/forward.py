@@ -187,9 +187,9 @@ class _Writer:
             self._on_tape(builder, let, call)
         elif any(a in self.tangents for a in call.args):
             if call.op.name == "ruled" and call.attrs["own"]:
-                pairs = zip(let.outs, call.args, strict=False)
-                moved = {o: self.tangents[a] for o, a in pairs if a in self.tangents}
-                self.tangents.update(moved)
+                for out, value in zip(let.outs, call.args, strict=False):
+                    if value in self.tangents:
+                        self.tangents[out] = self.tangents[value]
             elif call.op.name == "ruled":
                 self._by_users_rule(builder, let, call)
             elif call.op.linear:

@@ -330,6 +330,8 @@ class Gradients:
     def _inside(self, layout: Any, given: V.Value) -> list[tuple[str, V.Value]] | None:
         """The values in a structure and how users reach them, None for another structure."""
         if isinstance(layout, L.LNode) and layout.head[0] == "tuple":
+            if isinstance(given, V.Known) and isinstance(given.value, tuple):
+                return [(f"[{k}]", V.Known(v)) for k, v in enumerate(given.value)]
             if not isinstance(given, V.Tuple):
                 return None
             return [(f"[{k}]", v) for k, v in enumerate(given.items)]
