@@ -4,7 +4,7 @@ In: a function without requests, which of its arguments have a tangent, which re
 wanted. Out: new functions; the one to call takes the function's arguments, then the tangents, and
 returns the function's results, then their tangents. Tangents run beside the values: branches give
 them, loops carry them and recursive functions take and return them. Nothing is kept for later, but
-that a tape of the function has a tape of tangents beside it.
+that on a tape of the function each floating value has its tangent above it.
 
 An op has one rule, its `vjp`, which is linear in the cotangent. Its transpose takes tangents of the
 operands to the tangent of the result, and is reverse mode over the few ops of the rule (Radul et
@@ -26,9 +26,9 @@ from pyrelay.grad.reverse import reverse_op
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.contents import Contents
-from pyrelay.ir.nodes import Atom, Block, FnCall, Function, If, Let, Loop, OpCall, Var, Vjp
+from pyrelay.ir.nodes import Atom, Attrs, Block, FnCall, Function, If, Let, Loop, OpCall, Var, Vjp
 from pyrelay.ir.op import NotDifferentiable
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import TAPE, TapeType, TensorType
 from pyrelay.ops.program import as_given
 
 
@@ -77,6 +77,8 @@ class Pushforwards:
         builder = Builder(function.span)
         seeds = []
         for var in moving:
+            if isinstance(var.type, TapeType):
+                continue
             ty = var.type if typed_as_values else cotangent_type(var.type)
             seed = Var("seed", ty, span=function.span)
             seeds.append(seed)
@@ -127,6 +129,8 @@ class _Writer:
         for let in lets:
             with builder.at(let.span):
                 match let.rhs:
+                    case OpCall(op=op) if op.name in ("tape_push", "tape_pop"):
+                        self._on_tape(builder, let, let.rhs)
                     case OpCall():
                         builder.lets.append(let)
                         self._op(builder, let, let.rhs)
@@ -142,7 +146,10 @@ class _Writer:
     # -- control flow ------------------------------------------------------------------------------
 
     def _moving(self, variables: Sequence[Var]) -> list[int]:
-        return [k for k, v in enumerate(variables) if v in self.active]
+        return [
+            k for k, v in enumerate(variables)
+            if v in self.active and not isinstance(v.type, TapeType)
+        ]
 
     def _branches(self, builder: Builder, let: Let, node: If) -> None:
         wanted = self._moving(let.outs)
@@ -170,10 +177,12 @@ class _Writer:
     def _call(self, builder: Builder, let: Let, call: FnCall) -> None:
         wanted = self._moving(let.outs)
         given = [k for k, a in enumerate(call.args) if a in self.tangents and a in self.active]
-        if not wanted or not given:
+        tapes = [k for k, a in enumerate(call.args) if isinstance(a.type, TapeType)]
+        if not tapes and not (wanted and given):
             builder.lets.append(let)
             return
-        name = self.functions.name(Pattern(call.function, tuple(given), tuple(wanted)))
+        pattern = Pattern(call.function, tuple(sorted([*given, *tapes])), tuple(wanted))
+        name = self.functions.name(pattern)
         args = call.args + tuple(self.tangents[call.args[k]] for k in given)
         outs = let.outs + self.bound(let.outs[k] for k in wanted)
         builder.lets.append(Let(outs, FnCall(name, args, call.dims), let.dims, span=let.span))
@@ -183,9 +192,7 @@ class _Writer:
     def _op(self, builder: Builder, let: Let, call: OpCall) -> None:
         if not self._moving(let.outs):
             return
-        if call.op.name.startswith("tape_"):
-            self._on_tape(builder, let, call)
-        elif any(a in self.tangents for a in call.args):
+        if any(a in self.tangents for a in call.args):
             if call.op.name == "ruled" and call.attrs["own"]:
                 for out, value in zip(let.outs, call.args, strict=False):
                     if value in self.tangents:
@@ -205,18 +212,22 @@ class _Writer:
                 self._transposed(builder, let, call)
 
     def _on_tape(self, builder: Builder, let: Let, call: OpCall) -> None:
-        """A tape has a tape of the tangents of its floating values beside it, zeros included."""
-        if call.op.name == "tape_new":
-            self.tangents[let.outs[0]] = builder.call(call.op).atom
-            return
-        beside = self.tangent(builder, call.args[0])
+        """Floating values have their tangents above them, zeros included: one tape for both."""
+        between = Var("tape", TAPE)
         if call.op.name == "tape_push" and carries_derivative(call.args[1].type):
-            beside = builder.call(call.op, beside, self.tangent(builder, call.args[1]))
+            value = self.tangent(builder, call.args[1]).atom
+            builder.lets.append(replace(let, outs=(between,)))
+            above = OpCall(call.op, (between, value), call.attrs)
+            builder.lets.append(Let(let.outs, above, span=let.span))
         elif call.op.name == "tape_pop" and carries_derivative(let.outs[1].type):
             ty = cotangent_type(let.outs[1].type)
-            beside, popped = builder.call(call.op, beside, type=ty)
-            self.tangents[let.outs[1]] = popped.atom
-        self.tangents[let.outs[0]] = beside.atom
+            tangent = Var(f"d{let.outs[1].name}", ty, span=let.outs[1].span)
+            above = OpCall(call.op, call.args, Attrs(type=ty))
+            builder.lets.append(Let((between, tangent), above, span=let.span))
+            builder.lets.append(replace(let, rhs=replace(call, args=(between,))))
+            self.tangents[let.outs[1]] = tangent
+        else:
+            builder.lets.append(let)
 
     def _by_users_rule(self, builder: Builder, let: Let, call: OpCall) -> None:
         """The tangents of what has a rule that the user wrote: the transpose of that function, a
