@@ -193,6 +193,10 @@ _RANDOM = (
 _REFUSED: dict[Any, tuple[str, str]] = {
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
     open: ("files cannot be opened inside a compiled function", "read the file outside"),
+    bytearray: (
+        "'bytearray' cannot be made inside a compiled function",
+        "write a list of ints, [0] * n, or an array, np.zeros(n, np.uint8)",
+    ),
     set: (
         "a set whose items only the running program knows cannot be used like this: its order is "
         "not compiled, and its items are numbers, characters, constants, or tuples of them",

@@ -23,6 +23,21 @@ def group_of_exceptions(x, y):
     return x
 
 
+@refuse((3,), "'bytearray' cannot be made", "[0] * n", "np.zeros(n, np.uint8)")
+def flags_in_a_bytearray(n):
+    return bytearray(n)
+
+
+@refuse((b"abc",), "bytes is not iterable", "np.frombuffer(data, np.uint8)")
+def sum_of_bytes(data):
+    return sum(b for b in data)
+
+
+@refuse((3,), "are not supported", "give each field an array of its own")
+def fields_of_records(n):
+    return np.zeros(n, [("u", float), ("v", float)])["u"]
+
+
 @refuse((X,), "has no attribute 'flags'")
 def default_in_place_of_an_attribute_that_is_there(x):
     return getattr(x, "flags", None) is None

@@ -92,6 +92,8 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
     ):
         raise order_wanted(it)
     hints = ("write 'for i in range(n)'",) if V.number_type(value) is not None else ()
+    if isinstance(value, V.Known) and isinstance(value.value, bytes):
+        hints = ("pass np.frombuffer(data, np.uint8), and write int(b) for each b of it",)
     from pyrelay.infer.names.builtins import class_of
 
     failure = it.failure(

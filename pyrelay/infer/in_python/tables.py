@@ -54,14 +54,18 @@ def not_by_key(held: Any) -> None:
 
 @once
 def place_of(key: Any, slots: list[int], names: list[Any], alive: list[bool]) -> Any:
-    """The place of the entry of a key; of none, -1 - the free slot."""
+    """The place of the entry of a key; of none, -1 - the free slot.
+
+    Slots are tried in an order that comes to all of them, and soon leaves those of neighbouring
+    numbers, which follow one another.
+    """
     last = len(slots) - 1
     at = hash_of(key) & last
     while slots[at] >= 0:
         place = slots[at]
         if alive[place] and names[place] == key:
             return place
-        at = (at + 1) & last
+        at = (5 * at + 1) & last
     return -1 - at
 
 
@@ -75,7 +79,7 @@ def make_room(slots: list[int], names: list[Any]) -> None:
     for place in range(len(names)):
         at = hash_of(names[place]) & last
         while slots[at] >= 0:
-            at = (at + 1) & last
+            at = (5 * at + 1) & last
         slots[at] = place
 
 
@@ -95,8 +99,9 @@ def enter_name(
 class Table:
     """dict: the entries in order of insertion, and a table of their places by open addressing.
 
-    Source: Knuth, The Art of Computer Programming 3, 6.4, algorithm L. An entry that was deleted
-    keeps its place, so that probing goes on behind it.
+    Sources: Knuth, The Art of Computer Programming 3, 6.4; the order of slots is that of CPython's
+    dictobject.c without the perturbation. An entry that was deleted keeps its place, so that
+    probing goes on behind it.
     """
 
     def __init__(self, pairs: Any = ()) -> None:
@@ -269,7 +274,7 @@ def entered(names: list[Any], held: list[Any]) -> Table:
     for place in range(len(names)):
         at = hash_of(names[place]) & last
         while made.slots[at] >= 0:
-            at = (at + 1) & last
+            at = (5 * at + 1) & last
         made.slots[at] = place
     return made
 

@@ -228,6 +228,7 @@ def dtype_of(it: Interpreter, value: V.Value | None) -> DType | None:
             errors.UnsupportedOperationError,
             f"arrays of {np.dtype(given)} are not supported",
             notes=(f"supported are {', '.join(d.numpy_name for d in types.DTYPES.values())}",),
+            hints=("give each field an array of its own",) if np.dtype(given).names else (),
         )
     if not np.dtype(given).isnative:
         raise it.failure(
