@@ -136,7 +136,8 @@ class Attempt:
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
             follows_ops=asked.raises > 1,
-            containers=self.containers, keys_known=asked.keys_known, nested=asked.nested,
+            containers=self.containers, keys_known=asked.keys_known,
+            counts_known=asked.counts_known, nested=asked.nested,
             keyed=asked.keyed, compares=asked.compares, gathered=asked.gathered,
             ordered=asked.ordered, wide=asked.wide,
         )
@@ -158,6 +159,7 @@ class Attempt:
             self.keys_wanted = program.keys_wanted
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
+            self.entered.counts |= program.counts_wanted
             self.outgrown = program.outgrown
         if program.lacking.found is not None:
             raise program.lacking.found
@@ -524,6 +526,7 @@ class Entered:
     dicts: bool = False  # whether any dict entered as a table
     ragged: bool = False  # whether arrays in one list may differ in shape
     open: bool = False  # whether a dict that did not is given keys that only the program knows
+    counts: bool = False  # whether arguments say how often loops over objects by index run
 
 
 def _name_of(source: NameGuard | None) -> str:

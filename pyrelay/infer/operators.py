@@ -155,7 +155,7 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         raised_to = power(it, x, y)
         return kinds.computed(it, "*", x, y, raised_to) if whole else raised_to
     result = it.call(_OPS[op], *_python_bools(it, op, x, y))
-    return kinds.computed(it, op, x, y, _with_poly(op, x, y, result))
+    return kinds.computed(it, op, x, y, _with_poly(it, op, x, y, result))
 
 
 _NUMPY_FLOAT = TensorType(types.f64)
@@ -188,10 +188,11 @@ def number(it: Interpreter, value: V.Value) -> V.Value:
     return number_of_enum(value)
 
 
-def _with_poly(op: str, x: V.Value, y: V.Value, result: V.Value) -> V.Value:
+def _with_poly(it: Interpreter, op: str, x: V.Value, y: V.Value, result: V.Value) -> V.Value:
     """A sum, difference or product of loop indices and extents keeps its polynomial."""
     if op not in ("+", "-", "*") or not isinstance(result, V.Scalar):
         return result
+    it.program.note_source(result, x, y)
     a, b = poly_of(x), poly_of(y)
     if a is None or b is None or result.type != types.PY_INT:
         return result

@@ -18,7 +18,8 @@ from pyrelay.infer.needs import NeedsCapture
 from pyrelay.infer.nodes.anonymous import Groups
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.nodes.plans import Lacking
-from pyrelay.ir.nodes import Function, Let
+from pyrelay.ir.dims import Symbol
+from pyrelay.ir.nodes import Function, Let, Var
 from pyrelay.records import dataclass
 
 #: A place of the program: the calls that lead there and what stands there.
@@ -85,6 +86,12 @@ class Program:
     entered: list[V.Root] = field(default_factory=list)  # lists that tables of the caller's are of
     keys_known: bool = False  # arguments of recursive functions that are keys are made known
     keys_wanted: bool = False  # or would have been
+    counts_known: bool = False  # so are arguments that say how often loops over objects run
+    counts_wanted: bool = False  # or would have been
+    #: ints computed of one argument and constants: where that came from
+    computed_of: dict[Var, Any] = field(default_factory=dict)
+    #: loops that run as often as such a number says, by the symbols of their indices
+    counts: dict[Symbol, Any] = field(default_factory=dict)
     checks_shapes: bool = False  # of items, which may differ: their extents are computed
     #: how arguments lie in memory that are not contiguous, as far as that was asked; how arrays of
     #: the program do; those that were reshaped as arguments lie (memory_order.py)
@@ -103,6 +110,22 @@ class Program:
     lent: int = 0  # what would have made copies of more lists
     lent_at: frozenset[Place] = frozenset()  # where lists become items as copies whatever `lends`
     shared_at: set[Place] = field(default_factory=set)  # where one would have been in two places
+
+    def note_source(self, result: V.Scalar, x: V.Value, y: V.Value) -> None:
+        """Note what `result`, an int computed of two, comes from, if one of them is a constant."""
+        if isinstance(result.atom, Var) and V.Known in (type(x), type(y)):
+            source = self.source_of(y if isinstance(x, V.Known) else x)
+            if source is not None:
+                self.computed_of[result.atom] = source
+
+    def source_of(self, value: V.Value) -> Any:
+        """The origin of the argument that an int is, or is computed of with constants only; None if
+        there is none that could be made known."""
+        if not isinstance(value, V.Scalar):
+            return None
+        if isinstance(value.origin, tuple):
+            return value.origin
+        return self.computed_of.get(value.atom) if isinstance(value.atom, Var) else None
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""

@@ -83,6 +83,10 @@ def specialise(
         return infer(columns.ALL_APART, entered)[0]
     except errors.PyrelayError as error:
         failure, may_differ = error, True
+    if made is None and entered.counts:
+        found = _tried(infer, columns.MOST_APART, entered, counts_known=True)
+        if found is not None:
+            return found
     if made is None and entered.open:
         found = _tried(infer, columns.MOST_APART_OPEN, entered)
         if found is not None:
@@ -136,13 +140,16 @@ def _tried(
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
-    near: bool,
+    counts_known: bool = False, near: bool,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
     Notes in `entered` which lists entered as arrays. listed: data types of it from the start.
     """
-    asked = Asked(ragged=ragged, near=near, families=listed or Families(EVERYWHERE))
+    asked = Asked(
+        ragged=ragged, counts_known=counts_known, near=near,
+        families=listed or Families(EVERYWHERE),
+    )
     while not asked.is_endless:
         flat = Flattened(apart=apart, families=asked.families)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)

@@ -92,3 +92,15 @@ def an_item_deleted_that_may_be_none(xs):
     except IndexError as error:
         return str(error), xs
     return "deleted", xs
+
+
+@use((np.array([1.0, 2.0, 0.5]), 0.6), (np.array([1.0, 2.0, 0.5]), 0.0), wrt=(0,))
+def history_of_a_short_loop_that_is_left(x, least):
+    """A list that a loop of few rounds makes longer is as long as the running program says."""
+    history = [x.sum()]
+    for _ in range(4):
+        x = x * 0.5
+        history.append(x.sum())
+        if x[0] < least:
+            break
+    return x.sum() + history[-1], history

@@ -164,18 +164,38 @@ def _better_known(it: Interpreter, key: V.Value, items: Sequence[V.Value]) -> bo
     if all(ty is not None for ty in tensors) and len({(t.dtype, t.shape) for t in tensors}) == 1:  # type: ignore[union-attr]
         return False
     shaped = any(isinstance(v, (V.ArrayRef, V.Ref, V.Tuple)) for v in items)
+    if shaped:
+        _ask_for_counts(it, key)
     if isinstance(key, V.Text):
         return shaped and _is_made_of_indices(it, key)
     if not isinstance(key, V.Scalar):
         return False
+    if it.program.counts_known and shaped and _is_made_of_indices(it, key):
+        return True
     if isinstance(key.origin, Fixpoint):
         iteration = key.origin.runner.iteration
         return iteration is not None and isinstance(iteration.count, V.Known)
     return key.origin is not None and shaped
 
 
-def _is_made_of_indices(it: Interpreter, key: V.Text) -> bool:
-    """Whether a text depends on nothing but indices of loops that could be unrolled."""
+def _ask_for_counts(it: Interpreter, key: V.Value) -> None:
+    """Note that a key is made of indices of loops which run as often as an argument says.
+
+    Raises NeedsStatic in an attempt that takes these arguments as known (`Program.counts_known`).
+    """
+    program = it.program
+    symbols = {
+        s for v in V.leaves_of((key,)) if isinstance(v, V.Scalar) and v.poly is not None
+        for s in dims.symbols(v.poly)
+    }
+    found = [program.counts[s] for s in symbols if s in program.counts]
+    if found and program.counts_known:
+        raise needs.NeedsStatic(found[0], "which of these objects is meant")
+    program.counts_wanted |= bool(found)
+
+
+def _is_made_of_indices(it: Interpreter, key: V.Value) -> bool:
+    """Whether a text or a number depends on nothing but indices of loops that could be unrolled."""
     computed = [
         v for v in V.leaves_of((key,)) if not isinstance(v, (V.Known, V.Text, V.Tuple))
     ]

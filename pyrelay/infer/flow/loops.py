@@ -251,6 +251,12 @@ class Runner:
             except _LengthUnknown:
                 self.it.program.growing.add(self.let)
                 return self.run(init)
+            except needs.NeedsSplitting:  # it is left where a list has one of several lengths
+                given = self.it.program.unrolled | self.it.program.growing
+                if self.let in given:
+                    raise
+                self.it.program.growing.add(self.let)
+                return self.run(init)
         if self.iteration is None:
             try:
                 return self._attempt(lambda: self.unroll_while(init, problem))
