@@ -18,7 +18,7 @@ from pyrelay.infer.in_python.nested import ORDERED, NestedTable
 from pyrelay.infer.memoising import Memo, NeedsMemo
 from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
-from pyrelay.infer.nodes.plans import NeedsFields, NeedsPool, Plan, planned
+from pyrelay.infer.nodes.plans import NeedsFields, NeedsNodesOf, NeedsPool, Plan, planned
 from pyrelay.infer.program import Place
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir.nodes import Function, Let
@@ -74,6 +74,8 @@ class Asked:
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     ahead: frozenset[Let] = frozenset()
     gathered: frozenset[Function] = frozenset()  # generators that call themselves
+    #: functions that cost much in line (own_functions.py); None if they have to be in line
+    own: frozenset[Function] | None = frozenset()
     nodes: Groups = field(default_factory=Groups)
     plans: dict[Any, Plan] = field(default_factory=dict)
     #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
@@ -119,6 +121,8 @@ class Asked:
         self.sequences_wanted |= attempt.sequences_wanted
         self.keyed_wanted |= attempt.keyed()
         self.shared_at |= attempt.shared_at
+        if self.own is not None:
+            self.own |= attempt.own
 
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
@@ -197,6 +201,9 @@ class Asked:
                 self.granted += 1
             case NeedsPool():
                 planned(self.plans, error)
+                self.granted += 1
+            case NeedsNodesOf(classes=classes):
+                self.families.declare(classes)
                 self.granted += 1
             case NeedsFields(needs=found):
                 for need in found:

@@ -34,7 +34,7 @@ from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
 from pyrelay.infer.nodes import pool_tables
-from pyrelay.infer.nodes.annotations import is_record_class
+from pyrelay.infer.nodes.annotations import are_related, is_record_class
 from pyrelay.infer.nodes.datatypes import Child, Families, Grows, Number, Schema, Text
 from pyrelay.infer.nodes.pools import Column, schema_columns
 from pyrelay.infer.nodes.trees import ARGUMENT
@@ -45,7 +45,7 @@ from pyrelay.infer.structure import Flattened, Identity, Key, flatten
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Let, Var
+from pyrelay.ir.nodes import Function, Let, Var
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
@@ -79,6 +79,7 @@ class Attempt:
     checks_shapes: bool = False
     lent: int = 0  # see Program
     shared_at: set[Place] = field(default_factory=set)
+    own: set[Function] = field(default_factory=set)  # see Program
     outermost: Heap | None = None  # of what is outside all branches and loops
     pools: list[V.Root] = field(default_factory=list)
     trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root
@@ -97,7 +98,7 @@ class Attempt:
         for cls in sorted(found, key=repr):
             if not is_record_class(cls) or self.asked.families.of(cls) is not None:
                 continue
-            group = next((g for g in groups if _are_related(cls, g[0])), None)
+            group = next((g for g in groups if are_related(cls, g[0])), None)
             if group is None:
                 groups.append([cls])
             else:
@@ -140,6 +141,7 @@ class Attempt:
             counts_known=asked.counts_known, nested=asked.nested,
             keyed=asked.keyed, compares=asked.compares, gathered=asked.gathered,
             ordered=asked.ordered, wide=asked.wide,
+            own=None if asked.own is None else set(asked.own),
         )
         sequences = open_layouts.Sequences(bool(asked.sequences))
         try:
@@ -155,7 +157,7 @@ class Attempt:
         finally:
             self.entered.ragged |= shapes.wanted
             self.checks_shapes, self.lent = program.checks_shapes or shapes.checked, program.lent
-            self.shared_at = program.shared_at
+            self.shared_at, self.own = program.shared_at, program.own or set()
             self.keys_wanted = program.keys_wanted
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
@@ -546,9 +548,3 @@ def _argument_names(callee: Any, count: int) -> list[str]:
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
     return [*names[:count], *(f"argument {k + 1}" for k in range(len(names), count))]
-
-
-def _are_related(a: type, b: type) -> bool:
-    """Whether two classes have a base class of the user in common."""
-    common = set(a.__mro__) & set(b.__mro__)
-    return any(map(is_record_class, common))

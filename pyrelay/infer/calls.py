@@ -361,7 +361,7 @@ def call_closure(
     it: Interpreter, closure: V.Closure, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """Call a function of the program or a Python function with source."""
-    from pyrelay.infer import specialisation
+    from pyrelay.infer import own_functions, specialisation
     from pyrelay.infer.flow import generators
 
     bound = bind_arguments(it, closure, args, keywords)
@@ -376,12 +376,16 @@ def call_closure(
             return made
     if function in it.active:
         raise IsRecursive(function)
+    if own_functions.is_costly(it, closure):
+        made = own_functions.call_own(it, closure, bound)
+        if made is not None:
+            return made
     if len(it.active) > _DEEPEST_INLINE:
         it.program.recursive.add(function)  # a function of its own, as if it were
         return specialisation.call_global(it, closure, bound)
     before, saved_heap = it.mark(), it.heap.copy()
     depth, frames, calls, builder = len(it.active), len(it.frames), len(it.calls), it.builder
-    let, mark = it.let, it.program.guards.mark()
+    let, mark, begun = it.let, it.program.guards.mark(), it.program.lacking.statements
     try:
         return in_line(it, closure, bound)
     except IsRecursive as found:
@@ -394,6 +398,10 @@ def call_closure(
         del it.active[depth:], it.frames[frames:], it.calls[calls:]
         it.heap.reset(saved_heap)
         return specialisation.call_global(it, closure, bound)
+    finally:
+        count, cost = it.program.costs.get(function, (0, 0))
+        cost += it.program.lacking.statements - begun
+        it.program.costs[function] = count + 1, cost
 
 
 def in_line(

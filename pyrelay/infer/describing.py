@@ -34,6 +34,7 @@ from pyrelay.infer.layout import (
     template_types,
     with_pools,
 )
+from pyrelay.infer.slots import Moved
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import Atom
@@ -60,6 +61,8 @@ class Describer:
     exact: int = 0  # from 1: arrays get numbers (identity.py), from 2: views stay views
     local: frozenset[Atom] = frozenset()  # variables of the path, which nobody sees behind it
     renamed: dict[Extent, Extent] = field(default_factory=dict)
+    whole_numbers: bool = False  # ints and bools stay known
+    placeless: bool = False  # in which rows nodes are is not known, nor which slots lists have
     alone: bool = False  # for one call alone: ints and bools stay known, numbers say their origin
     kinds: bool = False  # numbers of several kinds say which one they are
     counts: bool = False  # lists that grow somewhere say how many items they have
@@ -68,7 +71,9 @@ class Describer:
         match value:
             case V.Known(v):
                 ty = types.of_scalar(v)
-                if ty is not None and self.loosen and not (self.alone and isinstance(v, int)):
+                if ty is not None and self.loosen and not (
+                    (self.alone or self.whole_numbers) and isinstance(v, int)
+                ):
                     return LScalar(ty)
                 return LKnown(v)
             case V.Scalar(ty, _, extent, origin):
@@ -104,7 +109,8 @@ class Describer:
                 )
             case V.Data() | V.Union() if (node := V.node_of(value)) is not None:
                 pool, kinds, _, row = node
-                parts = (self(pool), LScalar(types.PY_INT), self(row))
+                place = LScalar(types.PY_INT) if self.placeless else self(row)
+                parts = (self(pool), LScalar(types.PY_INT), place)
                 return LNode(("data", pool.cls, kinds), parts)
             case V.Union():
                 return LUnion(tuple(self(c) for c in value.possible))
@@ -164,13 +170,16 @@ class Describer:
             )
             return LGrown(
                 template, self._extent(content.capacity), content.loops,
-                content.slots if holds_objects(template) else None,
+                self._slots(content) if holds_objects(template) else None,
                 tuple(described[r] for r in order),
                 content.count.value if self.counts and isinstance(content.count, V.Known) else None,
             )
         if isinstance(content, V.Part):
             return self._part(content)
         return LNode(content_head(content), tuple(self(c) for c in content_children(content)))
+
+    def _slots(self, content: V.Growing) -> Any:
+        return Moved() if self.placeless else content.slots
 
     def _part(self, content: V.Part) -> LNode:
         """A list that is an item of another one: known if that is the same on all paths."""

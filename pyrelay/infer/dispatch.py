@@ -286,7 +286,7 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
         return lists.unpacked(it, value, content.count, before, after, rest)
     items = sequence_of(it, value)
     if len(items) < wanted or (len(items) > wanted and not rest):
-        if any(spec.result is None for spec in it.program.making):
+        if any(spec.result is None and not spec.strict for spec in it.program.making):
             raise needs.Diverges  # a loop that recurs has run no round yet
         problem = "too many" if len(items) > wanted else "not enough"
         least = " at least" if rest else ""

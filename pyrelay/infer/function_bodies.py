@@ -6,13 +6,14 @@ the layouts of what it returns and of what it changed (`Result`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.arrays.identity import Numberer, Numbers
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
@@ -52,13 +53,15 @@ class Specialisation:
 
     The arguments are the pools of new nodes, the Python function's, its cells, then the objects the
     program captures. Pools come first, so that what mentions them afterwards has no contents.
-    alone: the Python function's and its cells only.
+    alone: the Python function's and its cells only. strict: it stands for calls in line, to which
+    it makes no difference (own_functions.py).
     """
 
     name: str
     closure: V.Closure
     layouts: list[L.Layout]
     alone: bool = False
+    strict: bool = False
     static: dict[int, Any] = field(default_factory=dict)  # argument positions kept known
     result: Result | None = None
     in_progress: bool = False
@@ -82,6 +85,10 @@ class NeedsKnown(Exception):
     def __init__(self, position: int, why: str) -> None:
         super().__init__(position)
         self.position, self.why = position, why
+
+
+class NotInLine(Exception):
+    """A function gives something else than its calls in line would: a copy in place of a view."""
 
 
 def argument_types(spec: Specialisation) -> list[Any]:
@@ -193,6 +200,8 @@ def _close(
     outer = set(roots.values())
     for root in roots.values():
         inner.content(root)  # what was written to it under other names is settled
+    if spec.strict:
+        _refuse_views(inner, roots.values(), entry, value)
     visible = set(symbols)
     copied: frozenset[V.Root] = frozenset()
     for leaf in V.leaves_of((value,)):
@@ -242,6 +251,31 @@ def _moves(before: Any, after: Any) -> bool:
     return not isinstance(before, V.Growing) or not isinstance(after, V.Growing) or (
         after.slots is not before.slots
     )
+
+
+def _refuse_views(
+    inner: Interpreter, outer: Iterable[V.Root], entry: Heap, value: V.Value
+) -> None:
+    """Raise NotInLine if views of arrays, iterators, or items of lists leave the function: behind
+    it they are other objects."""
+    changed = [V.Ref(r) for r in inner.heap.changed_since(entry) if r.kind not in ("array", "pool")]
+    pending, seen = [value, *changed], set[V.Root]()
+    while pending:
+        for part in V.leaves_of((pending.pop(),)):
+            if isinstance(part, V.ArrayRef) and (
+                part.view or memory_order.of_root(inner.program, part.root).layout is not None
+                or part.root in inner.program.listed
+            ):
+                raise NotInLine
+            if not isinstance(part, V.Ref) or part.root in seen or part.root.kind == "pool":
+                continue
+            seen.add(part.root)
+            content = inner.heap.contents[part.root]
+            if part.root.kind in ("generator", "iterator") or isinstance(
+                content, (V.Part, V.Lost, V.Varied)
+            ):
+                raise NotInLine
+            pending.extend(L.content_children(content))
 
 
 def _with_roots(layout: Any, roots: Mapping[int, V.Root]) -> Any:

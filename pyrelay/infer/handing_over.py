@@ -88,7 +88,7 @@ def _note_places(
                 pending.append((case, chosen, (*tests, *own)))
         elif isinstance(x, L.LNode) and x.head != ("natural",) and not (
             x.head[0] == "data" and V.node_of(v) is None
-        ):
+        ) and not (x.head[0] == "text" and isinstance(v, V.Known)):
             inner = list(zip(L.children_of(v), x.children, strict=True))
         # In order: only the first mention has the content.
         pending.extend((a, b, tests) for a, b in reversed(inner))

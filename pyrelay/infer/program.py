@@ -35,6 +35,11 @@ class Program:
     functions: dict[str, Function] = field(default_factory=dict)
     specialisations: dict[Any, list[Any]] = field(default_factory=dict)
     recursive: set[Any] = field(default_factory=set)  # functions that call themselves
+    #: What functions cost in line: how often they were called, and the statements interpreted.
+    costs: dict[Function, tuple[int, int]] = field(default_factory=dict)
+    #: Those that cost much, in attempts before, too; None if all functions are to be in line.
+    own: set[Function] | None = field(default_factory=set)
+    in_line: set[Function] = field(default_factory=set)  # those that have to be (own_functions.py)
     making: list[Any] = field(default_factory=list)  # specialisations in progress, outermost first
     names: dict[str, int] = field(default_factory=dict)
     hidden: dict[int, V.Value] = field(default_factory=dict)  # id of a captured object -> value

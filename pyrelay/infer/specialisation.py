@@ -93,11 +93,14 @@ class _ArgumentDescriber(Describer):
 
 def describe_arguments(
     it: Interpreter, values: Sequence[V.Value], *, static: dict[int, Any], exact: int = 0,
-    transparent: bool = False, extents: bool = True,
+    transparent: bool = False, extents: bool = True, whole_numbers: bool = False,
+    placeless: bool = False,
 ) -> tuple[list[L.Layout], Describer]:
     """Layouts of argument values: every mutable object in them is a place.
 
-    With `transparent`, all extents that the caller knows are visible; without `extents`, none.
+    With `transparent`, all extents that the caller knows are visible; without `extents`, none. With
+    `whole_numbers`, ints and bools that are known stay so. With `placeless`, neither rows of nodes
+    nor slots of lists are known.
     """
     kind = Describer if transparent else _ArgumentDescriber
     mark = EVERYTHING if extents else -1
@@ -105,7 +108,7 @@ def describe_arguments(
     while True:
         describer = kind(
             it.heap, lambda root: False, mark, loosen=True, exact=exact, alone=transparent,
-            kinds=True,
+            kinds=True, whole_numbers=whole_numbers, placeless=placeless,
         )
         if isinstance(describer, _ArgumentDescriber):
             describer.whole = whole
@@ -152,7 +155,7 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
         spec = _find(it, closure, arguments, alone)
         if spec.result is None and not spec.in_progress:
             try:
-                _specialise(it, spec, arguments)
+                make_function(it, spec, arguments)
             except NeedsKnown as need:
                 check_known(it, arguments, need, again=need.position in static)
                 _statics(it, closure, alone)[need.position] = True
@@ -165,7 +168,7 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
             finally:
                 if spec.name not in it.program.functions:
                     _entries(it, closure, alone).remove(spec)
-        _note_assumption(it, spec)
+        note_assumption(it, spec)
         if spec.never:
             emit_call(it, spec, arguments)
             handling.note_raising(it)
@@ -431,7 +434,7 @@ def _is_told(layouts: Sequence[L.Layout]) -> bool:
 # -- making the function ---------------------------------------------------------------------------
 
 
-def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]) -> None:
+def make_function(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]) -> None:
     """Interpret the body until the result's layout is a fixpoint, then keep the function."""
     spec.in_progress = True
     it.program.making.append(spec)
@@ -496,7 +499,7 @@ def _forget_dependents(it: Interpreter, spec: Specialisation) -> None:
                 it.program.functions.pop(other.name, None)
 
 
-def _note_assumption(it: Interpreter, called: Specialisation) -> None:
+def note_assumption(it: Interpreter, called: Specialisation) -> None:
     """Every specialisation in progress inside `called`, or inside what it assumed, assumes it."""
     making = it.program.making
     for spec in (called, *called.assumed):

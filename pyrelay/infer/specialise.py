@@ -24,10 +24,11 @@ from pyrelay.infer.memoising import NeedsMemo
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.anonymous import NeedsNodes
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
-from pyrelay.infer.nodes.plans import NeedsFields, NeedsPool
+from pyrelay.infer.nodes.plans import NeedsFields, NeedsNodesOf, NeedsPool
 from pyrelay.infer.specialised import Specialised
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import dims
+from pyrelay.ir.nodes import Function
 
 _PYTHON_FRAMES = 8000
 
@@ -35,7 +36,8 @@ _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
     needs.NeedsIdentity, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder, needs.NeedsEntries, NeedsMemo,
-    NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields, errors.PyrelayError,
+    NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields,
+    NeedsNodesOf, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 
@@ -146,10 +148,13 @@ def _specialised(
 
     Notes in `entered` which lists entered as arrays. listed: data types of it from the start.
     """
-    asked = Asked(
-        ragged=ragged, counts_known=counts_known, near=near,
-        families=listed or Families(EVERYWHERE),
-    )
+    def begun(own: frozenset[Function] | None) -> Asked:
+        return Asked(
+            ragged=ragged, counts_known=counts_known, near=near,
+            families=listed or Families(EVERYWHERE), own=own,
+        )
+
+    asked = begun(own=frozenset())
     while not asked.is_endless:
         flat = Flattened(apart=apart, families=asked.families)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)
@@ -161,7 +166,13 @@ def _specialised(
             failure = asked.grant(error)
         if failure is None:
             continue
-        losing = asked.fall_back(attempt, failure)
+        try:
+            losing = asked.fall_back(attempt, failure)
+        except Exception:  # of the program where some functions are its own
+            if not asked.own:
+                raise
+            asked = begun(own=None)
+            continue
         if losing is not None:
             return losing, False
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")

@@ -72,6 +72,62 @@ class Value:
             value.hand_on()
 
 
+class Neuron:
+    def __init__(self, count, first):
+        self.weights = [Value(first + 0.25 * k) for k in range(count)]
+        self.shift = Value(0.0)
+
+    def __call__(self, x):
+        return sum((w * each for w, each in zip(self.weights, x)), self.shift).tanh()
+
+    def parameters(self):
+        return self.weights + [self.shift]
+
+
+class Layer:
+    def __init__(self, count, rows, first):
+        self.neurons = [Neuron(count, first - 0.5 * k) for k in range(rows)]
+
+    def __call__(self, x):
+        out = [neuron(x) for neuron in self.neurons]
+        return out[0] if len(out) == 1 else out
+
+    def parameters(self):
+        return [p for neuron in self.neurons for p in neuron.parameters()]
+
+
+class Network:
+    def __init__(self, count, rows, first):
+        sizes = [count, *rows]
+        self.layers = [Layer(sizes[k], sizes[k + 1], first) for k in range(len(rows))]
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def parameters(self):
+        return [p for layer in self.layers for p in layer.parameters()]
+
+
+@use((0.5, 3), long=True)
+def layers_of_several_sizes_learn(first, rounds):
+    network = Network(2, [2, 1], first)
+    losses = []
+    for _ in range(rounds):
+        loss = Value(0.0)
+        for x, wanted in (([2.0, 3.0], 1.0), ([3.0, -1.0], -1.0)):
+            missed = network(x) + -wanted
+            loss = loss + missed * missed
+        for p in network.parameters():
+            p.slope = 0.0
+        loss.backward()
+        for p in network.parameters():
+            p.data += -0.05 * p.slope
+        losses.append(loss.data)
+    return losses
+
+
 @use((0.5, -1.5, 2.0), wrt=(0, 1), long=True)
 def slopes_by_functions_in_values(a, b, c):
     x, y, z = Value(a), Value(b), Value(c)

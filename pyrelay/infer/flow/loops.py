@@ -198,6 +198,22 @@ class Runner:
                 return self._otherwise(init, needs.NeedsUnrolling(error))
             self._ask_to_unroll(count)
             raise
+        except errors.PyrelayError as error:
+            return self._short(init, error)
+
+    def _short(self, init: list[V.Value], error: errors.PyrelayError) -> list[V.Value]:
+        """The loop unrolled if it runs a few times, so that what it makes differs from round to
+        round. Raises the error of the loop as it is where that fails, too."""
+        count = self.iteration.count if self.iteration else None
+        if not self.keeps_lengths or not isinstance(count, V.Known) or count.value > SHORT:
+            raise error
+        try:
+            return self._attempt(lambda: self.unroll(init, 0, count.value))
+        except (
+            errors.PyrelayError, TypeChanges, TestHasEffects, needs.NeedsUnrolling,
+            _LengthChanges, _LengthUnknown,
+        ):
+            raise error from None
 
     def _through_changing_lists(self, init: list[V.Value]) -> list[V.Value]:
         """The loop over lists that it makes longer or shorter: each time it looks how long."""
@@ -228,7 +244,7 @@ class Runner:
             return action()
         except (
             TypeChanges, needs.NeedsUnrolling, TestHasEffects, _LengthChanges, _LengthUnknown,
-            errors.StaticValueError,
+            errors.PyrelayError,
         ):
             it.take_back(mark)
             it.heap.reset(saved_heap)

@@ -25,6 +25,8 @@ from pyrelay.infer.flow import constants
 from pyrelay.infer.in_python import set_order, tables, text_hashes
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
+from pyrelay.infer.nodes.annotations import is_record_class
+from pyrelay.infer.nodes.plans import NeedsNodesOf
 from pyrelay.infer.operators import binary, compare, number
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
@@ -212,6 +214,8 @@ def _number(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Known) and not isinstance(key.value, (complex, bytearray)):
         return V.Known(_of_constant(key.value))
     it.heap.note_items((key,))  # an object may be a node
+    if isinstance(key, V.Ref) and is_record_class(key.cls) and is_by_identity(key.cls):
+        raise NeedsNodesOf(key.cls, it.heap.items.classes)
     raise it.failure(
         errors.UnsupportedOperationError,
         f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",

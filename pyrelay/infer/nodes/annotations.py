@@ -215,3 +215,9 @@ def _closure(cls: type, uses: dict[type, list[list[type]]]) -> set[type]:
             found.add(here)
             pending.extend(c for group in uses[here] for c in group)
     return found
+
+
+def are_related(a: type, b: type) -> bool:
+    """Whether two classes have a base class of the user in common."""
+    common = set(a.__mro__) & set(b.__mro__)
+    return any(map(is_record_class, common))

@@ -8,8 +8,10 @@ with all of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 
+from pyrelay.infer.nodes.annotations import are_related, is_record_class
 from pyrelay.infer.nodes.datatypes import Family, Incompatible, Schema, Sort, merged
 from pyrelay.records import dataclass
 
@@ -50,6 +52,18 @@ class NeedsPool(Exception):
     kind: int | None = None
     fields: Fields = ()
     unified: bool = False
+
+
+class NeedsNodesOf(Exception):
+    """Objects of a class have to be nodes, as they are keys by their identity.
+
+    classes: it, and others whose objects are in lists and that have a base class in common with it.
+    """
+
+    def __init__(self, cls: type, listed: Iterable[type]) -> None:
+        super().__init__(cls.__name__)
+        others = {c for c in listed if is_record_class(c) and are_related(c, cls)} - {cls}
+        self.classes = [cls, *sorted(others, key=repr)]
 
 
 @dataclass(eq=False)
