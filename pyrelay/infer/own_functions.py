@@ -8,7 +8,7 @@ In line a call is exact: views, aliases and numbers known while compiling cross 
 function of its own is used only where nothing of that is lost: whole numbers and bools among the
 arguments stay known, no view of an array comes back, and what fails in it is interpreted in line.
 So what a program costs grows with its text, not with the number of its calls: see
-decision nnnn own-functions.
+decision 0113.
 """
 
 from __future__ import annotations
