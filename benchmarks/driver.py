@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,21 +80,25 @@ class Worker:
             stderr=self.log,
             text=True,
         )
-        greeting = self._reply()
+        greeting = self.reply()
         self.missing: str | None = greeting.get("missing")
         self.broken: str | None = greeting.get("failed")
         self.version: str = greeting.get("version", "")
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """Send a request and wait for its reply; a process that died replies `failed`."""
-        if self.process.poll() is not None:
-            return {"failed": f"its process ended with status {self.process.returncode}"}
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return self._reply()
+        self.send(**request)
+        return self.reply()
 
-    def _reply(self) -> dict[str, Any]:
+    def send(self, **request: Any) -> None:
+        """Send a request; `reply` waits for what comes of it."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+
+    def reply(self) -> dict[str, Any]:
+        """What comes of the last request."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if line:
@@ -130,9 +134,36 @@ class Worker:
     def close(self) -> None:
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):
+                    stream.close()
         self.process.wait()
         self.log.close()
+
+
+class Together:
+    """Several processes of one framework that work at once, as if they were one `Worker`: a call
+    takes the seconds after which the next of all their results is there."""
+
+    def __init__(self, label: str, crew: Sequence[Worker]) -> None:
+        self.framework, self.label, self.variables = crew[0].framework, label, crew[0].variables
+        self.crew = crew
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Ask all of them at once; one that fails speaks for all."""
+        for worker in self.crew:
+            worker.send(**request)
+        replies = [worker.reply() for worker in self.crew]
+        for reply in replies:
+            if "failed" in reply:
+                return reply
+        if "seconds" not in replies[0]:
+            return replies[0]
+        return {"seconds": 1 / sum(1 / reply["seconds"] for reply in replies)}
+
+    def settle(self) -> None:
+        """Wait until the threads of all processes sleep."""
+        for worker in self.crew:
+            worker.settle()
 
 
 @contextmanager
@@ -172,7 +203,9 @@ def difference(workload: Workload, expected: Path, actual: Path) -> str | None:
     return None
 
 
-def measure(workload: Workload, crew: Sequence[Worker], rounds: int, budget: float) -> Measurement:
+def measure(
+    workload: Workload, crew: Sequence[Worker | Together], rounds: int, budget: float
+) -> Measurement:
     """Check every framework's result, then time those that are right.
 
     Workloads whose rounds are long have fewer of them.
@@ -189,12 +222,12 @@ def measure(workload: Workload, crew: Sequence[Worker], rounds: int, budget: flo
 
 
 def _measured(
-    workload: Workload, able: list[Worker], rounds: int, budget: float
+    workload: Workload, able: Sequence[Worker | Together], rounds: int, budget: float
 ) -> Measurement:
     out = Measurement(workload)
     # Gradients that nobody has derived by hand are checked against a peer's.
-    able.sort(key=lambda w: (w.framework != REFERENCE, w.framework == OURS))
-    ready: list[Worker] = []
+    able = sorted(able, key=lambda w: (w.framework != REFERENCE, w.framework == OURS))
+    ready: list[Worker | Together] = []
     with tempfile.TemporaryDirectory(prefix="pyrelay-bench-") as scratch:
         expected: Path | None = None
         for worker in able:

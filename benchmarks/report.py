@@ -180,7 +180,12 @@ def as_json(run: Run) -> dict[str, Any]:
         "first_calls": [asdict(row) for row in run.first_calls],
         "memory": {row.title: dict(row.held) for row in run.memory},
         "variants": {
-            variant.title: {m.workload.name: _as_json(m) for m in variant.measurements}
+            variant.title: {
+                m.workload.name: {
+                    **_as_json(m), **{title: cells[k] for title, cells in variant.beside.items()}
+                }
+                for k, m in enumerate(variant.measurements)
+            }
             for variant in run.variants
         },
     }

@@ -32,6 +32,7 @@ _ROUNDS = 1 << 20
 _SIZES = tuple(1 << k for k in range(16, 29, 2))
 _COPIED = 1 << 28  # bytes to copy in a sample, so that starting threads does not count
 _SAMPLES = 7
+_EXCHANGES = 20_000  # of a line between two CPUs, in a sample
 
 
 @dataclass(frozen=True)
@@ -102,13 +103,43 @@ done:
 """
 
 
+# Two threads take turns: a word goes up by one from `first` on, by each of them every other time.
+# A turn that does not come ends it, as the other thread may not run.
+_TURNS = """
+define i64 @turns(ptr %word, i64 %first, i64 %most) {
+entry:
+  br label %turn
+turn:
+  %n = phi i64 [ %first, %entry ], [ %then, %took ]
+  %over = icmp sge i64 %n, %most
+  br i1 %over, label %done, label %look
+look:
+  %waits = phi i64 [ 0, %turn ], [ %longer, %again ]
+  %seen = load atomic i64, ptr %word acquire, align 8
+  %mine = icmp eq i64 %seen, %n
+  br i1 %mine, label %took, label %again
+again:
+  %longer = add i64 %waits, 1
+  %alone = icmp sgt i64 %longer, 100000000
+  br i1 %alone, label %done, label %look
+took:
+  %next = add i64 %n, 1
+  %then = add i64 %n, 2
+  store atomic i64 %next, ptr %word release, align 8
+  br label %turn
+done:
+  ret i64 %n
+}
+"""
+
+
 def _compiled() -> Any:
     """An engine that holds the functions; it owns their code."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     bits = native_vector_bits()
     texts = [_chains(name, bits // 8 // size) for name, (_, size) in FLOATS.items()]
-    module = llvm.parse_assembly("\n".join((*texts, _COPY)))
+    module = llvm.parse_assembly("\n".join((*texts, _COPY, _TURNS)))
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
     )
@@ -137,6 +168,40 @@ def _seconds(work: Callable[..., object], arguments: Sequence[tuple[int, ...]]) 
     for thread in crew:
         thread.join()
     return end - start
+
+
+class Distance:
+    """How long a line of the cache takes from one CPU of this process to another.
+
+    A virtual machine's CPUs may share a cache for a while and then not, as its host places them:
+    programs whose threads read what others wrote then take another time, by nobody's doing.
+    """
+
+    def __init__(self) -> None:
+        self._engine = _compiled()
+        count, place = ctypes.c_int64, ctypes.c_void_p
+        self._turns = ctypes.CFUNCTYPE(count, place, count, count)(
+            self._engine.get_function_address("turns")
+        )
+
+    def seconds(self) -> float | None:
+        """The least of several samples, between the first two CPUs; None where there is one, where
+        threads cannot be kept on theirs, or where another program takes the time of both."""
+        if cpus() < 2 or not hasattr(os, "sched_setaffinity"):
+            return None
+        pair = sorted(os.sched_getaffinity(0))[:2]
+        ended: list[int] = []
+
+        def turns(cpu: int, address: int, first: int) -> None:
+            os.sched_setaffinity(0, {cpu})  # of this thread
+            ended.append(self._turns(address, first, _EXCHANGES))
+
+        found = []
+        for _ in range(_SAMPLES):
+            word = np.zeros(32, np.int64)
+            work = [(cpu, word[16:].ctypes.data, first) for first, cpu in enumerate(pair)]
+            found.append(_seconds(turns, work) / _EXCHANGES)
+        return min(found) if min(ended) >= _EXCHANGES else None
 
 
 def measure() -> Roofline:

@@ -163,10 +163,11 @@ def memory(found: Sequence[MemoryRow]) -> list[str]:
 def variants(found: Variant) -> list[str]:
     """Times by setting, and how the first one's compares with each of the others."""
     first, *rest = found.labels
-    rows = [["", *found.labels, *(f"{first} / {label}" for label in rest)]]
-    for m in found.measurements:
+    rows = [["", *found.labels, *(f"{first} / {label}" for label in rest), *found.beside]]
+    for k, m in enumerate(found.measurements):
         cells = ["failed" if x in m.failures else duration(m.seconds(x)) for x in found.labels]
         against = [m.ratio(label, own=first) for label in rest]
         cells += ["" if ratio is None else f"{ratio:.2f}" for ratio in against]
-        rows.append([m.workload.title, *cells])
+        beside = [column[k] for column in found.beside.values()]
+        rows.append([m.workload.title, *cells, *beside])
     return table(rows)

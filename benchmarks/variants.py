@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from benchmarks.driver import Measurement, measure, workers
-from benchmarks.roofline import cpus
+from benchmarks.driver import Measurement, Together, Worker, measure, workers
+from benchmarks.roofline import Distance, cpus
 from benchmarks.workloads import BY_NAME
 
 THREADED = (
@@ -33,6 +33,8 @@ class Variant:
     note: str
     labels: tuple[str, ...]
     measurements: Sequence[Measurement]
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """More columns: title to a cell for each workload."""
 
 
 def _measured(
@@ -50,17 +52,36 @@ def _measured(
 
 
 def threads(rounds: int, seconds: float) -> Variant:
-    """pyrelay on one thread and on all CPUs of this process."""
+    """pyrelay on one thread, on all CPUs of this process, and in a process for each CPU."""
     most = cpus()
-    settings = [
-        ("pyrelay", label, {"PYRELAY_NUM_THREADS": str(count)})
-        for label, count in (("1 thread", 1), (f"{most} threads", most))
-    ]
+    one = {"PYRELAY_NUM_THREADS": "1"}
+    labels = ("1 thread", f"{most} processes", f"{most} threads")
+    distance = Distance()
+    found: list[Measurement] = []
+    lines: list[str] = []
+    settings = [("pyrelay", f"process {k}", one) for k in range(most)]
+    with workers([
+        ("pyrelay", labels[0], one), *settings,
+        ("pyrelay", labels[2], {"PYRELAY_NUM_THREADS": str(most)}),
+    ]) as crew:
+        alone, *several, threaded = crew
+        settled: list[Worker | Together] = [alone, Together(labels[1], several), threaded]
+        for name in THREADED:
+            print(f"{', '.join(labels)}: {BY_NAME[name].title}", file=sys.stderr)
+            near = [distance.seconds()]
+            found.append(measure(BY_NAME[name], settled, rounds, seconds))
+            near.append(distance.seconds())
+            lines.append(", ".join("" if s is None else f"{s * 1e9:.0f}" for s in near))
     return Variant(
         f"One thread and {most}",
-        "pyrelay with PYRELAY_NUM_THREADS set, each in a process of its own.",
-        tuple(label for _, label, _ in settings),
-        _measured(settings, THREADED, rounds, seconds),
+        f"""pyrelay with PYRELAY_NUM_THREADS set, each in a process of its own. {most} processes: of
+        one thread each, all at once; a result's time is until the next of any of them, so 1 thread
+        / {most} processes is what {most} threads can gain at most. line: nanoseconds in which a
+        line of the cache goes from one CPU to another, before and after (some 20 to 30 where they
+        share a cache; a virtual machine's may not, and may be moved).""",
+        labels,
+        found,
+        {"line, ns": lines},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from functools import partial
@@ -11,11 +12,11 @@ import numpy as np
 import pytest
 
 from benchmarks import report, tables
-from benchmarks.driver import Measurement, difference, measure, workers
+from benchmarks.driver import Measurement, Together, difference, measure, workers
 from benchmarks.first_call import FirstCall
 from benchmarks.inputs import small_arrays
 from benchmarks.report import Run
-from benchmarks.roofline import Roofline
+from benchmarks.roofline import Distance, Roofline, cpus
 from benchmarks.tables import FirstCallRow, MemoryRow
 from benchmarks.variants import Variant
 from benchmarks.worker import seconds_per_call
@@ -34,6 +35,29 @@ def test_two_frameworks_are_checked_and_timed_each_in_its_process() -> None:
         "numba": 2,
     }
     assert all(worker.process.returncode == 0 for worker in crew)
+
+
+def test_processes_that_work_at_once_have_the_rate_of_all() -> None:
+    class Fixed:
+        framework, variables = "pyrelay", {}
+
+        def __init__(self, *replies: dict[str, object]) -> None:
+            self.sent: list[object] = []
+            self.replies = list(replies)
+
+        def send(self, **request: object) -> None:
+            self.sent.append(request)
+
+        def reply(self) -> dict[str, object]:
+            assert len(second.sent) == len(first.sent)  # both work before the first is waited for
+            return self.replies.pop(0)
+
+    first = Fixed({"first": 1.0}, {"seconds": 2.0}, {"seconds": 1.0})
+    second = Fixed({"first": 3.0}, {"seconds": 2.0}, {"failed": "no"})
+    both = Together("2 processes", [first, second])  # type: ignore[list-item]
+    assert both.ask(do="prepare") == {"first": 1.0}
+    assert both.ask(do="time") == {"seconds": 1.0}
+    assert both.ask(do="time") == {"failed": "no"}
 
 
 @pytest.mark.slow
@@ -137,7 +161,7 @@ def whole_run() -> Run:
         variants=[
             Variant("Threads", "a note", ("1 thread", "2 threads"), [
                 Measurement(CALL, {"1 thread": [3.0], "2 threads": [2.0]})
-            ])
+            ], {"line, ns": ["26, 140"]})
         ],
     )  # fmt: skip
 
@@ -154,7 +178,7 @@ def test_the_page_has_times_ratios_verdicts_and_failures() -> None:
     ) in lines
     assert "| one | numba | 2 s | 1 s | | | | 1 µs | |" in lines
     assert "| held | 20 MB | failed | 5.0 MB | 0.25 |" in lines
-    assert f"| {CALL.title} | 3 s | 2 s | 1.50 |" in lines
+    assert f"| {CALL.title} | 3 s | 2 s | 1.50 | 26, 140 |" in lines
     assert "* w, torch: RuntimeError: no" in lines
     assert any("it crashed" in line for line in lines)
 
@@ -165,6 +189,14 @@ def test_the_bound_is_the_longer_of_computing_and_moving() -> None:
     assert roofline.least_seconds(8e9, 1000, "f64") == 2.0
     assert roofline.least_seconds(0, 1e9, "f32") == 0.1
     assert roofline.least_seconds(0, 1e4, "f32") == 1e-7
+
+
+@pytest.mark.skipif(cpus() < 2, reason="one CPU only")
+def test_a_line_goes_between_two_cpus_in_less_than_a_hundred_microseconds() -> None:
+    before = os.sched_getaffinity(0)
+    seconds = Distance().seconds()
+    assert os.sched_getaffinity(0) == before
+    assert seconds is None or 1e-9 < seconds < 1e-4
 
 
 @pytest.mark.slow
