@@ -176,7 +176,8 @@ def scattered(x: Any, n: int) -> Any:
 def test_kernels_with_rows_of_a_few_elements_say_so() -> None:
     x, v = np.random.default_rng(0).random((2, 5, 3))
     fast = pyrelay.jit(pushed)
-    np.testing.assert_array_equal(fast(x, v), pushed(x, v))
+    # NumPy's product of vectors adds up in the order of its library, which hangs on the CPU.
+    np.testing.assert_allclose(fast(x, v), pushed(x, v), rtol=1e-14)
     assert "SHORT_ROWS = True" in fast.code(x, v)
     assert "SHORT_ROWS" not in pyrelay.jit(scattered).code(x[0], 9)
 
