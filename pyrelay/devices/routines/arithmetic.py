@@ -8,6 +8,7 @@ or infinities.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -92,17 +93,19 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
     """Minimum or maximum; a NaN operand is the result, unless ``skips_nan``. Of two zeros it is the
     second, as NumPy's (of NumPy's fmin and fmax it is the second or the first, by where they lie).
 
-    LLVM's own, which become vectors where loops reduce by them, have their operands exchanged where
-    one is known to be no NaN.
+    Where one operand is known to be no NaN, one comparison says all; otherwise it is LLVM's own,
+    which becomes a vector where a loop reduces by it.
     """
 
     def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         if ty not in FLOATS:
             first = _less(b, ty, x, y) if smaller else _less(b, ty, y, x)
             return b.select(first, x, y)
-        if not skips_nan and (_is_no_nan(x) or _is_no_nan(y)):
-            found = b.select(b.fcmp_ordered("<" if smaller else ">", x, y), x, y)
-            return b.select(b.fcmp_unordered("uno", x, x), x, found)
+        sign = "<" if smaller else ">"
+        if not skips_nan and _is_no_nan(y):
+            return b.select(b.fcmp_unordered(sign, x, y), x, y)  # a NaN is not ordered: x
+        if not skips_nan and _is_no_nan(x):
+            return b.select(b.fcmp_ordered(sign, x, y), x, y)
         suffix = "num" if skips_nan else "imum"
         name = f"llvm.{'min' if smaller else 'max'}{suffix}"
         signature = llvm.FunctionType(x.type, [x.type] * 2)
@@ -115,7 +118,7 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
 def _is_no_nan(x: Any) -> bool:
     """Whether LLVM sees that a float is no NaN: a constant, or made of an int or a constant."""
     if isinstance(x, llvm.Constant):
-        return True
+        return isinstance(x.constant, float) and not math.isnan(x.constant)
     name = getattr(x, "opname", "")
     if name in ("fpext", "fptrunc", "fneg"):
         return _is_no_nan(x.operands[0])
