@@ -139,16 +139,12 @@ class Compiled:
     def _dispatch(self, *args: Any, **keywords: Any) -> Any:
         args, keywords = self._in_order(args, keywords)
         flat = Flattened(pack=_packed, unpack=_unpacker)
-        key = self._key(args, keywords, flat)
-        entry = self._found(key, flat)
-        if entry is None:
-            entry = self._compiled(key, args, keywords)
-            flat = Flattened()
-            self._key(args, keywords, flat)
+        _, entry, new = self._entry_for(args, keywords, flat)
+        self._hits[0] += not new
+        if new:
+            self._key(args, keywords, flat := Flattened())
             for hidden in entry.program.binding.hidden:
                 flatten([(hidden.read(), hidden.name)], flat, captured=True)
-        else:
-            self._hits[0] += 1
         try:
             return entry.call(flat)
         except errors.AliasError as error:
@@ -445,19 +441,26 @@ class Compiled:
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
         """Compile for these arguments without running anything; a later call finds the program."""
         args, keywords = self._in_order(args, keywords)
-        key, entry = self._entry_for(args, keywords)
+        key, entry, _ = self._entry_for(args, keywords, Flattened())
         from pyrelay.inspection import Lowered
 
         spec = entry.program.spec or self._specialised(args, keywords, key[-1])
         return Lowered(self.__qualname__, entry.program, spec, key[-1])
 
     def _entry_for(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> tuple[Key, _Entry]:
-        """The program for these arguments, known or made now, and their key."""
-        flat = Flattened()
-        key = self._key(args, keywords, flat)
-        return key, self._found(key, flat) or self._compiled(key, args, keywords)
+        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened
+    ) -> tuple[Key, _Entry, bool]:
+        """The key of these arguments, which enter `flat`, their program, and whether it is new."""
+        declared = len(EVERYWHERE.changes)
+        try:
+            key = self._key(args, keywords, flat)
+            known = self._found(key, flat)
+            entry = known or self._compiled(key, args, keywords)
+        except Exception:
+            EVERYWHERE.withdraw(declared)  # else it would change how other programs compile
+            raise
+        EVERYWHERE.settle()
+        return key, entry, known is None
 
     @user_facing
     def explain(self, *args: Any, **keywords: Any) -> Any:
@@ -468,7 +471,7 @@ class Compiled:
         from pyrelay.inspection import explanation
 
         if args or keywords:
-            _, entry = self._entry_for(*self._in_order(args, keywords))
+            _, entry, _ = self._entry_for(*self._in_order(args, keywords), Flattened())
             return explanation(self.__qualname__, [entry.program])
         entries = [entry for found in tuple(self._table.values()) for entry in found]
         return explanation(self.__qualname__, [entry.program for entry in entries])

@@ -140,3 +140,58 @@ def test_rows_of_any_number_with_any_texts_are_one_program(make: Any) -> None:
         assert length == count
         assert given == expected
     assert compiled.cache_info().compilations == 1
+
+
+class Layer:
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def forward(self, x: float) -> float:
+        self.out = x * self.weight
+        return self.out
+
+
+def through_a_new_layer(x: float) -> float:
+    layer = Layer(2.0)
+    for _ in range(3):
+        x = layer.forward(x)
+    return x
+
+
+def test_a_call_that_is_refused_leaves_no_class_a_node() -> None:
+    first, second = Layer(1.0), Layer(2.0)
+    first.next, second.prev = second, first
+    with pytest.raises(pyrelay.errors.PyrelayError, match="have an attribute 'next' and others"):
+        pyrelay.jit(lambda layer: layer.weight)(first)
+    assert EVERYWHERE.of(Layer) is None
+    assert pyrelay.jit(through_a_new_layer)(1.0) == 8.0
+
+
+class Link:
+    def __init__(self, number: float, to: Any = None) -> None:
+        self.number, self.to = number, to
+
+
+class Other:
+    def __init__(self, link: Any) -> None:
+        self.link = link
+
+
+def total(link: Any) -> float:
+    return link.number if link.to is None else link.number + total(link.to)
+
+
+def test_a_call_that_is_refused_leaves_known_nodes_as_they_were() -> None:
+    compiled = pyrelay.jit(total)
+    assert compiled(Link(1.0, Link(2.0))) == 3.0
+    family = EVERYWHERE.of(Link)
+    inner = Link(2.0)
+    inner.to = Other(Link(1.0, inner))  # a cycle through another class
+    with pytest.raises(pyrelay.errors.PyrelayError):
+        pyrelay.jit(lambda link: link.missing)(inner)
+    assert EVERYWHERE.of(Other) is None
+    assert EVERYWHERE.of(Link) is family
+    assert family is not None
+    assert Other not in family.classes
+    assert compiled(Link(4.0, Link(2.0))) == 6.0
+    assert compiled.cache_info().compilations == 1

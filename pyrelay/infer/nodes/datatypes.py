@@ -321,6 +321,8 @@ class Family:
     def add(self, cls: type) -> int:
         """The kind of a class, which is entered with the data type it belonged to, if it is new."""
         if cls not in self.kinds:
+            if self.families.outer is None:
+                self.families.changes.append(self.families.restoring())
             other = self.families.known(cls)
             for each in [cls] if other is None else other.classes[1:]:
                 self.kinds[each] = len(self.classes)
@@ -379,11 +381,13 @@ class Families:
     """Which data type a class belongs to: everywhere, or in one program (`outer` is the former).
 
     rows: dicts in lists are nodes with a field for each key, and texts in fields are data.
+    changes: what undoes each class entered by calls on their way, see `withdraw`.
     """
 
     outer: Families | None = None
     entered: dict[type, Family | None] = field(default_factory=dict)
     rows: bool = False
+    changes: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def class_of(self) -> Callable[[Any], Any]:
@@ -417,16 +421,42 @@ class Families:
             family.add(cls)
         return family
 
+    def withdraw(self, since: int) -> None:
+        """Undo all but so many changes: the call that made them failed.
+
+        What annotations say is found again.
+        """
+        undone, self.changes[since:] = self.changes[since:], []
+        if undone:
+            undone[0]()
+
+    def settle(self) -> None:
+        """Keep what was declared: there are programs made with it."""
+        self.changes.clear()
+
+    def restoring(self) -> Callable[[], None]:
+        """What makes the data types what they are now."""
+        entered = dict(self.entered)
+        families = {f: (len(f.classes), list(f.schemas)) for f in entered.values() if f is not None}
+
+        def restore() -> None:
+            for family, (count, schemas) in families.items():
+                for cls in family.classes[count:]:
+                    del family.kinds[cls]
+                del family.classes[count:]
+                family.schemas[:] = schemas
+            self.entered.clear()
+            self.entered.update(entered)
+
+        return restore
+
     def _looked_up(self, cls: type) -> Family | None:
-        self.entered[cls] = None
-        if not is_record_class(cls):
-            return None
-        for other in (cls, *_neighbours(cls)):
+        for other in (cls, *_neighbours(cls)) if is_record_class(cls) else ():
             group = recursive_group(other)
             if cls in group:
-                self.declare(group)
-                break
-        return self.entered[cls]
+                return self.declare(group)
+        self.entered[cls] = None
+        return None
 
 
 def _neighbours(cls: type) -> list[type]:
