@@ -22,6 +22,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.datatypes import gradient_schema
 from pyrelay.infer.nodes.pool_tables import table_of
 from pyrelay.infer.nodes.pools import schema_columns
+from pyrelay.infer.objects import generator_classes
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
@@ -157,6 +158,8 @@ class Gradients:
         if layout.kind == "array":
             if layout.content.dtype.is_float:
                 found = self._leaf(part.leaf, True)
+        elif layout.cls in generator_classes():
+            pass  # its state is ints, but a generator without a state is none
         elif isinstance(layout.content, L.LGrown):
             assert isinstance(value, V.Ref)
             found = self.it.new_ref("list", self._of_grown(part, self.heap.contents[value.root]))

@@ -166,3 +166,21 @@ def test_grad_writes_what_the_function_writes() -> None:
 def test_an_integer_argument_has_no_derivative() -> None:
     with pytest.raises(pyrelay.GradientError, match="pass a float"):
         derived(lambda n: grad(cube)(n), 3)
+
+
+class Noisy:
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(3)
+        self.weights = {"w": np.ones((2, 2))}
+
+    def loss(self, x: Any) -> Any:
+        return np.sum((x @ self.weights["w"]) ** 2) + self.rng.standard_normal()
+
+
+def test_an_object_with_a_generator_has_a_gradient_without_one() -> None:
+    ours, plain, x = Noisy(), Noisy(), np.arange(6.0).reshape(3, 2)
+    value, gradient = pyrelay.value_and_grad(lambda m, x: m.loss(x))(ours, x)
+    assert value == pytest.approx(plain.loss(x))
+    assert gradient.rng is None
+    np.testing.assert_allclose(gradient.weights["w"], 2 * x.T @ (x @ plain.weights["w"]))
+    assert ours.rng.random() == plain.rng.random()
