@@ -280,6 +280,9 @@ def _tree(value: Any, into: Flattened, name: str) -> Key:
 
 def _are_trees(items: list[Any], families: Families) -> bool:
     """True for nodes of one data type, all packed together or none."""
+    first = items[0]
+    if type(first) is not PackedTree and families.of(families.class_of(first)) is None:
+        return False  # lists of numbers, as long as they may be
     if PackedTree not in map(type, items):
         found = set(map(families.of, set(map(families.class_of, items))))
         return len(found) == 1 and None not in found

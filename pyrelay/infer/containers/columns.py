@@ -52,10 +52,9 @@ def columns_of(
 
     inner: they are inside others. texts: some may be texts.
     """
-    kinds = set(map(type, items))
-    if len(kinds) != 1:
+    kind = type(items[0]) if items else None
+    if kind is None or [*map(type, items)].count(kind) != len(items):
         return None
-    (kind,) = kinds
     if kind in NUMBERS:
         try:
             return ("number", kind.__name__), [np.array(items, NUMBERS[kind])]
