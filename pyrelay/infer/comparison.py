@@ -7,6 +7,8 @@ the first difference decides an order; methods of a class before everything else
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
@@ -14,6 +16,7 @@ from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers import sets, text
+from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.truth import as_bool, truth
 from pyrelay.infer.in_python.lists import equal_lists, precedes
 from pyrelay.infer.interpreter import Interpreter
@@ -65,7 +68,8 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         raise it.failure(
             errors.TypeMismatchError, f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}"
         )
-    return _ordered(it, op, left, right)
+    lefts, rights = ([functools.partial(narrowed, it, v) for v in vs] for vs in (left, right))
+    return _ordered(it, op, lefts, rights)
 
 
 def _with_array(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
@@ -190,28 +194,113 @@ def _holds_nodes(value: V.Value) -> bool:
     return isinstance(value, V.Data) and is_anonymous(value.cls)
 
 
+def tuples_of_cases(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """The order of two tuples, of which one at least is one of several cases: item by item.
+
+    An item of several cases is read in each of them, so what is compiled grows with the number of
+    cases, where comparing each case of one with each of the other would grow with its square. None
+    for an operator that is no order, and for what are not all tuples of one length.
+    """
+    lengths = {_length(case) for v in (x, y) for case in _cases(v)}
+    if op not in _MIRRORED or len(lengths) > 1 or None in lengths or lengths == {0}:
+        return None
+    (count,) = lengths
+    assert count is not None
+    left, right = (
+        [functools.partial(_item_of, it, v, k) for k in range(count)] for v in (x, y)
+    )
+    return _ordered(it, op, left, right)
+
+
+def _cases(value: V.Value) -> tuple[V.Value, ...]:
+    return value.possible if isinstance(value, V.Union) else (value,)
+
+
+def _length(value: V.Value) -> int | None:
+    """How many items a tuple has that may be a node; None for anything else."""
+    if isinstance(value, V.Data):
+        return len(value.cls._fields) if is_anonymous(value.cls) else None
+    if isinstance(value, V.Tuple):
+        return len(value.items) if value.cls is None else None
+    known = isinstance(value, V.Known) and type(value.value) is tuple
+    return len(value.value) if known else None  # type: ignore[union-attr]
+
+
+def _item_of(it: Interpreter, value: V.Value, k: int) -> V.Value:
+    """An item of a tuple, which may be one of several cases."""
+    from pyrelay.infer.flow.unions import distribute
+
+    value = narrowed(it, value)
+    if isinstance(value, V.Union):
+        return distribute(it, value, lambda case: _item_of(it, case, k))
+    if isinstance(value, V.Data):
+        return trees.attribute(it, value, value.cls._fields[k])
+    item: V.Value = _items(it, value)[1][k]
+    return item
+
+
 def _ordered(
-    it: Interpreter, op: str, left: tuple[V.Value, ...], right: tuple[V.Value, ...]
+    it: Interpreter, op: str, left: Sequence[Callable[[], V.Value]],
+    right: Sequence[Callable[[], V.Value]], tied: bool = False,
 ) -> V.Value:
-    """The order of two sequences: that of the first items that differ, else of the lengths."""
+    """The order of two sequences: that of the first items that differ, else of the lengths.
+
+    Items are looked at where those before them are equal, and not before: whether they are, if only
+    the running program knows (`tied`), decides whether items that have no order raise.
+    """
     from pyrelay.infer.flow.control import branch
 
     if not left or not right:
         return compare(it, op, V.Known(len(left)), V.Known(len(right)))
-    if _holds_nodes(left[0]) or _holds_nodes(right[0]):
+    a, b = left[0](), right[0]()
+    if _holds_nodes(a) or _holds_nodes(b):
         raise raised(it, NotImplementedError(_TIE))
-    same = truth(it, compare(it, "==", left[0], right[0]))
+    same = truth(it, compare(it, "==", a, b))
 
     def rest() -> V.Value:
-        return _ordered(it, op, left[1:], right[1:])
+        return _ordered(it, op, left[1:], right[1:], tied or not isinstance(same, V.Known))
 
     def first() -> V.Value:
-        names = [_unordered(op, v) for v in (left[0], right[0])]
+        names = [_unordered(op, v) for v in (a, b)]
         if all(names):
             message = f"{op!r} not supported between instances of {names[0]!r} and {names[1]!r}"
             raise raised(it, TypeError(message))
-        return truth(it, compare(it, op, left[0], right[0]))
+        return truth(it, _at_a_tie(it, op, a, b) if tied else compare(it, op, a, b))
 
     if isinstance(same, V.Known):
         return rest() if same.value else first()
     return branch(it, it.atom(same), lambda: [rest()], lambda: [first()])[0]
+
+
+def _at_a_tie(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    """`x op y`, which raises in the running program where values have no order in Python."""
+    from pyrelay.infer.flow.unions import distribute
+
+    x, y = narrowed(it, x), narrowed(it, y)
+    if isinstance(x, V.Union):
+        return distribute(it, x, lambda case: _at_a_tie(it, op, case, y))
+    if isinstance(y, V.Union):
+        return distribute(it, y, lambda case: _at_a_tie(it, op, x, case))
+    try:
+        return compare(it, op, x, y)
+    except errors.TypeMismatchError:
+        first, second = _class_of(it, x), _class_of(it, y)
+        if first is second and (isinstance(x, V.Items) or isinstance(y, V.Items)):
+            raise raised(it, NotImplementedError(_TIE)) from None
+        if None in (first, second) or (first is second and first is not type(None)):
+            raise
+        raise raised(it, TypeError(
+            f"{op!r} not supported between instances of {first.__name__!r} and {second.__name__!r}"
+        )) from None
+
+
+def _class_of(it: Interpreter, value: V.Value) -> Any:
+    """Python's class of a value that is no union, None if it is not at hand."""
+    from pyrelay.infer.flow.unions import sample
+
+    if _length(value) is not None or isinstance(value, V.OpenTuple):
+        return tuple
+    if isinstance(value, V.Items):
+        return value.cls
+    like = sample(it, value)
+    return None if like is NotImplemented else type(like)

@@ -454,6 +454,11 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         equal = constants.same(it, x, y) if op in ("==", "!=") else None
         if equal is not None:
             return equal if op == "==" else unary(it, "not", equal)
+        from pyrelay.infer.comparison import tuples_of_cases
+
+        before = tuples_of_cases(it, op, x, y)
+        if before is not None:
+            return before
         return over_cases(it, x, y, lambda a, b: compare(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)

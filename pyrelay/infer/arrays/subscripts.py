@@ -23,7 +23,7 @@ from pyrelay.infer.flow.handling import certain, is_raised, without_words
 from pyrelay.infer.flow.unions import distribute, distribute_all, sample, several_in
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.nodes.trees import fields, is_namedtuple
+from pyrelay.infer.nodes.trees import attribute, fields, is_namedtuple
 from pyrelay.infer.operators import (
     binary,
     compare,
@@ -79,6 +79,9 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.Ref(root) if root.kind == "dict":
             return choice.lookup(it, obj, key)
         case V.Data() if is_namedtuple(obj) and obj.cls.__getitem__ is tuple.__getitem__:
+            names = obj.cls._fields
+            if isinstance(key, V.Known) and type(key.value) is int and 0 <= key.value < len(names):
+                return attribute(it, obj, names[key.value])  # and no other column is read
             return choice.item(it, fields(it, obj), key, "tuple")
         case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None and hasattr(cls, "__getitem__"):
             from pyrelay.infer.attributes import of_class

@@ -1,0 +1,70 @@
+"""Heaps of tuples whose later items are of several kinds: the earlier items decide their order."""
+
+from __future__ import annotations
+
+import heapq
+
+from tests.users.corpus import use
+
+
+@use(("abracadabra",), long=True)
+def huffman_codes_of_tuples(text):
+    counts = {}
+    for c in text:
+        counts[c] = counts.get(c, 0) + 1
+    heap = [(f, i, c, None, None) for i, (c, f) in enumerate(sorted(counts.items()))]
+    heapq.heapify(heap)
+    n = len(heap)
+    while len(heap) > 1:
+        a = heapq.heappop(heap)
+        b = heapq.heappop(heap)
+        heapq.heappush(heap, (a[0] + b[0], n, "", a, b))
+        n += 1
+    codes = {}
+
+    def walk(node, code):
+        if node[3] is None:
+            codes[node[2]] = code or "0"
+        else:
+            walk(node[3], code + "0")
+            walk(node[4], code + "1")
+
+    walk(heap[0], "")
+    return codes
+
+
+@use(([3, 1, 4, 1],), ([7],))
+def merged_weights(weights):
+    heap = [(w, k, None) for k, w in enumerate(weights)]
+    heapq.heapify(heap)
+    total = 0
+    while len(heap) > 1:
+        a = heapq.heappop(heap)
+        b = heapq.heappop(heap)
+        total += a[0] + b[0]
+        heapq.heappush(heap, (a[0] + b[0], len(weights) + total, (a, b)))
+    return total
+
+
+@use((4,), (0,))
+def kinds_that_are_not_compared(n):
+    heap = [(9, -1, None, 2.5)]
+    for i in range(n):
+        heapq.heappush(heap, (i % 2, i, "even" if i % 2 else None, i))
+        heapq.heappush(heap, (i % 3, i + n, (i, i), "text"))
+    return [heapq.heappop(heap)[:2] for _ in range(len(heap))]
+
+
+@use((3, 1), (3, 0))
+def kinds_that_are_compared_at_a_tie(n, step):
+    heap = [(0, "text")]
+    for i in range(n):
+        heapq.heappush(heap, (i * step - 1, None))
+    return [heapq.heappop(heap)[0] for _ in range(len(heap))]
+
+
+@use((3, 1, 2, 2), (2, 1, 1, 0), (2, 2, 2, 0), (2, 2, 2, 2))
+def order_of_tuples_of_cases(a, b, c, d):
+    x = (a, "x") if d else (a, 1.5)
+    y = (b, "y") if c > 1 else (b, 2)
+    return x < y, y <= x, x > y, x >= y
