@@ -10,7 +10,7 @@ others are copied in, and back if they are written, also when the program raises
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -83,19 +83,22 @@ class Program:
         numbers = {leaf: r for leaf, r in binding.mutated.items() if leaf not in place}
         columns = [binding.columns[leaf] for leaf in binding.mutated if leaf in binding.columns]
         place_name = self.build.place
+        used = {*binding.read, *binding.mutated}
+        position = {leaf: k for k, leaf in enumerate(binding.parameters)}
         on_host = place_name.partition(":")[0] != "cuda" and binding.has_arrays
 
         def call(flat: Flattened) -> Any:
             leaves = flat.leaves
             if flat.on_device and on_host:
                 raise _on_a_gpu(flat, place_name)
-            if binding.mutated:
-                _check_written(binding, flat)
+            unread = _check_written(binding, flat, used) if binding.mutated else ()
             if flat.pools:
                 _check_reused(binding, flat)
             given = [
                 _prepared(leaves[k], n) for k, n in zip(binding.parameters, names, strict=True)
             ]
+            for k in unread:
+                given[position[k]] = given[position[k]].copy()
             try:
                 results = run(*given)
             except LiesElsewhereError as error:
@@ -191,8 +194,13 @@ def _prepared(leaf: Any, name: str) -> Any:
     return leaf
 
 
-def _check_written(binding: Binding, flat: Flattened) -> None:
-    """Refuse to write read-only arrays, and arrays that share memory with another argument."""
+def _check_written(binding: Binding, flat: Flattened, used: Set[int]) -> Set[int]:
+    """Refuse to write read-only arrays, and those that share memory with another that is used.
+
+    An array that the program only replaces, as an object's view of what it updates, is not used:
+    gives the leaves of such that share memory with one that is written (none in a GPU's memory).
+    """
+    unread = set[int]()
     arrays = [
         (k, array) for k in binding.parameters
         if isinstance(flat.leaves[k], (np.ndarray, DeviceArray))
@@ -209,11 +217,20 @@ def _check_written(binding: Binding, flat: Flattened) -> None:
             )
         for m, (j, other) in enumerate(arrays):
             if m != n and _overlap(written, other):
+                if j not in used and isinstance(other, np.ndarray):
+                    unread.add(j)
+                    continue
+                shared = binding.leaf_names[j]
+                held = not shared.isidentifier()
+                copy = f"{shared} = {shared}.copy()" if held else f"{shared}.copy()"
                 raise errors.AliasError(
-                    f"the function writes into {name}, which shares memory with "
-                    f"{binding.leaf_names[j]}.",
-                    hints=(f"pass a copy: {binding.leaf_names[j]}.copy()",),
+                    f"the function writes into {name}, which shares memory with {shared}.",
+                    hints=(
+                        f"pass a copy: {copy}",
+                        *["where a function stored it there, let it store a copy"] * held,
+                    ),
                 )
+    return unread
 
 
 def _check_reused(binding: Binding, flat: Flattened) -> None:

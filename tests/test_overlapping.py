@@ -75,3 +75,64 @@ def test_what_is_no_slice_of_one_array_is_refused() -> None:
         pyrelay.jit(written_whole)(x[:4], x.view(np.int64)[2:])
     assert not x.any()
     assert overlapping.found((x[:2], x[2:])) is None
+
+
+class Layer:
+    def __init__(self, weights: Any) -> None:
+        self.weights, self.columns = weights, None
+
+    def forward(self, x: Any) -> Any:
+        self.columns = self.weights.reshape(2, -1).T
+        return x @ self.columns
+
+
+class Net:
+    def __init__(self) -> None:
+        self.params = {"w": np.arange(4.0).reshape(2, 2)}
+        self.layer = Layer(self.params["w"])
+
+
+def descend(net: Any, x: Any) -> Any:
+    y = net.layer.forward(x)
+    for name in net.params:
+        net.params[name] -= 0.1 * y.sum()
+    return y
+
+
+def test_an_objects_view_of_what_a_step_updates_may_be_there_from_the_step_before() -> None:
+    compiled, ours, plain, x = pyrelay.jit(descend), Net(), Net(), np.ones((3, 2))
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(ours, x), descend(plain, x), rtol=1e-14)
+        np.testing.assert_allclose(ours.params["w"], plain.params["w"], rtol=1e-14)
+        np.testing.assert_array_equal(ours.layer.columns, ours.params["w"].T)
+        assert np.shares_memory(ours.layer.columns, ours.params["w"])
+    assert compiled.cache_info().compilations == 2
+
+
+def test_an_array_that_is_not_read_comes_back_as_the_callers() -> None:
+    def fill(a, b):
+        a[:] = 7.0
+        return b, b[1:]
+
+    x = np.zeros(4)
+    views = x[:3], x[1:]
+    same, part = pyrelay.jit(fill)(*views)
+    assert same is views[1]
+    np.testing.assert_array_equal(same, [7.0, 7.0, 0.0])
+    np.testing.assert_array_equal(part, [7.0, 0.0])
+    assert np.shares_memory(part, x)
+
+
+def test_an_objects_view_that_is_read_is_refused_and_the_error_says_what_to_store() -> None:
+    def read(net):
+        net.params["w"][0] = 1.0
+        return net.layer.columns.sum()
+
+    net = Net()
+    net.layer.columns = net.params["w"].T
+    with pytest.raises(
+        pyrelay.AliasError, match=r"shares memory with net\.layer\.columns\.\n"
+        r".*pass a copy: net\.layer\.columns = net\.layer\.columns\.copy\(\)\n.*let it store",
+    ):
+        pyrelay.jit(read)(net)
+    assert net.params["w"][0, 0] == 0.0

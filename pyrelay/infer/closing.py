@@ -64,7 +64,7 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Attrs, FnCall, Function, Jvp, Let, Module, OpCall, Vjp
 from pyrelay.ir.types import TensorType
-from pyrelay.ir.walk import Renaming, copy_block, nested_lets
+from pyrelay.ir.walk import Renaming, copy_block, free_vars, nested_lets
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
@@ -140,9 +140,15 @@ class Close:
             attempt.own_families(),
             self._writes(mutated, changes, trees), attempt.guards.identity, False,
             len(body.results), {k: r for k, r in stored.items() if with_axes[k]}, any(with_axes),
-            attempt.layouts,
+            attempt.layouts, self._read(module.main) if mutated else (),
         )
         return Specialised(module, binding, _conditions(attempt.guards))
+
+    def _read(self, entry: Function) -> tuple[int, ...]:
+        """The leaves whose parameters the program reads."""
+        read = set(free_vars(entry.body))
+        leaves = zip(self.attempt.parameters, entry.params, strict=True)
+        return tuple(leaf for leaf, param in leaves if param in read)
 
     def _writes(
         self, mutated: Mapping[int, int], changes: Sequence[ContainerChange],

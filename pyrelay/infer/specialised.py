@@ -87,6 +87,8 @@ class Binding:
     has_arrays: bool
     #: leaves whose order in memory decides what reshaping copies, and how they lie
     layouts: Mapping[int, Layout | None]
+    #: leaves that it reads, where it writes any: others may share memory with what it writes
+    read: tuple[int, ...]
 
     @property
     def placed_leaves(self) -> Mapping[int, int]:
