@@ -134,10 +134,12 @@ class _Check:
 
     def _backward(self, level: _Level, cotangent: Any) -> tuple[_Answer, _Level]:
         function = level.function
+        vary = tuple(bool(_leaves(d)) for d in self.direction)
 
         @api.jit
         def slopes(*args: Any) -> Any:
-            return api.vjp(function, *args)[1](cotangent)
+            found = api.vjp(function, *args)[1](cotangent)
+            return tuple(slope if v else None for slope, v in zip(found, vary, strict=True))
 
         found_slopes = slopes(*self._fresh())
         weights = [np.asarray(leaf) for _, leaf in _leaves(cotangent)]

@@ -174,7 +174,8 @@ def _numbered(
                 pending.extend(zip(*map(L.content_children, contents), strict=True))
         else:
             pending.extend(zip(L.children_of(given), L.children_of(mine), strict=True))
-    return found
+    nodes = zip(outer.program.captured, parts, strict=False)  # none where a function is alone
+    return {**{n: mine for n, mine in nodes if isinstance(mine, V.Data | V.Union)}, **found}
 
 
 def _from_parameter(value: V.Value, spec: Specialisation, position: int) -> V.Value:
