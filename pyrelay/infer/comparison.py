@@ -16,6 +16,7 @@ from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers import sets, text
+from pyrelay.infer.flow import constants
 from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.truth import as_bool, truth
 from pyrelay.infer.in_python.lists import equal_lists, precedes
@@ -194,7 +195,16 @@ def _holds_nodes(value: V.Value) -> bool:
     return isinstance(value, V.Data) and is_anonymous(value.cls)
 
 
-def tuples_of_cases(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+def of_cases(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """A comparison of two values, of which one at least is one of several cases, where that need
+    not be made case by case; else None."""
+    equal = constants.same(it, x, y) if op in ("==", "!=") else None
+    if equal is None:
+        return _tuples_of_cases(it, op, x, y)
+    return equal if op == "==" else unary(it, "not", equal)
+
+
+def _tuples_of_cases(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """The order of two tuples, of which one at least is one of several cases: item by item.
 
     An item of several cases is read in each of them, so what is compiled grows with the number of

@@ -19,7 +19,7 @@ from pyrelay.infer import kinds, needs, protocols, wide
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import characters, open_sequences, sets, text
-from pyrelay.infer.flow import constants, narrowing
+from pyrelay.infer.flow import narrowing
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
@@ -451,14 +451,11 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         found = _contains(it, y, x)
         return found if op == "in" else unary(it, "not", found)
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        equal = constants.same(it, x, y) if op in ("==", "!=") else None
-        if equal is not None:
-            return equal if op == "==" else unary(it, "not", equal)
-        from pyrelay.infer.comparison import tuples_of_cases
+        from pyrelay.infer.comparison import of_cases
 
-        before = tuples_of_cases(it, op, x, y)
-        if before is not None:
-            return before
+        decided = of_cases(it, op, x, y)
+        if decided is not None:
+            return decided
         return over_cases(it, x, y, lambda a, b: compare(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)

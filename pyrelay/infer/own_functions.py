@@ -23,7 +23,6 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.attributes import of_pyrelay
 from pyrelay.infer.calls import IsRecursive
-from pyrelay.infer.flow import handling
 from pyrelay.infer.function_bodies import NeedsKnown, NotInLine, Specialisation
 from pyrelay.infer.handing_over import emit_call
 from pyrelay.infer.heap import Heap
@@ -81,12 +80,7 @@ def call_own(
             return specialisation.call_global(it, closure, bound)
         program.in_line.add(closure.function)
         return None
-    if not spec.follows:
-        return value
-    assert isinstance(value, V.Tuple)
-    given, raised = value.items
-    handling.send_on(it, raised)
-    return given
+    return specialisation.passed_on(it, spec, value)
 
 
 def _own_function(

@@ -175,13 +175,17 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
             it.program.raises_late = True  # what it writes is in no result
         if spec.result is None or spec.never:
             raise needs.Diverges  # not known yet: the base case will settle it
-        found = emit_call(it, spec, arguments)
-        if not spec.follows:
-            return found
-        assert isinstance(found, V.Tuple)
-        value, raised = found.items
-        handling.send_on(it, raised)
-        return value
+        return passed_on(it, spec, emit_call(it, spec, arguments))
+
+
+def passed_on(it: Interpreter, spec: Specialisation, found: V.Value) -> V.Value:
+    """The value of a call of a function, by what the function gives; what it raises goes on."""
+    if not spec.follows:
+        return found
+    assert isinstance(found, V.Tuple)
+    value, raised = found.items
+    handling.send_on(it, raised)
+    return value
 
 
 def call_once(
