@@ -456,7 +456,7 @@ class Compiled:
             key = self._key(args, keywords, flat)
             known = self._found(key, flat)
             entry = known or self._compiled(key, args, keywords)
-        except Exception:
+        except BaseException:
             EVERYWHERE.withdraw(declared)  # else it would change how other programs compile
             raise
         EVERYWHERE.settle()

@@ -24,11 +24,11 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import trees
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, is_anonymous
 from pyrelay.infer.operators import both, compare, raised, unary
+from pyrelay.infer.spellings import MIRRORED
 
 _METHODS = {
     "==": "__eq__", "!=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__",
 }
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
@@ -38,7 +38,7 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     fields = _fields(it, x, y, op)
     if fields is not None:
         return structures(it, op, *(V.Tuple(_values_of(it, v, fields)) for v in (x, y)))
-    if op in _MIRRORED and (_holds_nodes(x) or _holds_nodes(y)):
+    if op in MIRRORED and (_holds_nodes(x) or _holds_nodes(y)):
         return structures(it, op, *(
             V.Tuple(trees.fields(it, v)) if isinstance(v, V.Data) else v for v in (x, y)
         ))
@@ -92,7 +92,7 @@ def _unordered(op: str, value: V.Value) -> str | None:
     """The class of an object, by name, if it has no methods that could order it."""
     cls: type | None = value.cls if isinstance(value, V.Ref | V.Data) else None
     if cls is None or any(
-        getattr(cls, _METHODS[o]) is not getattr(object, _METHODS[o]) for o in (op, _MIRRORED[op])
+        getattr(cls, _METHODS[o]) is not getattr(object, _METHODS[o]) for o in (op, MIRRORED[op])
     ):
         return None
     return cls.__name__
@@ -212,7 +212,7 @@ def _tuples_of_cases(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Valu
     for an operator that is no order, and for what are not all tuples of one length.
     """
     lengths = {_length(case) for v in (x, y) for case in _cases(v)}
-    if op not in _MIRRORED or len(lengths) > 1 or None in lengths or lengths == {0}:
+    if op not in MIRRORED or len(lengths) > 1 or None in lengths or lengths == {0}:
         return None
     (count,) = lengths
     assert count is not None

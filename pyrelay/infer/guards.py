@@ -7,21 +7,14 @@ executable serves every later call for which the same answers hold.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import field, replace
 from types import BuiltinMethodType
 from typing import Any
 
+from pyrelay.infer.spellings import PYTHON
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.records import dataclass
-
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
-    ">": operator.gt, ">=": operator.ge,
-}
-
 
 _FIXED = 4  # an extent of a small array up to which each has a program of its own
 
@@ -40,7 +33,7 @@ class ExtentGuard:
     def holds(self, values: dict[Symbol, int]) -> bool:
         """True if the answer is the same for these extents."""
         left, right = dims.evaluate(self.left, values), dims.evaluate(self.right, values)
-        return _COMPARE[self.op](left, right) is self.truth
+        return PYTHON[self.op](left, right) is self.truth
 
 
 ABSENT = object()
@@ -227,12 +220,12 @@ class Guards:
         left, right = self.resolve(left), self.resolve(right)
         difference = dims.add(left, dims.multiply(-1, right))
         if isinstance(difference, int):
-            return _COMPARE[op](difference, 0)
+            return bool(PYTHON[op](difference, 0))
         if not self._hinted(difference):
             return self._by_ranges(op, difference)
-        truth = _COMPARE[op](
+        truth = bool(PYTHON[op](
             dims.evaluate(left, self.hints), dims.evaluate(right, self.hints)
-        )
+        ))
         self.extents[ExtentGuard(op, left, right, truth)] = None
         if (op == "==" and truth) or (op == "!=" and not truth):
             self._unify(left, right)

@@ -16,6 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from pyrelay.infer import values as V
+from pyrelay.infer.spellings import MIRRORED, OP_NAMES, PYTHON
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.nodes import Atom, Const
@@ -198,36 +199,25 @@ def compared(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None
     """
     if not isinstance(x, V.Scalar) or x.type != types.PY_INT or x.kinds:
         turned = isinstance(y, V.Scalar) and y.type == types.PY_INT and not y.kinds
-        return compared(it, _TURNED.get(op, op), y, x) if turned else None
-    name, b = _COMPARED[op].__name__, it.builder
+        return compared(it, MIRRORED.get(op, op), y, x) if turned else None
+    python, name, b = PYTHON[op], OP_NAMES[op], it.builder
     if isinstance(y, V.Known):
         if type(y.value) is not float or not 2.0**53 <= abs(y.value) < math.inf:
             return None
         if not -(2.0**63) <= y.value < 2.0**63:
-            return V.Known(_COMPARED[op](0.0, y.value))
-        return it.call(_OP_NAMES[name], x, V.Known(int(y.value)))
+            return V.Known(python(0.0, y.value))
+        return it.call(name, x, V.Known(int(y.value)))
     if not isinstance(y, V.Scalar) or y.type != types.PY_FLOAT or y.kinds:
         return None
-    as_op = OPS[_OP_NAMES[name]]
+    as_op = OPS[name]
     number, whole = b.cast(it.atom(y), types.f64), b.cast(it.atom(x), types.i64)
     rounded = b.cast(whole, types.f64)
     same, far = b.call(OPS["equal"], rounded, number), b.call(OPS["less_equal"], 2.0**63, number)
     inside = b.call(OPS["logical_and"], same, b.call(OPS["logical_not"], far))
     exact = b.cast(b.call(OPS["where"], inside, number, b.cast(0.0, types.f64)), types.i64)
-    found = b.call(OPS["where"], far, _COMPARED[op](0, 1), b.call(as_op, whole, exact))
+    found = b.call(OPS["where"], far, python(0, 1), b.call(as_op, whole, exact))
     answer = b.call(OPS["where"], same, found, b.call(as_op, rounded, number))
     return V.Scalar(types.PY_BOOL, b.cast(answer, types.bool_, weak=True))
-
-
-_COMPARED = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "==": operator.eq, "!=": operator.ne,
-}
-_OP_NAMES = {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
-    "ne": "not_equal",
-}
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def _are(b: Builder, pairs: Sequence[tuple[V.Value, TensorType]]) -> Handle:

@@ -21,26 +21,14 @@ from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import characters, open_sequences, sets, text
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.spellings import OP_NAMES, PYTHON
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import UNSET
 from pyrelay.ir.types import TensorType
 
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "@": operator.matmul,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
-    ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
-    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}
 _PYTHON_UNARY: dict[str, Callable[[Any], Any]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert,
-}
-_OPS = {
-    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide",
-    "%": "remainder", "**": "power", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
-    "<<": "left_shift", ">>": "right_shift", "==": "equal", "!=": "not_equal", "<": "less",
-    "<=": "less_equal", ">": "greater", ">=": "greater_equal",
 }
 _EXTENT_OPS: dict[str, Callable[[Extent, Extent], Extent]] = {
     "+": dims.add, "-": lambda a, b: dims.add(a, dims.multiply(-1, b)), "*": dims.multiply,
@@ -103,7 +91,7 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if longer is not None:
         return longer
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        return over_cases(it, x, y, lambda a, b: binary(it, op, a, b), _PYTHON[op])
+        return over_cases(it, x, y, lambda a, b: binary(it, op, a, b), PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         masked = wide.of_known(it, op, x.value, y.value) if it.program.wide else None
         return _fold(it, op, x, y) if masked is None else masked
@@ -154,7 +142,7 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         whole = isinstance(y, V.Known) and isinstance(y.value, int) and y.value > 0
         raised_to = power(it, x, y)
         return kinds.computed(it, "*", x, y, raised_to) if whole else raised_to
-    result = it.call(_OPS[op], *_python_bools(it, op, x, y))
+    result = it.call(OP_NAMES[op], *_python_bools(it, op, x, y))
     return kinds.computed(it, op, x, y, _with_poly(it, op, x, y, result))
 
 
@@ -230,7 +218,7 @@ def _fold(it: Interpreter, op: str, x: V.Known, y: V.Known) -> V.Value:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return V.Known(_PYTHON[op](x.value, y.value))
+            return V.Known(PYTHON[op](x.value, y.value))
     except (ArithmeticError, ValueError) as error:
         raise raised(it, error) from None
     except TypeError as error:
@@ -456,7 +444,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         decided = of_cases(it, op, x, y)
         if decided is not None:
             return decided
-        return over_cases(it, x, y, lambda a, b: compare(it, op, a, b), _PYTHON[op])
+        return over_cases(it, x, y, lambda a, b: compare(it, op, a, b), PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
     x, y = number_of_enum(x), number_of_enum(y)
@@ -477,7 +465,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         of_kinds = kinds.compared(it, op, x, y)
         if of_kinds is not None:
             return of_kinds
-    return it.call(_OPS[op], x, y)
+    return it.call(OP_NAMES[op], x, y)
 
 
 def both(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:

@@ -123,6 +123,12 @@ class Program:
             if source is not None:
                 self.computed_of[result.atom] = source
 
+    def note_count(self, index: Symbol, count: V.Value) -> None:
+        """Note where the number comes from that says how often the loop of an index runs."""
+        source = self.source_of(count)
+        if source is not None:
+            self.counts[index] = source
+
     def source_of(self, value: V.Value) -> Any:
         """The origin of the argument that an int is, or is computed of with constants only; None if
         there is none that could be made known."""

@@ -24,6 +24,7 @@ from pyrelay.ir.types import TensorType
 
 if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.spellings import MIRRORED, OP_NAMES
 
 LARGEST = 2**64 - 1
 #: So many operators may be waiting for a mask: what another use computes is as large.
@@ -141,19 +142,15 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
         return None
     x, y = settled(it, x), settled(it, y)
     if isinstance(x, V.Known) or (isinstance(x, V.Scalar) and not isinstance(y, V.Known)):
-        turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-        op, x, y = turned.get(op, op), y, x
-    b, names = it.builder, {
-        "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater",
-        ">=": "greater_equal",
-    }
+        op, x, y = MIRRORED.get(op, op), y, x
+    b = it.builder
     if isinstance(y, V.Known) and not 0 <= y.value <= LARGEST:
         if isinstance(x, V.Natural) or not -(2**63) <= y.value < 2**63:
             return V.Known(op in (("!=", ">", ">=") if y.value < 0 else ("!=", "<", "<=")))
         return None
     if isinstance(x, V.Scalar):  # with a known number of 2**63 or more
         return V.Known(op in ("!=", "<", "<="))
-    answer = b.call(OPS[names[op]], _bits(it, x), _bits(it, y))
+    answer = b.call(OPS[OP_NAMES[op]], _bits(it, x), _bits(it, y))
     if isinstance(y, V.Scalar):
         negative = b.call(OPS["less"], it.atom(y), 0)
         answer = b.call(OPS["where"], negative, op in ("!=", ">", ">="), answer)

@@ -10,7 +10,6 @@ would have (`KnownItems`).
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -23,12 +22,9 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_keys import is_known, is_open, key_of
 from pyrelay.infer.guards import NameGuard
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.spellings import PYTHON
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "&": operator.and_, "|": operator.or_, "-": operator.sub, "^": operator.xor,
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
-    ">=": operator.ge,
-}
+_OPERATORS = frozenset(["&", "|", "-", "^", "==", "!=", "<", "<=", ">", ">="])
 _INPLACE = {
     "&": "intersection_update", "|": "update", "-": "difference_update",
     "^": "symmetric_difference_update",
@@ -152,7 +148,7 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """`x op y` of two sets; None for anything else."""
     if not (is_set(x) and is_set(y)) or op not in _OPERATORS:
         return None
-    return _result(it, partial(_OPERATORS[op], python_set(it, x), python_set(it, y)))
+    return _result(it, partial(PYTHON[op], python_set(it, x), python_set(it, y)))
 
 
 def _result(it: Interpreter, compute: Callable[[], Any]) -> V.Value:

@@ -17,6 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters
 from pyrelay.infer.in_python import strings
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.spellings import PYTHON
 from pyrelay.ir import types
 from pyrelay.ir.types import TensorType
 
@@ -33,11 +34,6 @@ _ANSWERS = {
     ),
     **dict.fromkeys(("count", "find", "index", "rfind", "rindex"), types.PY_INT),
 }  # fmt: skip
-_COMPARISONS = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
-    ">=": operator.ge,
-}
-
 
 def is_text(value: V.Value) -> bool:
     """True for a string, known or not."""
@@ -157,7 +153,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         known = characters.compare(it, op, x, y)
         if known is not None:
             return known
-        return ask(it, types.PY_BOOL, _COMPARISONS[op], x, y)
+        return ask(it, types.PY_BOOL, PYTHON[op], x, y)
     if op in ("==", "!="):
         return V.Known(op == "!=")
     raise it.failure(

@@ -256,11 +256,9 @@ class Fixpoint:
         if self.runner.iteration is not None:
             count = None if self.runner.dynamic else poly_of(self.runner.iteration.count)
             last = None if count is None else dims.add(count, -1 - self.start)
+            if last is None:
+                self.it.program.note_count(self.symbol, self.runner.iteration.count)
         self.it.program.guards.ranges[self.symbol] = (0, last)
-        if self.runner.iteration is not None and last is None:
-            source = self.it.program.source_of(self.runner.iteration.count)
-            if source is not None:
-                self.it.program.counts[self.symbol] = source
         plain = V.Scalar(types.PY_INT, index, None, self, dims.of(self.symbol))
         if not self.start:
             return plain

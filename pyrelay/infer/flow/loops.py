@@ -85,6 +85,13 @@ class _LengthUnknown(Exception):
     """Unrolled or not, a loop makes a list whose length is known only at run time."""
 
 
+_FAILURES = (
+    TypeChanges, needs.NeedsUnrolling, TestHasEffects, _LengthChanges, _LengthUnknown,
+    errors.PyrelayError,
+)
+"""What ends an attempt at a loop, which may be tried in another way."""
+
+
 def _shown(
     it: Interpreter, let: Let, node: Loop, init: list[V.Value], iteration: Iteration,
     bars: Sequence[V.Lazy],
@@ -209,10 +216,7 @@ class Runner:
             raise error
         try:
             return self._attempt(lambda: self.unroll(init, 0, count.value))
-        except (
-            errors.PyrelayError, TypeChanges, TestHasEffects, needs.NeedsUnrolling,
-            _LengthChanges, _LengthUnknown,
-        ):
+        except _FAILURES:
             raise error from None
 
     def _through_changing_lists(self, init: list[V.Value]) -> list[V.Value]:
@@ -242,10 +246,7 @@ class Runner:
         saved_env = dict(it.frame.env)
         try:
             return action()
-        except (
-            TypeChanges, needs.NeedsUnrolling, TestHasEffects, _LengthChanges, _LengthUnknown,
-            errors.PyrelayError,
-        ):
+        except _FAILURES:
             it.take_back(mark)
             it.heap.reset(saved_heap)
             it.frame.env = saved_env

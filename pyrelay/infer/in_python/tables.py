@@ -70,17 +70,23 @@ def place_of(key: Any, slots: list[int], names: list[Any], alive: list[bool]) ->
 
 
 @once
-def make_room(slots: list[int], names: list[Any]) -> None:
-    """Make a table twice as long, with the places of all entries."""
-    for at in range(len(slots)):
-        slots[at] = -1
-    slots.extend([-1] * len(slots))
+def fill(slots: list[int], names: list[Any]) -> None:
+    """Write the places of all entries into slots that are free."""
     last = len(slots) - 1
     for place in range(len(names)):
         at = hash_of(names[place]) & last
         while slots[at] >= 0:
             at = (5 * at + 1) & last
         slots[at] = place
+
+
+@once
+def make_room(slots: list[int], names: list[Any]) -> None:
+    """Make a table twice as long, with the places of all entries."""
+    for at in range(len(slots)):
+        slots[at] = -1
+    slots.extend([-1] * len(slots))
+    fill(slots, names)
 
 
 @once
@@ -270,12 +276,7 @@ def entered(names: list[Any], held: list[Any]) -> Table:
     made.slots = [-1] * 8
     while len(made.slots) < 2 * len(names) + 2:
         made.slots.extend([-1] * len(made.slots))
-    last = len(made.slots) - 1
-    for place in range(len(names)):
-        at = hash_of(names[place]) & last
-        while made.slots[at] >= 0:
-            at = (5 * at + 1) & last
-        made.slots[at] = place
+    fill(made.slots, names)
     return made
 
 
