@@ -125,13 +125,14 @@ def _exp_of_reduced(r: Lane) -> Lane:
 
 def lane_exp(x: Lane) -> Lane:
     low, high = (-104.0, 89.0) if x.format is SINGLE else (-746.0, 710.0)
-    # Zeros are not computed: going below the normal range costs a hundred cycles, and masks full
-    # of -inf are common.
-    vanishes = x < low
-    bounded = vanishes.choose(x.constant(0.0), (x > high).choose(x.constant(high), x))
-    r, raised = _split(bounded, 2 * x.format.bias)
-    value = _scaled(_exp_of_reduced(r), raised)
-    return vanishes.choose(x.constant(0.0), value)
+    x = _clamp(x, low, high)
+    r, raised = _split(x, 2 * x.format.bias)
+    half = raised >> 1
+    # Zeros are products by a zero: going below the normal range costs a hundred cycles, and masks
+    # full of -inf are common. It is chosen as an integer: see `Lane.choose`.
+    last = (raised - half) << x.format.mantissa
+    last = x.equals(low).choose(last.constant(0), last)
+    return _exp_of_reduced(r) * _power(half) * last.as_float()
 
 
 def lane_exp_of_negative(x: Lane) -> Lane:
@@ -228,12 +229,12 @@ def _log_split(x: Lane) -> tuple[Lane, Lane]:
     ``x`` is positive and finite; otherwise the results are numbers without meaning.
     """
     fmt = x.format
-    tiny = x < fmt.smallest_normal
-    x = tiny.choose(x * 2.0**fmt.mantissa, x)
-    bits = x.bits()
-    exponent = (bits - _ROOT_HALF_BITS[fmt.bits]) >> fmt.mantissa
-    m = (bits - (exponent << fmt.mantissa)).as_float()
-    return (exponent - tiny.choose(bits.constant(fmt.mantissa), 0)).to_float(), m
+    root = _ROOT_HALF_BITS[fmt.bits]
+    # Below the normal range the bits are those of x * 2**mantissa, with an exponent as much lower.
+    raised = (x * 2.0**fmt.mantissa).bits() - (root + (fmt.mantissa << fmt.mantissa))
+    above = (x < fmt.smallest_normal).choose(raised, x.bits() - root)
+    exponent = above >> fmt.mantissa
+    return exponent.to_float(), (above - (exponent << fmt.mantissa) + root).as_float()
 
 
 def _log_of_split(k: Lane, m: Lane, correction: Lane) -> Lane:
@@ -252,7 +253,7 @@ def _log_edges(x: Lane, value: Lane) -> Lane:
     """``value`` with the logarithm's results at 0, infinity and below 0; NaN stays."""
     value = x.equals(0.0).choose(x.constant(-_INF), value)
     value = (x < 0.0).choose(x.constant(math.nan), value)
-    return (x < _INF).choose(value, (x < 0.0).choose(value, x))
+    return (x < _INF).choose(value, x)
 
 
 def lane_log(x: Lane) -> Lane:

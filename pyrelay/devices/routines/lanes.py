@@ -234,5 +234,10 @@ class Lane:
         return self._new(self.b.fcmp_unordered("uno", self.v, self.v))
 
     def choose(self, then: Lane, otherwise: Number) -> Lane:
-        """``then`` where this bit is set, else ``otherwise``."""
+        """``then`` where this bit is set, else ``otherwise``.
+
+        A bit that chooses several floats goes through a part of a general register where LLVM has
+        masks (AVX-512) and no vectors: what is computed waits for what that register was before,
+        in another round of the loop. So a bit chooses one float only, or integers.
+        """
         return self._new(self.b.select(self.v, then.v, then.of(otherwise)))

@@ -185,17 +185,15 @@ def lane_tan(x: Lane) -> Lane:
 
 
 def _atan_of_quotient(numerator: Lane, denominator: Lane) -> Lane:
-    """``atan(numerator / denominator)`` for ``0 <= numerator <= denominator``: below tan(pi / 8)
-    as it is, above it turned by pi / 4."""
-    turn = numerator > denominator * 0.41421356237309503
-    top = turn.choose(numerator - denominator, numerator)
-    bottom = turn.choose(numerator + denominator, denominator)
-    t = top / bottom
+    """``atan(numerator / denominator)`` for ``0 <= numerator <= denominator``, finite: below
+    tan(pi / 8) as it is, above it turned by pi / 4."""
+    one = denominator.constant(1.0)
+    # A number, since a bit would choose four times: see `Lane.choose`.
+    turn = (numerator > denominator * 0.41421356237309503).choose(one, 0.0)
+    t = turn.fma(-denominator, numerator) / turn.fma(numerator, denominator)
     z = t * t
     tail = (z * t) * z.polynomial(_ATAN_TAIL[t.format.bits])
-    high = turn.choose(t.constant(_HALF_PI[0] / 2), 0.0)
-    low = turn.choose(t.constant(_low_part(t, _PI / 4)), 0.0)
-    return high + (t + (tail + low))
+    return turn * (_HALF_PI[0] / 2) + (t + turn.fma(_low_part(t, _PI / 4), tail))
 
 
 def _low_part(x: Lane, value: float) -> float:
@@ -209,17 +207,12 @@ def _low_part(x: Lane, value: float) -> float:
 
 def lane_arctan(x: Lane) -> Lane:
     size = x.abs()
-    inverse = size > 1.0
-    finite = size.equals(_INF).choose(size.constant(0.0), size)
-    one = size.constant(1.0)
-    numerator = inverse.choose(one, size)
-    denominator = inverse.choose(size, one)
-    # 1 / inf is 0 as well, but (1 - inf) / (1 + inf) would be computed beside it.
-    angle = _atan_of_quotient(
-        size.equals(_INF).choose(finite, numerator), size.equals(_INF).choose(one, denominator)
-    )
+    one, most = size.constant(1.0), size.constant(1e38 if x.format is SINGLE else 1e300)
+    numerator = (size > 1.0).choose(one, size)
+    denominator = (size < 1.0).choose(one, (size > most).choose(most, size))
+    angle = _atan_of_quotient(numerator, denominator)
     turned = x.constant(_HALF_PI[0]) - (angle - _low_part(x, _PI / 2))
-    return inverse.choose(turned, angle).copysign(x)
+    return (size > 1.0).choose(turned, angle).copysign(x)
 
 
 def lane_arctan2(y: Lane, x: Lane) -> Lane:
@@ -244,10 +237,11 @@ def lane_arctan2(y: Lane, x: Lane) -> Lane:
 def _arcsin_parts(x: Lane) -> tuple[Lane, Lane, Lane]:
     """(whether ``|x| > 1/2``, the root or ``|x|``, its arcsine)."""
     size = x.abs()
-    large = size > 0.5
-    z = large.choose((1.0 - size) * 0.5, size * size)
-    root = large.choose(z.sqrt(), size)
-    return large, root, (z * root).fma(z.polynomial(_ASIN_TAIL[x.format.bits]), root)
+    square, other = size * size, (1.0 - size) * 0.5
+    z = (other < square).choose(other, square)
+    root = (size > 0.5).choose(z.sqrt(), size)
+    angle = (z * root).fma(z.polynomial(_ASIN_TAIL[x.format.bits]), root)
+    return root < size, root, angle
 
 
 def lane_arcsin(x: Lane) -> Lane:
@@ -311,9 +305,9 @@ def lane_cbrt(x: Lane) -> Lane:
     """Halley's iteration from a quartic, on ``|x| = 8**k m`` with m from 1 to 8."""
     fmt = x.format
     size = x.abs()
-    tiny = size < fmt.smallest_normal
-    size = tiny.choose(size * 2.0 ** (3 * 18), size)
-    bits = size.bits()
+    # Below the normal range the bits are those of size * 2**54, with an exponent as much lower.
+    raised = (size * 2.0**54).bits() - (54 << fmt.mantissa)
+    bits = (size < fmt.smallest_normal).choose(raised, size.bits())
     exponent = ((bits >> fmt.mantissa) - fmt.bias).to_float()
     third = ((exponent + 0.5) * (1.0 / 3.0)).floor()
     whole = third.to_integer()
@@ -323,7 +317,6 @@ def lane_cbrt(x: Lane) -> Lane:
         cube = t * t * t
         # As a small correction: its rounding errors are small as well.
         t = t.fma((m - cube) / (cube + cube + m), t)
-    root = t * ((whole + fmt.bias) << fmt.mantissa).as_float()
-    root = tiny.choose(root * 2.0**-18, root).copysign(x)
-    regular = (x.abs() > 0.0) & (x.abs() < _INF)
-    return regular.choose(root, x)
+    power = (whole + fmt.bias) << fmt.mantissa
+    root = t * x.equals(0.0).choose(power.constant(0), power).as_float()
+    return (x - x).equals(0.0).choose(root.copysign(x), x)

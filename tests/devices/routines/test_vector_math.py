@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
 import mpmath
 import numpy as np
 import pytest
 
+from pyrelay.devices.compiler import kernel_compiler
+from pyrelay.devices.compiler.codegen import kernel_machine
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.devices.routines.vector_math import ERROR_BOUNDS
 from tests.devices.running_kernels import (
@@ -221,6 +225,38 @@ def test_loops_take_two_vectors_at_a_time_in_few_instructions(name: str, short: 
     assert sum(name.startswith("vmov") and target.endswith(")") and target[0] == "%"
                for name, target in lines) >= 2
     assert len(lines) <= FEW_INSTRUCTIONS[name, short]
+
+
+CHAIN = """from pyrelay.devices.compiler.vocabulary import *
+
+
+def kernel(block, begin, end):
+    a0 = param_apart(block, 0)
+    v0 = {zero}
+    for i0 in range(end):
+        v0 = v0 + {name}(load_{short}(a0, i0))
+    store_{short}(a0, 0, v0)
+    return 0
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="masks of AVX-512")
+@pytest.mark.parametrize("short", ["f32", "f64"])
+@pytest.mark.parametrize("name", sorted(UNARY.keys() - {"arcsinh", "arccosh"}))
+def test_one_by_one_no_number_waits_for_the_one_before(
+    name: str, short: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if short == "f32" and name in ("sin", "cos", "tan"):
+        pytest.skip("integers choose: neither comparison nor minimum")
+    kernel_machine()  # LLVM's targets are there
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    zen4 = target.create_target_machine(cpu="znver4", opt=3, codemodel="small", reloc="pic")
+    monkeypatch.setattr(kernel_compiler, "kernel_machine", lambda: zen4)
+    source = CHAIN.format(name=name, short=short, zero="0.0" if short == "f64" else "f32(0.0)")
+    text = zen4.emit_assembly(kernel_compiler.optimised_module(source, "test"))
+    assert re.search(r"\tvadds[sd]\t", text)  # one by one
+    # A mask that comes from a general register, of which `seta` sets 8 bits, waits for the rest.
+    assert not re.search(r"\tkmov[a-z]\t%[er]", text)
 
 
 @FLOATS
