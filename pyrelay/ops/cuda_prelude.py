@@ -100,6 +100,38 @@ __device__ bool pyrelay_multiply_overflows(i64 a, i64 b) {
     if (b == -1) return a == lowest;
     return (i64)((u64)a * (u64)b) / b != a;
 }
+__device__ u64 pyrelay_rest(i64 a, u64 size) {
+    if (a >= 0) return (u64)a % size;
+    u64 rest = (0 - (u64)a) % size;
+    return rest ? size - rest : 0;
+}
+__device__ u64 pyrelay_rest_of_sum(u64 a, u64 b, u64 size) {
+    return a + b >= size ? a + b - size : a + b;
+}
+__device__ i64 pyrelay_signed_rest(u64 rest, i64 n) {
+    return n < 0 && rest ? (i64)(rest + (u64)n) : (i64)rest;
+}
+__device__ i64 pyrelay_add_remainder(i64 a, i64 b, i64 n) {
+    if (n == 0) return 0;
+    u64 size = n < 0 ? 0 - (u64)n : (u64)n;
+    u64 rest = pyrelay_rest_of_sum(pyrelay_rest(a, size), pyrelay_rest(b, size), size);
+    return pyrelay_signed_rest(rest, n);
+}
+__device__ i64 pyrelay_subtract_remainder(i64 a, i64 b, i64 n) {
+    if (n == 0) return 0;
+    u64 size = n < 0 ? 0 - (u64)n : (u64)n, other = pyrelay_rest(b, size);
+    u64 rest = pyrelay_rest_of_sum(pyrelay_rest(a, size), other ? size - other : 0, size);
+    return pyrelay_signed_rest(rest, n);
+}
+__device__ i64 pyrelay_multiply_remainder(i64 a, i64 b, i64 n) {
+    if (n == 0) return 0;
+    u64 size = n < 0 ? 0 - (u64)n : (u64)n, rest = 0, part = pyrelay_rest(a, size);
+    for (u64 left = pyrelay_rest(b, size); left; left >>= 1) {
+        if (left & 1) rest = pyrelay_rest_of_sum(rest, part, size);
+        part = pyrelay_rest_of_sum(part, part, size);
+    }
+    return pyrelay_signed_rest(rest, n);
+}
 #define PYRELAY_FLOAT(T)                                                                   \
     __device__ T pyrelay_remainder(T a, T b) {                                             \
         T rest = fmod(a, b);                                                               \

@@ -250,6 +250,11 @@ _TESTS = (
         )
         for name in ("add", "subtract", "multiply")
     ),
+    # (a + b) % n and the like, of which the sum needs more than 64 bits; 0 where n is 0.
+    *(
+        _plain(f"{name}_remainder", 3, "i", _prelude(f"{name}_remainder", 3))
+        for name in ("add", "subtract", "multiply")
+    ),
 )  # fmt: skip
 
 _CONVERSIONS = (

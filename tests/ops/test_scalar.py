@@ -29,8 +29,16 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "add_overflows": lambda a, b: _overflows(a, b, int.__add__),
     "subtract_overflows": lambda a, b: _overflows(a, b, int.__sub__),
     "multiply_overflows": lambda a, b: _overflows(a, b, int.__mul__),
+    "add_remainder": lambda a, b, n: _remainder(a, b, n, int.__add__),
+    "subtract_remainder": lambda a, b, n: _remainder(a, b, n, int.__sub__),
+    "multiply_remainder": lambda a, b, n: _remainder(a, b, n, int.__mul__),
     "outside": lambda a, b: (a < 0) | (a >= b),
     "truncated": lambda a: np.where(abs(a) < 2**63, a, -(2.0**63)).astype(np.int64),
+}
+ON_WORDS = {"outside"} | {
+    f"{name}_{what}" for name in ("add", "subtract", "multiply") for what in (
+        "overflows", "remainder",
+    )
 }
 DTYPE = pytest.mark.parametrize("dtype", HERE, ids=str)
 
@@ -43,6 +51,11 @@ def _paired(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _overflows(a: np.ndarray, b: np.ndarray, operation: Any) -> np.ndarray:
     exact = [operation(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     return np.array([not -(2**63) <= value < 2**63 for value in exact])
+
+
+def _remainder(a: np.ndarray, b: np.ndarray, n: np.ndarray, operation: Any) -> np.ndarray:
+    numbers = zip(a.tolist(), b.tolist(), n.tolist(), strict=True)
+    return np.array([operation(x, y) % m if m else 0 for x, y, m in numbers])
 
 
 def operands(dtype: DType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -94,8 +107,7 @@ def agree(scalar: Scalar, computed: np.ndarray, wanted: np.ndarray, dtype: DType
 def applicable(dtype: DType) -> list[Scalar]:
     """Primitives of this dtype that NumPy can be asked about on these operands."""
     checked = [s for s in SCALARS.values() if s.takes(dtype) and s.result != TARGET]
-    on_words = {"add_overflows", "subtract_overflows", "multiply_overflows", "outside"}
-    return [s for s in checked if s.name not in on_words or dtype == i64]
+    return [s for s in checked if s.name not in ON_WORDS or dtype == i64]
 
 
 def restricted(
@@ -152,6 +164,25 @@ def test_kernels_compute_every_primitive_as_numpy_does(dtype: DType) -> None:
     run("\n".join(lines), *parameters, ranges=[(0, results[0].size)])
     for scalar, given, computed in zip(scalars, arrays, results, strict=True):
         agree(scalar, computed, expected(scalar, given, dtype), dtype)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
+def test_long_remainders_are_exact(name: str) -> None:
+    rng = np.random.default_rng(1)
+    given = rng.integers(-(2**63), 2**63, (3, 4000)) >> rng.integers(0, 63, (3, 4000))
+    given[2, ::7] = -(2**63)
+    found = np.zeros(4000, np.int64)
+    lines = [
+        f"from pyrelay.devices.compiler.vocabulary import {name}_remainder, load_i64, param_i64",
+        "from pyrelay.devices.compiler.vocabulary import store_i64", "",
+        "def kernel(block, begin, end):", "    for i in range(begin, end):",
+        "        a = load_i64(param_i64(block, 1), i)",
+        "        b = load_i64(param_i64(block, 2), i)",
+        "        n = load_i64(param_i64(block, 3), i)",
+        f"        store_i64(param_i64(block, 4), i, {name}_remainder(a, b, n))", "    return 0", "",
+    ]
+    run("\n".join(lines), *given, found, ranges=[(0, 4000)])
+    np.testing.assert_array_equal(found, NUMPY[f"{name}_remainder"](*given))
 
 
 @DTYPE

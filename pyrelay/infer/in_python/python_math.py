@@ -308,29 +308,11 @@ def power_modulo(base: Any, exp: Any, mod: Any) -> Any:
     result = 1 % mod
     while left > 0:
         if left & 1:
-            result = _product_modulo(result, factor, mod)
+            result = result * factor % mod
         left >>= 1
         if left > 0:
-            factor = _product_modulo(factor, factor, mod)
+            factor = factor * factor % mod
     return result
-
-
-_FITS = 3037000500
-"""Numbers below it have products below 2**63."""
-
-
-def _product_modulo(a: Any, b: Any, mod: Any) -> Any:
-    """a * b % mod of two remainders, whose product may need more than 64 bits: then by doubling."""
-    if -_FITS <= mod <= _FITS:
-        return a * b % mod
-    size = abs(mod)
-    double, left, found = a % size, b % size, 0
-    while left > 0:
-        if left & 1:
-            found = found - (size - double) if found >= size - double else found + double
-        double = double - (size - double) if double >= size - double else double + double
-        left >>= 1
-    return found % mod
 
 
 def _inverse(number: Any, mod: Any) -> Any:

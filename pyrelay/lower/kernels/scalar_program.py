@@ -45,6 +45,7 @@ from pyrelay.lower.kernels.values import Value
 from pyrelay.lower.passes.chosen_stores import with_chosen_stores
 from pyrelay.lower.passes.cleaning import finish_body, without_unused
 from pyrelay.lower.passes.counters import without_counter_checks
+from pyrelay.lower.passes.exact_remainders import with_exact_remainders
 from pyrelay.lower.passes.implied import without_implied_checks
 from pyrelay.lower.passes.loop_versions import with_versions
 from pyrelay.lower.passes.nest_versions import with_nest_versions
@@ -88,7 +89,7 @@ def scalar_program(function: Function) -> Lowering:
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
     body = with_nest_versions(_without_idle_checks(kernel.body))
-    body = with_chosen_stores(without_unused(body))
+    body = with_chosen_stores(without_unused(with_exact_remainders(body)))
     kernel = replace(kernel, body=without_unused(body), apart=True)
     arrays = program.arrays
     kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out
@@ -117,7 +118,7 @@ def routine(
     program.block(function.body)
     results = tuple(program.scalar(a).operand for a in function.body.results)
     body = with_versions(_without_idle_checks(tuple(program.s.scope.statements)))
-    body = without_unused(body, results)
+    body = without_unused(with_exact_remainders(body, results), results)
     return Routine(tuple(params), body, results)
 
 

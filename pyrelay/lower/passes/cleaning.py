@@ -38,6 +38,7 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.kernels.schedule import Schedule
 from pyrelay.lower.kernels.values import operand_key
+from pyrelay.lower.passes.exact_remainders import with_exact_remainders
 
 # Picoseconds per element in vectorised code, by what the primitive needs.
 _MEMORY, _SIMPLE, _DIVISION, _FUNCTION = 60, 15, 80, 250
@@ -60,7 +61,8 @@ def is_slow(compute: Compute) -> bool:
 
 def finish(schedule: Schedule, extent: Extent, spans: Sequence[Span]) -> Kernel:
     """The kernel that a schedule has written."""
-    return finish_body(schedule.s, schedule.begin, schedule.end, extent, spans)
+    kernel = finish_body(schedule.s, schedule.begin, schedule.end, extent, spans)
+    return replace(kernel, body=with_exact_remainders(kernel.body))
 
 
 def finish_body(

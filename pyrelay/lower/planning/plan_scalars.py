@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyrelay.ir.nodes import Atom, Const, KernelCall, Let, OpCall
-from pyrelay.ir.types import DType, TensorType, bool_, f32, f64, i64, u64
+from pyrelay.ir.types import PY_INT, DType, TensorType, bool_, f32, f64, i64, u64
 from pyrelay.lower.planning.frame import ZERO, Words, constant_words
 from pyrelay.lower.planning.instructions import (
     Binary,
@@ -57,7 +57,7 @@ Write = Callable[["FunctionPlanner", int, Words, Let], None]
 def inline(p: FunctionPlanner, let: Let, call: KernelCall) -> bool:
     """Plan the call as instructions if each of its ops has some; False if a kernel is needed."""
     body = call.function.body
-    if len(body.lets) > _LARGEST_GROUP:
+    if len(body.lets) > _LARGEST_GROUP or _has_long_remainder(body.lets):
         return False
     writers: list[Write] = []
     for inner in body.lets:
@@ -84,6 +84,22 @@ def inline(p: FunctionPlanner, let: Let, call: KernelCall) -> bool:
     for out, result in zip(let.outs, body.results, strict=True):
         p.words[out] = (value(result),)
     return True
+
+
+def _has_long_remainder(lets: tuple[Let, ...]) -> bool:
+    """Whether a remainder is taken of a product, which needs more than 64 bits
+    (`lower/passes/exact_remainders.py`)."""
+    products: set[Atom] = set()
+    for let in lets:
+        if isinstance(let.rhs, OpCall) and let.outs[0].type == PY_INT:
+            name, args = let.rhs.op.name, let.rhs.args
+            if name == "remainder" and args[0] in products:
+                return True
+            if name in ("multiply", "square") or (
+                name in ("add", "subtract") and not products.isdisjoint(args)
+            ):
+                products.update(let.outs)
+    return False
 
 
 def _writer(let: Let) -> Write | None:

@@ -257,12 +257,10 @@ def congruence(state: int, n: int) -> Any:
 
 def test_remainders_bound_what_is_made_of_them() -> None:
     fast = pyrelay.jit(congruence)
-    for state in (0, 42, -3, 2**31 - 1, 2**31, 2**32, -(2**32)):
+    for state in (0, 42, -3, 2**31 - 1, 2**31, 2**32, -(2**32), 2**60):
         assert fast(state, 100) == congruence(state, 100)
     short = fast.code(1, 9)
     assert "multiply_overflows" not in short[short.rindex("else:") :]
-    with pytest.raises(OverflowError):
-        fast(2**60, 1)
 
 
 def test_an_inner_loop_over_checked_indices_loses_its_checks() -> None:

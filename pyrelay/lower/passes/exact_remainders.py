@@ -1,0 +1,137 @@
+"""Remainders of what does not fit in 64 bits: `a * b % n` is computed as Python does.
+
+In: the body of a kernel. Out: the same, where a sum, difference or product of ints that only a
+remainder reads does not fail when it overflows: then, which is seldom, the remainder is computed
+from those of the operands, with 128 bits for a product. What is known to fit has no check any more
+and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyrelay.ir.types import bool_, i64
+from pyrelay.lower.kernels.kernel import (
+    Assign,
+    Body,
+    Compute,
+    Fail,
+    If,
+    Local,
+    Operand,
+    Statement,
+    bodies,
+    bound_by,
+    operands,
+    replace_bodies,
+    statements,
+)
+
+#: What a remainder may be taken of, with the name of its check.
+_PARTS = {"add": "add", "subtract": "subtract", "multiply": "multiply", "square": "multiply"}
+
+
+def with_exact_remainders(body: Body, results: Sequence[Operand] = ()) -> Body:
+    """The body with exact remainders of sums and products; `results` are read after it."""
+    if not any(isinstance(s, Compute) and s.primitive == "remainder" for s in statements(body)):
+        return body
+    readers: dict[Operand, list[Statement | None]] = {}
+    for s in statements(body):
+        for operand in operands(s):
+            readers.setdefault(operand, []).append(s)
+    for operand in results:
+        readers.setdefault(operand, []).append(None)
+    return _rewritten(body, readers)
+
+
+def _rewritten(body: Body, readers: dict[Operand, list[Statement | None]]) -> Body:
+    changed: dict[Statement, list[Statement]] = {}
+    for place, s in enumerate(body):
+        if isinstance(s, Compute) and s.primitive == "remainder" and s.out.dtype == i64:
+            found = _Chain(body, place, s, readers)
+            if found.failing:
+                changed.update({fail: [] for fail in found.failing})
+                changed[s] = found.exactly()
+    kept: list[Statement] = []
+    for s in body:
+        kept += changed.get(s, [
+            replace_bodies(s, lambda inner: _rewritten(inner, readers)) if bodies(s) else s
+        ])
+    return tuple(kept)
+
+
+class _Chain:
+    """The sums and products that only one remainder reads.
+
+    failing   the statements that fail where one of them overflows.
+    """
+
+    def __init__(
+        self, body: Body, place: int, remainder: Compute,
+        readers: dict[Operand, list[Statement | None]],
+    ) -> None:
+        self.remainder, self.readers = remainder, readers
+        self.before = body[:place]
+        self.makers = {s.out: k for k, s in enumerate(self.before) if isinstance(s, Compute)}
+        self.parts: list[Compute] = []
+        self.lost: list[Local] = []
+        self.failing: list[Fail] = []
+        self._follow(remainder.args[0], [remainder])
+
+    def _follow(self, operand: Operand, known: list[Statement]) -> None:
+        """Take in what makes an operand that nothing but the `known` statements reads."""
+        place = self.makers.get(operand) if isinstance(operand, Local) else None
+        if place is None or not set(self.readers[operand]) <= set(known):
+            return
+        part = self.before[place]
+        assert isinstance(part, Compute)
+        check = _PARTS.get(part.primitive)
+        if check is None or not self._still_read(part, place):
+            return
+        args = part.args * 2 if len(part.args) == 1 else part.args
+        tests = [
+            s for s in self.before[place:]
+            if isinstance(s, Compute) and s.primitive == f"{check}_overflows" and s.args == args
+        ]
+        fails = [s for test in tests for s in self.readers.get(test.out, ())]
+        mine = [s for s in fails if isinstance(s, Fail) and not s.values and s in self.before]
+        if len(mine) < len(fails):
+            return
+        self.parts.insert(0, part)
+        self.lost += [test.out for test in tests]
+        self.failing += mine
+        for arg in dict.fromkeys(args):
+            self._follow(arg, [part, *tests])
+
+    def _still_read(self, part: Compute, place: int) -> bool:
+        """Whether the operands still are what they were, where the remainder is computed."""
+        variables = {o for o in part.args if isinstance(o, Local) and o.variable}
+        set_later = {v for s in statements(self.before[place:]) for v in bound_by(s)}
+        return variables.isdisjoint(set_later)
+
+    def exactly(self) -> list[Statement]:
+        """The remainder, computed otherwise where a check says that a number was lost."""
+        made: list[Statement] = []
+        lost = self.lost[0]
+        for each in self.lost[1:]:
+            both = Local(bool_)
+            made.append(Compute(both, "logical_or", (lost, each)))
+            lost = both
+        divisor = self.remainder.args[1]
+        found, chosen = Local(i64), Local(i64, variable=True)
+        rests: dict[Operand, Operand] = {}
+        exact: list[Statement] = []
+        for part in self.parts:
+            args = part.args * 2 if len(part.args) == 1 else part.args
+            rest = Local(i64)
+            exact.append(Compute(
+                rest, f"{_PARTS[part.primitive]}_remainder",
+                (*(rests.get(a, a) for a in args), divisor),
+            ))
+            rests[part.out] = rest
+        exact.append(Assign(chosen, rests[self.remainder.args[0]]))
+        return [
+            *made, Compute(found, "remainder", self.remainder.args), Assign(chosen, found),
+            If(lost, tuple(exact), (), unlikely=True),
+            Compute(self.remainder.out, "positive", (chosen,)),
+        ]
