@@ -38,7 +38,7 @@ from pyrelay.devices.gpu.cuda_prelude import BLOCKS, PRELUDE
 from pyrelay.devices.gpu.driver import UNDEFINED, Driver, Product, Text, block_threads, meets
 from pyrelay.devices.gpu.kernel_listing import listing
 from pyrelay.devices.gpu.programs import loaded_by
-from pyrelay.devices.gpu.row_geometry import rows_of, shape_of
+from pyrelay.devices.gpu.row_geometry import Limits, rows_of, shape_of
 from pyrelay.errors import DeviceError, InvariantError
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.ir.types import DType
@@ -344,7 +344,7 @@ class EmulatorDriver(Driver):
         threads = together or THREADS
         if rows is not None:
             elements = rows.elements if rows.word is None else words[4 + rows.word]
-            threads = min(shape_of(rows, elements, 0, 1024).threads, MOST_TOGETHER)
+            threads = min(shape_of(rows, elements, Limits(0, 1024)).threads, MOST_TOGETHER)
         if watch is not None:
             kept = self._watched_memory(words[0])
             watch.begin(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in kept))

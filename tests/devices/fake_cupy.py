@@ -24,6 +24,7 @@ from pyrelay.devices.gpu.driver import Text, meets
 H2D, D2H, D2D = 1, 2, 3
 PROCESSORS, COOPERATIVE = 2, 95
 OPT_IN, SHARED = 97, 227 * 1024  # the most bytes of shared memory of a block
+OF_ALL, BESIDE = 81, 111  # bytes of shared memory of all blocks of a multiprocessor, CUDA's own
 SIZES = {
     "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "bf16": 2, "i32": 4, "u32": 4,
     "f32": 4, "i64": 8, "u64": 8, "f64": 8, "c64": 8, "c128": 16,
@@ -188,6 +189,7 @@ class Function:
         (((self.function, _), _, _),) = machine.memory.load([Text(source, ())])
         self.ptr = id(self)
         self.most_shared = 48 * 1024
+        self.asked = 0
         machine.functions[self.ptr] = self
 
     def launched(self, blocks: int, threads: int, places: int, together: bool) -> None:
@@ -269,7 +271,11 @@ class Machine:
             getDeviceProperties=lambda k: {"name": b"Fake GPU", "multiProcessorCount": PROCESSORS},
             cudaDevAttrCooperativeLaunch=COOPERATIVE,
             cudaDevAttrMaxSharedMemoryPerBlockOptin=OPT_IN,
-            deviceGetAttribute=lambda which, device: {COOPERATIVE: 1, OPT_IN: SHARED}[which],
+            cudaDevAttrMaxSharedMemoryPerMultiprocessor=OF_ALL,
+            cudaDevAttrReservedSharedMemoryPerBlock=BESIDE,
+            deviceGetAttribute=lambda which, device: {
+                COOPERATIVE: 1, OPT_IN: SHARED, OF_ALL: SHARED + 1024, BESIDE: 1024,
+            }[which],
             memcpyDeviceToDevice=D2D, memcpyAsync=self.memcpy, memsetAsync=self.memset,
             streamSynchronize=lambda stream: self.null.synchronize(),
             streamQuery=lambda stream: self.status, getDevice=lambda: self.number,
@@ -286,7 +292,7 @@ class Machine:
                 function=SimpleNamespace(Module=lambda: Module(self)),
                 alloc_pinned_memory=self.pinned, Stream=Streams(self),
                 driver=SimpleNamespace(
-                    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: 1,
+                    occupancyMaxActiveBlocksPerMultiprocessor=self.fit,
                     launchKernel=self.launch, launchCooperativeKernel=self.launch_together,
                     funcGetAttribute=lambda attribute, function: {0: 512, 1: 256}[attribute],
                     funcSetAttribute=self.set_attribute, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES=1,
@@ -361,6 +367,10 @@ class Machine:
         assert source.startswith("\n".join((PRELUDE, DEVICE, BLOCKS)))
         return source.encode(), None
 
+    def fit(self, function: int, threads: int, shared: int) -> int:
+        """Blocks of a kernel of 100 registers and 256 bytes of its own that run side by side."""
+        return min(65536 // (104 * threads), (SHARED + 1024) // (shared + 256 + 1024))
+
     def set_attribute(self, function: int, attribute: int, value: int) -> None:
         """cupy.cuda.driver.funcSetAttribute."""
         assert attribute == 8
@@ -380,6 +390,7 @@ class Machine:
         assert 0 <= shared <= made.most_shared, "cudaErrorInvalidValue"
         assert stream == self.streams[-1].ptr
         assert made.home == self.number, "CUDA_ERROR_INVALID_HANDLE"
+        made.asked = shared
         made.launched(blocks, threads, places, together)
 
     def launch_together(self, function: int, *grid_block_shared: int) -> None:

@@ -41,7 +41,7 @@ from pyrelay.devices.gpu.driver import (
     shared_bytes,
 )
 from pyrelay.devices.gpu.lent_arrays import LentArrays
-from pyrelay.devices.gpu.row_geometry import rows_of
+from pyrelay.devices.gpu.row_geometry import Limits, pair_of, rows_of
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.lower.planning.boundary import Parameter
 from pyrelay.records import dataclass
@@ -51,6 +51,7 @@ _PAUSE = 0.0001
 _STAGED = 4096  # bytes that are read by way of pinned memory
 _NOT_READY = 600  # cudaErrorNotReady
 _STACK_LIMIT = 0  # cudaLimitStackSize
+_GRANULE = 1024  # bytes of shared memory by which blocks are given it, at most
 _RECURSIVE = "__device__ int routine"
 
 
@@ -159,34 +160,50 @@ class CupyDriver(Driver):
         module = self.compiler.module(unit(texts), len(texts))
         kernels = [module.get_function(f"kernel{k}") for k in range(len(texts))]
         return [
-            function(k, text, self._resident(k, text), self._room(k, text), self._threads(k, text))
+            function(k, text, self._resident(k, text), self._asked(k, text), self._limits(k, text))
             for k, text in zip(kernels, texts, strict=True)
         ]
 
-    def _room(self, kernel: Any, text: Text) -> int:
-        """How many bytes of shared memory launches of a kernel may ask for, or have to."""
-        rows, driver, asked = rows_of(text.source), self.cupy.cuda.driver, shared_bytes(text.source)
+    def _asked(self, kernel: Any, text: Text) -> int:
+        """How many bytes of shared memory launches of a kernel have to ask for."""
+        asked = shared_bytes(text.source)
         if asked:
-            driver.funcSetAttribute(
-                kernel.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, asked
-            )
-        if rows is None or not rows.held:
-            return asked
-        attribute = self.runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin
-        own = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.ptr)
-        most = int(self.runtime.deviceGetAttribute(attribute, self.number)) - int(own)
-        driver.funcSetAttribute(
-            kernel.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most
-        )
-        return most
+            self._may_ask(kernel, asked)
+        return asked
 
-    def _threads(self, kernel: Any, text: Text) -> int:
-        """How many threads a block of a kernel over rows may have: registers are for so many."""
+    def _may_ask(self, kernel: Any, nbytes: int) -> None:
         driver = self.cupy.cuda.driver
-        if rows_of(text.source) is None:
-            return 0
+        driver.funcSetAttribute(
+            kernel.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
+        )
+
+    def _limits(self, kernel: Any, text: Text) -> Limits:
+        """What a block of a kernel over rows may have: registers are for so many threads, and each
+        block of a multiprocessor takes some shared memory for itself."""
+        driver, runtime = self.cupy.cuda.driver, self.runtime
+        rows = rows_of(text.source)
+        if rows is None:
+            return Limits(0, 0)
         attribute = driver.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
-        return int(driver.funcGetAttribute(attribute, kernel.ptr))
+        threads = int(driver.funcGetAttribute(attribute, kernel.ptr))
+        if not rows.held:
+            return Limits(0, threads)
+        own = int(driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.ptr))
+
+        def told(attribute: int) -> int:
+            return int(runtime.deviceGetAttribute(attribute, self.number))
+
+        most = told(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin) - own
+        half = told(runtime.cudaDevAttrMaxSharedMemoryPerMultiprocessor) // 2 - own
+        half -= told(runtime.cudaDevAttrReservedSharedMemoryPerBlock)
+        half -= half % _GRANULE
+        self._may_ask(kernel, most)
+
+        def fits(threads: int) -> bool:
+            fit = driver.occupancyMaxActiveBlocksPerMultiprocessor
+            return int(fit(kernel.ptr, threads, half)) > 1
+
+        return Limits(most, threads, half, pair_of(fits, threads))
 
     def _resident(self, kernel: Any, text: Text) -> int:
         """How many blocks of a kernel may meet: one for each multiprocessor that has room for it,

@@ -19,7 +19,7 @@ from pyrelay.devices.gpu import cuda_diagnosis
 from pyrelay.devices.gpu.bounded import Bounded
 from pyrelay.devices.gpu.driver import ADDRESS, Ready, Text, block_threads, pack
 from pyrelay.devices.gpu.graphs import UnfitError
-from pyrelay.devices.gpu.row_geometry import WARP, Rows, rows_of, shape_of
+from pyrelay.devices.gpu.row_geometry import WARP, Limits, Rows, rows_of, shape_of
 from pyrelay.devices.runtime.layout import WORD
 from pyrelay.records import dataclass
 
@@ -31,6 +31,7 @@ WAVES = 32
 
 _ROOM = 128  # words that a thread's block has at first
 _MOST_BLOCKS = 2**31 - 1  # of a grid
+_NONE = Limits(0, 1024)  # of kernels that do no rows
 _ALWAYS = (ADDRESS, "i64", "i64", "i64")  # the record, the launch and the range
 
 
@@ -49,8 +50,8 @@ class Function:
     """A compiled kernel: its handle, how many threads work on an item together, how many items a
     thread does at once, how many blocks of it may meet, how its words are laid out, which of these
     parameters begin with, if not all (complex128 has two), what is known of its items, how many
-    bytes of shared memory a launch may ask for (of rows) or has to, how many threads a block that
-    does a row may have, and the grids of its launches so far. kernel: what keeps the handle.
+    bytes of shared memory a launch has to ask for, what a block that does a row may have, and the
+    grids of its launches so far. kernel: what keeps the handle.
     """
 
     kernel: Any
@@ -61,13 +62,13 @@ class Function:
     layout: struct.Struct
     firsts: tuple[int, ...] | None
     rows: Rows | None
-    room: int
-    most_threads: int
+    asked: int
+    limits: Limits
     grids: Bounded[tuple[int, int], Grid]
 
 
 def function(
-    kernel: Any, text: Text, resident: int, room: int = 0, most_threads: int = 1024
+    kernel: Any, text: Text, resident: int, asked: int = 0, limits: Limits = _NONE
 ) -> Function:
     """A kernel of CuPy's, as it is launched."""
     firsts: list[int] = []
@@ -78,7 +79,7 @@ def function(
     return Function(
         kernel, int(kernel.ptr), block_threads(text.source), pack(text.source), resident,
         struct.Struct(f"<{words}q"), tuple(firsts) if words > len(firsts) else None,
-        rows_of(text.source), room, most_threads, Bounded(),
+        rows_of(text.source), asked, limits, Bounded(),
     )
 
 
@@ -183,11 +184,11 @@ class Launches:
     def _grid(self, made: Function, items: int, elements: int) -> Grid:
         """The grid for some items, of so many elements each if that is known."""
         if made.rows is not None:
-            shape = shape_of(made.rows, elements, made.room, made.most_threads)
+            shape = shape_of(made.rows, elements, made.limits)
             blocks = min(-(-items // shape.beside), _MOST_BLOCKS)
             grid = Grid(blocks, shape.threads, shape.beside, shape.shared)
         elif made.together:
-            grid = Grid(min(items, self.most_blocks), made.together, shared=made.room)
+            grid = Grid(min(items, self.most_blocks), made.together, shared=made.asked)
         else:
             # Few items are spread over all multiprocessors, by whole warps.
             parts = -(-items // made.pack)

@@ -230,6 +230,18 @@ def test_large_arrays_take_a_grid_that_fits_the_machine(machine: Machine) -> Non
 
 
 @needs_compiler
+def test_two_blocks_of_long_rows_are_on_a_multiprocessor(machine: Machine) -> None:
+    """A row fills more than half of its shared memory; of two blocks each has 256 threads, since a
+    thread takes 100 registers, and reads what there is no room for again."""
+    x = np.sin(np.arange(29_000.0)).reshape(2, 14_500)
+    result = pyrelay.jit(rows, device="cuda")(x)
+    np.testing.assert_allclose(result, rows(x), rtol=1e-14)
+    assert machine.launches == [("kernel0", 2, 256)]
+    assert [made.asked for made in machine.functions.values()] == [112 * 1024]
+    assert machine.fit(0, 256, 112 * 1024) == 2
+
+
+@needs_compiler
 @pytest.mark.slow
 def test_launches_ask_for_the_shared_memory_that_a_kernel_has(machine: Machine) -> None:
     def loss(q: Any, k: Any, v: Any) -> Any:

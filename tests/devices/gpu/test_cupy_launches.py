@@ -55,7 +55,7 @@ def test_parameters_lie_where_the_table_says() -> None:
 def test_a_text_says_how_much_shared_memory_launches_ask_for() -> None:
     source = BLOCKS + "\n#define SHARED_BYTES 81920\n"
     assert (shared_bytes(source), shared_bytes(BLOCKS)) == (81920, 0)
-    made = function(SimpleNamespace(ptr=77), Text(source, ()), 1, room=shared_bytes(source))
+    made = function(SimpleNamespace(ptr=77), Text(source, ()), 1, asked=shared_bytes(source))
     assert launches(Cuda())._grid(made, 9, 0) == Grid(9, 128, shared=81920)
 
 
