@@ -63,9 +63,9 @@ class Flattened:
     seen: dict[int, int] = field(default_factory=dict)  # id of a mutable object -> its number
     keep: list[Any] = field(default_factory=list)  # keeps ids valid
     names: list[str] = field(default_factory=list)  # how the user would write each leaf
-    #: roots of trees, or lists of them, that are not packed yet: the object, its name, the leaf of
+    #: roots of trees, or lists of them, that are not packed yet: the object, the leaf of
     #: its kind
-    roots: list[tuple[Any, str, int]] = field(default_factory=list)
+    roots: list[tuple[Any, int]] = field(default_factory=list)
     pools: list[Packed] = field(default_factory=list)
     open: list[type] = field(default_factory=list)  # classes of the objects that lead here
     apart: int = columns.MOST_APART  # lists up to this length are structures of their items
@@ -101,7 +101,7 @@ def flatten(
 
     captured: the values are no arguments, but read by the program.
 
-    Raises TypeMismatchError for an array whose dtype is not supported, and for a tree with a cycle.
+    Raises TypeMismatchError for an array whose dtype is not supported.
     """
     pairs = list(args)
     before = mark(into)
@@ -158,17 +158,17 @@ def _finish(into: Flattened) -> Key:
     everything, into.roots = into.roots, []
     if not everything:
         return ()
-    several = [(root if type(root) is list else [root], name) for root, name, _ in everything]
+    several = [root if type(root) is list else [root] for root, _ in everything]
     homes: dict[int, tuple[Packer | Packed, Places]] = {}
     while True:  # a data type may turn out to contain another
         groups: dict[Any, list[int]] = {}
-        for k, (roots, _) in enumerate(several):
+        for k, roots in enumerate(several):
             if type(roots[0]) is not PackedTree:
                 own = into.families.of(into.families.class_of(roots[0]))
                 groups.setdefault(own, []).append(k)
         for family, members in groups.items():
             homes.update(_collected(family, {k: several[k] for k in members}, into))
-        met = {cls for k in homes for cls in set(map(into.families.class_of, several[k][0]))}
+        met = {cls for k in homes for cls in set(map(into.families.class_of, several[k]))}
         if all(into.families.of(cls) in groups for cls in met):
             break
     first = len(into.pools)
@@ -177,11 +177,11 @@ def _finish(into: Flattened) -> Key:
         if pool not in numbers:
             numbers[pool] = _enter(pool if isinstance(pool, Packed) else pool.pack(), into)
     described = []
-    for k, (root, _, leaf) in enumerate(everything):
+    for k, (root, leaf) in enumerate(everything):
         if k in homes:
             home, (kinds, rows) = homes[k]
         else:
-            packed = several[k][0]
+            packed = several[k]
             home = packed[0].packed
             if home not in numbers:
                 numbers[home] = _enter(home, into)
@@ -196,21 +196,20 @@ def _finish(into: Flattened) -> Key:
 
 
 def _collected(
-    family: Any, entries: dict[int, tuple[list[Any], str]], into: Flattened
+    family: Any, entries: dict[int, list[Any]], into: Flattened
 ) -> dict[int, tuple[Packer | Packed, Places]]:
     """Trees of one data type, packed or collected to be so, and the places of their roots."""
-    trees = [root for roots, _ in entries.values() for root in roots]
+    trees = [root for roots in entries.values() for root in roots]
     ready = into.pack(family, trees) if into.pack is not None else None
     pool: Packer | Packed
     if ready is not None:
         pool, (kinds, rows) = ready
     else:
         pool = Packer(family)
-        names = [name for roots, name in entries.values() for _ in roots]
-        kinds, rows = np.array(pool.add(trees, names), np.int64).T.copy()
+        kinds, rows = np.array(pool.add(trees), np.int64).T.copy()
     found: dict[int, tuple[Packer | Packed, Places]] = {}
     start = 0
-    for k, (roots, _) in entries.items():
+    for k, roots in entries.items():
         stop = start + len(roots)
         found[k] = pool, (kinds[start:stop], rows[start:stop])
         start = stop
@@ -231,8 +230,8 @@ def pack(value: Any) -> Any:
 
     value: a tree, or a list, tuple or dict of trees (nested), which comes back with each tree
     packed. Later changes of the trees do not show; a function that changes their nodes is refused.
-    Raises TypeMismatchError if there is no tree in it, or for a tree with a cycle. A tree is an
-    object of a class that contains itself:
+    Raises TypeMismatchError if there is no tree in it. A tree is an object of a class that contains
+    itself:
 
         class Node:
             left: Node | None
@@ -272,7 +271,7 @@ def _tree(value: Any, into: Flattened, name: str) -> Key:
     again = _remember(value, into)
     if again is not None:
         return ("again", again)
-    into.roots.append((value, name, len(into.leaves)))
+    into.roots.append((value, len(into.leaves)))
     into.leaves += (None, None)
     into.names += (name, name)
     return ("tree", len(into.roots) - 1)
@@ -292,7 +291,7 @@ def _are_trees(items: list[Any], families: Families) -> bool:
 
 def _trees(value: list[Any], into: Flattened, name: str) -> Key:
     """The key of a list of trees, whose places are two arrays."""
-    into.roots.append((value, name, len(into.leaves)))
+    into.roots.append((value, len(into.leaves)))
     into.leaves += (None, None)
     into.names += (f"kinds of {name}", f"rows of {name}")
     return ("trees", len(into.roots) - 1)

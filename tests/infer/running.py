@@ -104,10 +104,13 @@ def run(
     return built
 
 
-def assert_same(got: Any, wanted: Any, where: str = "result", joins: bool = False) -> None:
+def assert_same(
+    got: Any, wanted: Any, where: str = "result", joins: bool = False, *,
+    met: frozenset[int] = frozenset(),
+) -> None:
     """Equal values of equal classes, dtypes and shapes, through any structure.
 
-    With `joins` numbers may be of a wider kind than the wanted ones.
+    With `joins` numbers may be of a wider kind than the wanted ones. `met`: objects that lead here.
     """
     if joins and isinstance(wanted, (bool, int, float, np.generic)):
         assert np.result_type(got, wanted) == np.asarray(got).dtype, f"{where}: {got!r}, {wanted!r}"
@@ -124,16 +127,18 @@ def assert_same(got: Any, wanted: Any, where: str = "result", joins: bool = Fals
     elif isinstance(wanted, (tuple, list)):
         assert len(got) == len(wanted), f"{where}: {got!r} is not {wanted!r}"
         for k, (a, b) in enumerate(zip(got, wanted, strict=True)):
-            assert_same(a, b, f"{where}[{k}]", joins)
+            assert_same(a, b, f"{where}[{k}]", joins, met=met)
     elif isinstance(wanted, dict):
         assert list(got) == list(wanted), f"{where}: keys {list(got)} are not {list(wanted)}"
         for k in wanted:
-            assert_same(got[k], wanted[k], f"{where}[{k!r}]", joins)
+            assert_same(got[k], wanted[k], f"{where}[{k!r}]", joins, met=met)
     elif is_dataclass(wanted):
         for f in fields(wanted):
-            assert_same(getattr(got, f.name), getattr(wanted, f.name), f"{where}.{f.name}", joins)
+            a, b = getattr(got, f.name), getattr(wanted, f.name)
+            assert_same(a, b, f"{where}.{f.name}", joins, met=met)
     elif type(wanted).__eq__ is object.__eq__ and hasattr(wanted, "__dict__"):
-        assert_same(vars(got), vars(wanted), where, joins)
+        if id(wanted) not in met:
+            assert_same(vars(got), vars(wanted), where, joins, met=met | {id(wanted)})
     else:
         assert got == wanted, f"{where}: {got!r} is not {wanted!r}"
 

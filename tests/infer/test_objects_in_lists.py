@@ -186,7 +186,7 @@ def test_a_call_that_is_refused_leaves_known_nodes_as_they_were() -> None:
     assert compiled(Link(1.0, Link(2.0))) == 3.0
     family = EVERYWHERE.of(Link)
     inner = Link(2.0)
-    inner.to = Other(Link(1.0, inner))  # a cycle through another class
+    inner.to = Other(Link(1.0, inner))  # which leads back through another class
     with pytest.raises(pyrelay.errors.PyrelayError):
         pyrelay.jit(lambda link: link.missing)(inner)
     assert EVERYWHERE.of(Other) is None

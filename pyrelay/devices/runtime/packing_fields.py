@@ -150,12 +150,10 @@ class Arrays:
 
 
 #: Words of an entry of the stack: an object, then kind and row; or -1 - column and row of where
-#: they are to be written; or LEAVING.
+#: they are to be written.
 STACK_WORDS = 3
-LEAVING = -(1 << 40)
 
 #: Words of an entry of the table of nodes that may be met again: an address, and what is known:
-#: row * ROW + kind, with OPEN while the fields of the node are gone through.
+#: row * ROW + kind.
 TABLE_WORDS = 2
-OPEN = 1 << 62
 ROW = 1 << 16

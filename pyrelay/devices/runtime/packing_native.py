@@ -9,9 +9,9 @@ changes while the walk lasts, and whoever calls holds the interpreter's lock. Al
 Python's: columns, stack and table are bytearrays that are made larger, nodes are appended to lists.
 What is unlike what the tables say ends the walk.
 
-A node to which there is a single reference is met once. Others are looked up in a table, and are
-marked while what is below them is gone through, which is how cycles are found. Trees of any depth:
-nodes wait on a stack of the walk's own.
+A node to which there is a single reference is met once. Others are looked up in a table, where they
+stand before what is below them is gone through: links back to a parent are like any others. Trees
+of any depth: nodes wait on a stack of the walk's own.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from pyrelay.devices.runtime.packing_fields import (
     INSTANCE_VALUES,
     INT_DIGITS,
     INT_SIZE,
-    LEAVING,
     LIST_ITEMS,
     OBJECT_CLASS,
-    OPEN,
     READABLE,
     READINGS,
     REFERENCES,
@@ -364,24 +362,19 @@ class Packing(Rows):
 
     def _arrive(self) -> Function:
         """(walk, object, column, row): write where a node is that may be met again; go through it
-        the first time. 0 for a node that is inside itself.
-        """
+        the first time."""
         f = self.function("arrive", 4)
         walk, node, column, row = f.parameters
         entry = f.call(self.find, f.load(walk, Walk.TABLE), f.load(walk, Walk.TABLE_SIZE), node)
         code = f.variable(f.load(entry, WORD))
-        with f.either(f.load(entry).differs(0)) as (known, new):
-            with known:
-                self.refuse(f, (code.now & OPEN).differs(0))
-            with new:
-                kind = f.call(self.kind_of, walk, node)
-                self.refuse(f, kind < 1)
-                own = f.call(self.new_node, walk, kind, node)
-                self.refuse(f, own < 0)
-                code.set(own * ROW + kind)
-                self.refuse(f, f.call(self.enter, walk, node, code.now | OPEN).equals(0))
-                self.refuse(f, f.call(self.push, walk, node, LEAVING, 0).equals(0))
-                self.refuse(f, f.call(self.push, walk, node, kind, own).equals(0))
+        with f.when(f.load(entry).equals(0)):
+            kind = f.call(self.kind_of, walk, node)
+            self.refuse(f, kind < 1)
+            own = f.call(self.new_node, walk, kind, node)
+            self.refuse(f, own < 0)
+            code.set(own * ROW + kind)
+            self.refuse(f, f.call(self.enter, walk, node, code.now).equals(0))
+            self.refuse(f, f.call(self.push, walk, node, kind, own).equals(0))
         f.store(self.cell(f, walk, column, row), 0, code.now & (ROW - 1))
         f.store(self.cell(f, walk, column + 1, row), 0, code.now >> 16)
         f.ret(1)
@@ -406,12 +399,9 @@ class Packing(Rows):
                 with f.either(what >= 0) as (entered, other):
                     with entered:
                         done.set(f.call(self.fill, walk, node, what, row))
-                    with other, f.either(what.equals(LEAVING)) as (left, met):
-                        with left:
-                            self._leave(f, walk, node)
-                        with met:
-                            column = f.number(-1) - what
-                            done.set(f.call(self.arrive, walk, node, column, row))
+                    with other:
+                        column = f.number(-1) - what
+                        done.set(f.call(self.arrive, walk, node, column, row))
                 self.refuse(f, done.now.equals(0))
         f.ret(1)
         return f
@@ -437,7 +427,3 @@ class Packing(Rows):
             with f.when(f.load(kind, Kind.READING).equals(READINGS.index("attributes"))):
                 keys = f.load(f.load(kind, Kind.CLASS), CLASS_KEYS)
                 self.refuse(f, keys.differs(f.load(kind, Kind.KEYS)))
-
-    def _leave(self, f: Function, walk: Word, node: Word) -> None:
-        entry = f.call(self.find, f.load(walk, Walk.TABLE), f.load(walk, Walk.TABLE_SIZE), node)
-        f.store(entry, WORD, f.load(entry, WORD) & (OPEN - 1))

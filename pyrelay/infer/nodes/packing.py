@@ -57,15 +57,12 @@ class Packer:
     fields: list[dict[str, list[Any]]] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=lambda: {id(None): 0, id(_ABSENT): 0})
     arrays: dict[str, list[np.ndarray[Any, Any] | None]] = field(default_factory=dict)
-    shared: bool = False  # a node was met twice
 
-    def add(self, roots: Sequence[Any], names: Sequence[str]) -> list[Place]:
-        """Collect trees; the places of their roots. Raises TypeMismatchError for a cycle."""
+    def add(self, roots: Sequence[Any]) -> list[Place]:
+        """Collect trees; the places of their roots."""
         level = list(roots)
         while level:
             level = self._enter(level)
-        if self.shared:
-            self._check_cycles(roots, names)
         codes = [self.places[id(root)] for root in roots]
         return [(code % _ROW, code // _ROW) for code in codes]
 
@@ -73,7 +70,6 @@ class Packer:
         """Enter the nodes that are new; the nodes in their fields."""
         numbers = list(map(id, nodes))
         if len(set(numbers)) < len(numbers) or not self.places.keys().isdisjoint(numbers):
-            self.shared = True
             pairs = zip(numbers, nodes, strict=True)
             nodes = list({i: n for i, n in pairs if i not in self.places}.values())
         inside: list[Any] = []
@@ -118,27 +114,6 @@ class Packer:
         if kind is None:
             kind = self.family.add(cls) if is_record_class(cls) else NO_NODE
         return kind
-
-    def _check_cycles(self, roots: Sequence[Any], names: Sequence[str]) -> None:
-        """Raises TypeMismatchError if an object contains itself."""
-        done: dict[int, bool] = {}  # False while on the way down
-        for root, name in zip(roots, names, strict=True):
-            pending = [(root, False)]
-            while pending:
-                node, left = pending.pop()
-                if left:
-                    done[id(node)] = True
-                elif id(node) not in done:
-                    done[id(node)] = False
-                    pending.append((node, True))
-                    for child in self._nodes(self._fields_of(node)):
-                        if done.get(id(child)) is False:
-                            raise _cycle(child, name)
-                        pending.append((child, False))
-
-    def _fields_of(self, node: Any) -> list[Any]:
-        row, kind = divmod(self.places[id(node)], _ROW)
-        return [column[row] for column in self.fields[kind].values()]
 
     def pack(self) -> Packed:
         """The columns of everything collected."""
@@ -292,12 +267,4 @@ def _not_alike(cls: Any, names: set[str]) -> TypeMismatchError:
     return TypeMismatchError(
         f"some objects of class {cls.__name__} have an attribute {odd!r} and others have not.",
         hints=(f"set self.{odd} in __init__, to None if it has no value yet",),
-    )
-
-
-def _cycle(node: Any, name: str) -> TypeMismatchError:
-    return TypeMismatchError(
-        f"{name} has a cycle: an object of class {type(node).__name__} contains itself.",
-        notes=("trees and shared parts of trees are compiled; going around a cycle never ends",),
-        hints=("keep links back to a parent out of the objects, or in a list beside the tree",),
     )

@@ -206,11 +206,15 @@ class Unpacker:
         while pending:
             place, is_ready = pending.pop()
             if is_ready:
-                made[place] = self._node(place)
+                if place in made:
+                    self._fill(made[place], place)
+                else:
+                    made[place] = self._node(place)
             elif place in begun and place not in made:
+                cls = self.schema.classes[place[0]].__name__
                 raise TypeMismatchError(
-                    "the program gives back an object that contains itself.",
-                    hints=("keep links back to a parent out of the objects",),
+                    f"the program gives back a {cls} that contains itself.",
+                    hints=("make it of an ordinary class, whose fields can be set later",),
                 )
             elif place[0] != NO_NODE and place not in made:
                 begun.add(place)
@@ -218,6 +222,9 @@ class Unpacker:
                 if before is not None:
                     made[place] = before
                     continue
+                cls = self.schema.classes[place[0]]
+                if not issubclass(cls, tuple) and cls not in standing_for:
+                    made[place] = cls.__new__(cls)  # what it contains may contain it
                 pending.append((place, True))
                 kind, row = place
                 for _, sort, path in self._fields(kind):
@@ -276,20 +283,21 @@ class Unpacker:
         return range(start, start + int(self.columns[f"{path}.count"][row]))
 
     def _node(self, place: Place) -> Any:
+        """A tuple, or what an object stands for, which are not changed once they are made."""
         kind, row = place
         cls = self.schema.classes[kind]
-        values = {name: self._value(sort, path, row) for name, sort, path in self._fields(kind)}
-        if is_anonymous(cls):
-            return tuple(values.values())
         if issubclass(cls, tuple):
-            return cls(**values)
+            values = [self._value(sort, path, row) for _, sort, path in self._fields(kind)]
+            return tuple(values) if is_anonymous(cls) else cls(*values)
         node = cls.__new__(cls)
-        for name, value in values.items():
-            object.__setattr__(node, name, value)
-        if cls in standing_for:
-            _, make, arguments = standing_for[cls]
-            return make(*arguments(node))
-        return node
+        self._fill(node, place)
+        _, make, arguments = standing_for[cls]
+        return make(*arguments(node))
+
+    def _fill(self, node: Any, place: Place) -> None:
+        kind, row = place
+        for name, sort, path in self._fields(kind):
+            object.__setattr__(node, name, self._value(sort, path, row))
 
     def _value(self, sort: Sort, path: str, row: int) -> Any:
         match sort:

@@ -7,7 +7,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def packed(roots: list[Any]) -> tuple[Packed, list[Place]]:
     family = EVERYWHERE.of(type(roots[0]))
     assert family is not None
     packer = Packer(family)
-    places = packer.add(roots, ["t"] * len(roots))
+    places = packer.add(roots)
     return packer.pack(), places
 
 
@@ -37,6 +37,14 @@ def native(roots: list[Any]) -> tuple[Callable[[Place], Any], list[Place]]:
 
 
 NATIVE = (Node, Slotted, Call)
+
+
+class Link(NamedTuple):
+    value: float
+    next: Any
+
+
+EVERYWHERE.declare([Link])
 
 
 @pytest.mark.parametrize("roots", list(some_trees()), ids=lambda roots: type(roots[0]).__name__)
@@ -88,8 +96,17 @@ def test_what_contains_itself_or_is_not_there_is_not_made() -> None:
     columns = {k: c.copy() for k, c in content.columns.items()}
     columns["1.first.row"][0] = 0
     made = unpacking.unpacker(content.schema, columns, None)
-    with pytest.raises(TypeMismatchError, match="contains itself"):
-        Unpacker(content.schema, columns, native=made)(place)
+    found = Unpacker(content.schema, columns, native=made)(place)
+    assert found.first is found
+    assert found.others[0].value == 3.0
+
+
+def test_a_tuple_that_contains_itself_is_refused() -> None:
+    content, (place,) = packed([Link(1.0, Link(2.0, None))])
+    columns = {k: c.copy() for k, c in content.columns.items()}
+    columns["1.next.row"][0] = 0
+    with pytest.raises(TypeMismatchError, match="gives back a Link that contains itself"):
+        Unpacker(content.schema, columns)(place)
 
 
 def test_the_first_rows_are_the_objects_given() -> None:

@@ -37,7 +37,7 @@ def test_children_are_found_in_fields_and_lists_and_shared_ones_once() -> None:
     leaf = Node(3.0)
     root = Node(1.0, Node(2.0, leaf), [leaf, Node(4.0)])
     p = packer()
-    (place,) = p.add([root], ["t"])
+    (place,) = p.add([root])
     packed = p.pack()
     assert packed.object_at(place) is root
     assert [n.value for n in packed.objects[1]] == [1.0, 2.0, 3.0, 4.0]
@@ -58,7 +58,7 @@ def calls_of_python(roots: list[Node]) -> int:
     p = packer()
     sys.setprofile(count)
     try:
-        p.add(roots, ["t"] * len(roots))
+        p.add(roots)
         p.pack()
     finally:
         sys.setprofile(None)
@@ -78,20 +78,25 @@ def test_a_chain_is_as_deep_as_it_likes() -> None:
     for k in range(3000):
         root = Node(float(k), root)
     p = packer()
-    p.add([root], ["t"])
+    p.add([root])
     assert p.pack().columns["1.first.row"][0] == 1
 
 
 @pytest.mark.parametrize("through_list", [False, True])
-def test_an_object_that_contains_itself_is_refused(through_list: bool) -> None:
+def test_an_object_that_contains_itself_has_one_place(through_list: bool) -> None:
     inner = Node(1.0)
     root = Node(2.0, Node(3.0, inner))
     if through_list:
         inner.others.append(root)
     else:
-        inner.first = root.first
-    with pytest.raises(TypeMismatchError, match="tree has a cycle"):
-        packer().add([Node(0.0), root], ["other", "tree"])
+        inner.first = root
+    p = packer()
+    places = p.add([Node(0.0), root])
+    packed = p.pack()
+    back = packed.columns["1.others[].row" if through_list else "1.first.row"]
+    assert packed.columns["1.value"].tolist() == [0.0, 2.0, 3.0, 1.0]
+    assert places == [(1, 0), (1, 1)]
+    assert back[0 if through_list else 3] == 1
 
 
 def test_objects_of_a_class_have_the_same_attributes() -> None:
@@ -99,4 +104,4 @@ def test_objects_of_a_class_have_the_same_attributes() -> None:
     odd.colour = "red"  # type: ignore[attr-defined]
     for root in (Node(1.0, odd), Node(1.0, None, [Node(2.0), odd])):
         with pytest.raises(TypeMismatchError, match="attribute 'colour' and others have not"):
-            packer().add([root], ["t"])
+            packer().add([root])

@@ -132,11 +132,52 @@ def test_great_depth_is_like_any_other(depth: int) -> None:
     assert count == depth
 
 
-def test_a_cycle_is_refused() -> None:
+def test_around_a_cycle_a_program_comes_back_to_the_same_object() -> None:
+    def around(link, k):
+        total, here = 0.0, link
+        for _ in range(k):
+            total, here = 10 * total + here.value, here.next
+        here.value = total
+        return here
+
+    compiled = pyrelay.jit(around)
+    for k in (2, 3, 7):
+        link = Chain(1.0)
+        link.next = Chain(2.0, link)
+        found = compiled(link, k)
+        assert found is (link if k % 2 == 0 else link.next)
+        other = Chain(1.0)
+        other.next = Chain(2.0, other)
+        assert found.value == around(other, k).value
+
+
+def test_gradients_of_linked_objects_are_linked_like_these() -> None:
+    class Both:
+        def __init__(self, value):
+            self.value, self.before, self.next = value, None, None
+
+    def loss(item):
+        total = 0.0
+        while item is not None:
+            total += item.value**2 * (1.0 if item.before is None else item.before.value)
+            item = item.next
+        return total
+
+    first, second = Both(3.0), Both(2.0)
+    first.next, second.before = second, first
+    slopes = pyrelay.grad(loss)(first)
+    assert (slopes.value, slopes.next.value) == (6.0 + 4.0, 12.0)
+    assert slopes.next.before is slopes
+
+
+def test_recursion_around_a_cycle_that_never_ends_raises() -> None:
+    def total(link):
+        return 0.0 if link is None else link.value + total(link.next)
+
     link = Chain(1.0)
     link.next = Chain(2.0, link)
-    with pytest.raises(pyrelay.PyrelayError, match="has a cycle"):
-        pyrelay.jit(lambda link: link.value)(link)
+    with pytest.raises(RecursionError):
+        pyrelay.jit(total)(link)
 
 
 def test_leaves_alone_use_the_program_of_the_whole_data_type() -> None:
