@@ -3,6 +3,7 @@
 # The package pyrelay.grad comes first: loaded later, it would hide the function of that name.
 import pyrelay.grad  # noqa: F401  # isort: skip
 from pyrelay import config, nn
+from pyrelay.annotations import Tensor
 from pyrelay.api import (
     grad,
     hessian,
@@ -63,6 +64,7 @@ __all__ = [
     "SignatureError",
     "SourceUnavailableError",
     "StaticValueError",
+    "Tensor",
     "TextFormatError",
     "TypeMismatchError",
     "UnboundVariableError",

@@ -37,11 +37,15 @@ _KEPT = 2048
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedFunction:
-    """A function as a module: its entry is the function, the others are defined inside of it."""
+    """A function as a module: its entry is the function, the others are defined inside of it.
+
+    annotations: of the others, the texts by function and parameter, "return" for the result.
+    """
 
     module: Module
     code: types.CodeType
     source: SourceText
+    annotations: dict[str, dict[str, str]]
 
 
 # By identity: code objects compare equal across files. A kept value keeps its code alive, so that
@@ -86,10 +90,23 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
     entry = function.__name__
     program.taken.add(entry)
     functions = {entry: _function(program, found.node, entry, frozenset())}
+    annotations: dict[str, dict[str, str]] = {}
     while program.pending:
         inner = program.pending.pop(0)
         functions[inner.name] = _function(program, inner.node, inner.name, inner.certain)
-    return ParsedFunction(Module(functions, entry), code, found.text)
+        annotations[inner.name] = _annotations(inner.node)
+    return ParsedFunction(Module(functions, entry), code, found.text, annotations)
+
+
+def _annotations(node: FunctionNode) -> dict[str, str]:
+    """The texts of a function's annotations, by parameter; of its result by "return"."""
+    found = {
+        arg.arg: ast.unparse(arg.annotation)
+        for arg in ast.walk(node.args) if isinstance(arg, ast.arg) and arg.annotation
+    }
+    if isinstance(node, ast.FunctionDef) and node.returns:
+        found["return"] = ast.unparse(node.returns)
+    return found
 
 
 def _function(

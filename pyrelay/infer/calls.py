@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import memoising, numba_functions, users_lines
+from pyrelay.infer import fitting, memoising, numba_functions, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import text
 from pyrelay.infer.frames import Frame
@@ -436,9 +436,12 @@ def run_body(
     frame = Frame(function, closure.home, closure.owner, consumer=consumer)
     params: tuple[Var, ...] = function.params
     frame.env.update(zip(params, [*bound, *closure.cells], strict=True))
+    declared = fitting.begun(it, closure, bound)
     it.frames.append(frame)
     try:
         (result,) = it.run(body, outermost=True)
+        if declared is not None and consumer is None:
+            declared.result(result)
         return result
     finally:
         it.frames.pop()

@@ -40,6 +40,7 @@ class Program:
     #: Those that cost much, in attempts before, too; None if all functions are to be in line.
     own: set[Function] | None = field(default_factory=set)
     in_line: set[Function] = field(default_factory=set)  # those that have to be (own_functions.py)
+    declared: dict[Any, Any] = field(default_factory=dict)  # what functions say of their arrays
     making: list[Any] = field(default_factory=list)  # specialisations in progress, outermost first
     names: dict[str, int] = field(default_factory=dict)
     hidden: dict[int, V.Value] = field(default_factory=dict)  # id of a captured object -> value

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.annotations import Declaration
 from pyrelay.infer.guards import ABSENT
 from pyrelay.infer.nodes.datatypes import Schema, Sort
 from pyrelay.infer.objects import below_numba, is_constant_object, loaded_classes
@@ -225,6 +226,8 @@ class Description:
                 self.text("partial", sorted(value.keywords))
                 self.add_all((value.func, value.args))
                 self.add_all(value.keywords[name] for name in sorted(value.keywords))
+            case Declaration():
+                self.text("Tensor", value)
             case property():
                 self.text("property")
                 self.add_all((value.fget, value.fset, value.fdel))
@@ -263,6 +266,10 @@ class Description:
             self.add(function)
         elif place is not None and is_versioned(place[0]):
             self.text("imported", *place)
+        elif typing.get_origin(value) is not None:  # of an annotation
+            self.text("of", len(typing.get_args(value)))
+            for each in (typing.get_origin(value), *typing.get_args(value)):
+                self.inner(each)
         elif isinstance(value, np.ufunc) and (home := _home_of(value)) is not None:
             self.text("ufunc", value.__name__, home.__name__)
         elif isinstance(value, _DESCRIPTORS):

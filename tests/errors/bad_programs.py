@@ -466,4 +466,44 @@ def merged(rows):
 """,
         ([[k * 7 % 30, 0.5 * k] for k in range(30)],),
     ),
+    "extents_of_one_name_differ": (
+        """
+def loss(x: pyrelay.Tensor["n", "d"], w: pyrelay.Tensor["d", 4]):
+    return (x @ w).sum()
+""",
+        (A43, np.ones((5, 4))),
+    ),
+    "declared_axis_of_another_extent": (
+        """
+def scale(x: pyrelay.Tensor["n", 3]):
+    return x * 2.0
+
+def f(x):
+    return scale(x[:, :2])
+""",
+        (A43,),
+    ),
+    "declared_with_fewer_axes": (
+        "\ndef f(x: pyrelay.Tensor['n', np.float32]):\n    return x * 2\n", (A43,),
+    ),
+    "declared_of_another_dtype": (
+        "\ndef f(x: pyrelay.Tensor[..., np.floating]):\n    return x * 2\n", (np.arange(3),),
+    ),
+    "declared_result": (
+        """
+def pairs(x: pyrelay.Tensor["n"]) -> pyrelay.Tensor["2*n"]:
+    return np.concatenate([x, x, x])
+""",
+        (X,),
+    ),
+    "declared_array_in_a_dict": (
+        """
+def f(p: dict[str, pyrelay.Tensor["d", "d"]], x: pyrelay.Tensor["d"]):
+    return p["a"] @ x
+""",
+        ({"a": A43[:3], "b": A4}, A3),
+    ),
+    "declared_list_of_arrays": (
+        "\ndef f(x: list[pyrelay.Tensor['n']]):\n    return x[0]\n", (A43,),
+    ),
 }

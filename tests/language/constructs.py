@@ -1,5 +1,7 @@
 """Python's constructs, each with a small program."""
 
+# ruff: noqa: F821 -- names of axes
+
 from __future__ import annotations
 
 import contextlib
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import pyrelay
+from pyrelay import Tensor
 from tests.language.rows import compiled, refused, section
 
 X = np.array([3.0, 1.0, 2.0])
@@ -421,6 +424,19 @@ def newton_step(x):
 @refused("Shapes that do not fit, with both of them and the line", M)
 def wrong_shapes(m):
     return m @ m
+
+
+@compiled("Annotations of arrays, which are compared with what comes", M, np.ones((3, 4)))
+def annotated(x: Tensor["n", "d"], w: Tensor["d", 4, np.floating]) -> Tensor["n", 4]:
+    def rows(y: Tensor[..., "k"]) -> Tensor[..., 1]:
+        return y.sum(axis=-1, keepdims=True)
+
+    return x @ w / rows(x)
+
+
+@refused("Arrays that are not as declared", M, np.ones((2, 4)))
+def annotated_otherwise(x: Tensor["n", "d"], w: Tensor["d", 4]):
+    return x @ w
 
 
 # ------------------------------------------------------------------------------------------------

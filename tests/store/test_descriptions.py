@@ -1,5 +1,7 @@
 """Objects have one digest where a compiled program cannot tell them apart, and only there."""
 
+# ruff: noqa: F821 -- names of axes
+
 from __future__ import annotations
 
 import collections
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyrelay import Tensor
 from pyrelay.infer.guards import ABSENT
 from pyrelay.infer.structure import Identity
 from pyrelay.store.descriptions import Description, NoDescriptionError, described
@@ -34,6 +37,16 @@ def defined(text: str, name: str = "f") -> Any:
 NUMBERS = itertools.count()
 PLAIN = "def f(x, k=1.0):\n    return x * k + 1\n"
 CLASS = "class f:\n    unit = 1.0\n    def at(self, x):\n        return x\n"
+
+FIELDS = "from pyrelay import Tensor\nclass f:\n    w: Tensor['n', 3]\n"
+
+
+def declared(annotation: Any) -> Any:
+    """A function with an annotation of its parameter."""
+    made = defined(PLAIN)
+    made.__annotations__ = {"x": annotation}
+    return made
+
 
 def record(factory: Any) -> type:
     @dataclass(frozen=True)
@@ -76,6 +89,17 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
     "methods": (defined(CLASS), defined(CLASS.replace("return x", "return -x"))),
     "attributes of classes": (defined(CLASS), defined(CLASS.replace("1.0", "2.0"))),
     "bases": (defined(CLASS), defined(CLASS.replace("f:", "f(Exception):"))),
+    "axes in annotations": (declared(Tensor["n", 3]), declared(Tensor["n", 4])),
+    "dtypes in annotations": (
+        declared(Tensor["n", np.float32]), declared(Tensor["n", np.floating]),
+    ),
+    "parts of annotations": (
+        declared(dict[str, Tensor["n"]]), declared(dict[str, Tensor["m"]]),
+    ),
+    "cases of annotations": (declared(Tensor["n"] | None), declared(Tensor["m"] | None)),
+    "fields in annotations": (
+        declared(defined(FIELDS)), declared(defined(FIELDS.replace("3", "4"))),
+    ),
     "partial functions": (
         functools.partial(defined(PLAIN), k=1.0), functools.partial(defined(PLAIN), k=2.0),
     ),
@@ -99,6 +123,7 @@ SAME: dict[str, Callable[[], Any]] = {
     "members of an enumeration": lambda: tuple(
         enum.Enum("Level", {"LOW": 1, "HIGH": "high"})  # type: ignore[arg-type]
     ),
+    "annotations": lambda: (declared(Tensor["n", 3]), declared(list[Tensor["n"] | None])),
     "a closure": lambda: (lambda k: lambda x: x * k)(2.0),
     "a class that has itself": lambda: defined(
         "class f:\n    def at(self):\n        return f, super().__repr__()\n"

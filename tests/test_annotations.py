@@ -1,0 +1,77 @@
+"""`Tensor[...]` is a value that says of an array what stands between the brackets."""
+
+# ruff: noqa: F722, F821, UP045
+
+from __future__ import annotations
+
+import copy
+import pickle
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Optional
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay import Tensor
+from pyrelay.annotations import Declaration
+
+
+@pytest.mark.parametrize(("made", "axes", "dtype"), [
+    (Tensor["n", "d"], ("n", "d"), None),
+    (Tensor["n d"], ("n", "d"), None),
+    (Tensor["n", 4, np.float32], ("n", 4), np.dtype(np.float32)),
+    (Tensor["n 4", float], ("n", 4), np.dtype(float)),
+    (Tensor[..., 3], ("...", 3), None),
+    (Tensor["... 3"], ("...", 3), None),
+    (Tensor["*b", "_"], ("*b", "_"), None),
+    (Tensor["n-1", "2*n//3"], ("n-1", "2*n//3"), None),
+    (Tensor[()], (), None),
+    (Tensor[(), np.floating], (), np.floating),
+    (Tensor[("n", 3), np.dtype(bool)], ("n", 3), np.dtype(bool)),
+    (Tensor[np.ndarray, "n d", np.integer], ("n", "d"), np.integer),
+    (Tensor[np.int64(3)], (3,), None),
+])
+def test_what_stands_between_the_brackets_is_said(made: Any, axes: Any, dtype: Any) -> None:
+    assert made == Declaration(axes, dtype)
+    assert copy.deepcopy(made) == made == pickle.loads(pickle.dumps(made))
+    assert hash(made) == hash(Declaration(axes, dtype))
+    assert eval(repr(made), {"Tensor": Tensor, "np": np}) == made
+
+
+@pytest.mark.parametrize(("write", "said"), [
+    (lambda: Tensor[3.5], "cannot take 3.5 for an axis"),
+    (lambda: Tensor["n", True], "cannot take True for an axis"),
+    (lambda: Tensor[-1], "cannot take -1 for an axis"),
+    (lambda: Tensor["d+"], r"cannot take 'd\+' for an axis"),
+    (lambda: Tensor["len(x)"], r"cannot take 'len\(x\)' for an axis"),
+    (lambda: Tensor["n*0.5"], r"cannot take 'n\*0.5' for an axis"),
+    (lambda: Tensor[np.float32, "n"], "cannot take <class 'numpy.float32'> for an axis"),
+    (lambda: Tensor[np.float32], "says nothing of the axes"),
+    (lambda: Tensor[np.ndarray], "says nothing of the axes"),
+    (lambda: Tensor[..., "*b"], "has two places for any number of axes"),
+])
+def test_what_says_nothing_of_an_array_is_refused(write: Callable[[], Any], said: str) -> None:
+    with pytest.raises(pyrelay.TypeMismatchError, match=said):
+        write()
+
+
+def test_python_takes_the_annotations_as_it_takes_others() -> None:
+    @dataclass
+    class Point:
+        at: Tensor["n"]
+
+    def f(x: Tensor["n"] | None, y: Optional[Tensor["n"]], z: Annotated[Any, Tensor["n"]]) -> (
+        dict[str, Tensor["n"]]
+    ):
+        return {"x": x}
+
+    hints = typing.get_type_hints(f, include_extras=True)
+    assert hints["x"] == hints["y"] == Tensor["n"] | None == None | Tensor["n"]
+    assert hints["z"] == Annotated[Any, Tensor["n"]]
+    assert hints["return"] == dict[str, Tensor["n"]]
+    assert typing.get_type_hints(Point) == {"at": Tensor["n"]}
+    assert f("no array", 1, 2) == {"x": "no array"}
+    assert Point("no array").at == "no array"
