@@ -1,6 +1,6 @@
 """`Tensor[...]` is a value that says of an array what stands between the brackets."""
 
-# ruff: noqa: F722, F821, UP045
+# ruff: noqa: F821, UP037, UP045
 
 from __future__ import annotations
 

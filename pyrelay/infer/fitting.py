@@ -134,8 +134,8 @@ class Call:
                 if missing:
                     raise _Misfit(
                         errors.TypeMismatchError, array.value, array.said,
-                        f"no axis is named {missing[0]}, of which {computed} is computed", array.type,
-                        f"name an axis {missing[0]!r} in the annotation of another array",
+                        f"no axis is named {missing[0]}, of which {computed} is computed",
+                        array.type, f"name an axis of another array {missing[0]!r}",
                     )
                 self._computed(computed, axis, array)
             except _Misfit as misfit:

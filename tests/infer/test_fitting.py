@@ -1,6 +1,6 @@
 """Arguments and results are compared with what annotations say of arrays, before compiling."""
 
-# ruff: noqa: F722, F821
+# ruff: noqa: F722, F821, UP045
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -234,7 +234,7 @@ def test_vmap_compares_one_example() -> None:
 def test_extents_that_only_the_program_knows_are_compared_when_it_runs() -> None:
     compiled = pyrelay.jit(positive)
     assert compiled(ones(2), ones(2)) == 2.0
-    with pytest.raises(ValueError, match="y of total is declared .* n is 1 by x and 2 by y"):
+    with pytest.raises(ValueError, match=r"y of total is declared .* n is 1 by x and 2 by y"):
         compiled(np.array([1.0, -1.0]), ones(2))
 
 

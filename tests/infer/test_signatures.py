@@ -1,6 +1,6 @@
 """Annotations mean what Python takes them for, also where they are texts."""
 
-# ruff: noqa: F722, F821
+# ruff: noqa: F821, UP037, UP045
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Python's constructs, each with a small program."""
 
-# ruff: noqa: F821 -- names of axes
+# ruff: noqa: F821, UP037 -- names of axes
 
 from __future__ import annotations
 
