@@ -68,7 +68,8 @@ _APART = 8  # lanes that read far from each other
 _MOST_KEPT = 6  # numbers that are kept for each lane
 _FEW_VARIABLES = 2  # of which whole blocks find room in registers
 _MOST_READING, _MOST_STATEMENTS = 60, 200  # statements that are moved, and of a round
-_WRITTEN_OUT = 8  # rounds of inner loops that LLVM makes statements of
+_WRITTEN_OUT = 25  # rounds of inner loops that LLVM makes statements of
+_WORK_WRITTEN_OUT = 112  # loads and operations on floats, in all of these rounds
 _PLACES = frozenset(["add", "subtract", "multiply"])
 _SIDE_BY_SIDE = _PLACES | frozenset([
     "divide", "negative", "positive", "absolute", "square", "reciprocal", "fma", "sqrt", "exp",
@@ -78,6 +79,8 @@ _SIDE_BY_SIDE = _PLACES | frozenset([
     "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast",
 ])  # fmt: skip
 """Primitives that vectors have, or that LLVM makes of such."""
+_LONG = frozenset(["exp", "log", "tanh", "sigmoid"])
+"""Those that are many instructions each."""
 
 
 class _UnfitError(Exception):
@@ -358,7 +361,8 @@ def _choose_lanes(reading: Reading, far: bool) -> None:
 
 
 def _pays(reading: Reading) -> bool:
-    """Whether an inner loop has a chain of floats, and more rounds than LLVM writes out."""
+    """Whether an inner loop has a chain of floats, and more rounds than LLVM writes out, which
+    then makes vectors of the loop around."""
     chained = False
     for loop in statements(reading.body):
         if not isinstance(loop, For):
@@ -370,19 +374,28 @@ def _pays(reading: Reading) -> bool:
 
 
 def _is_short(body: Body) -> bool:
-    """Whether the loops of a body are known to have few rounds in all."""
+    """Whether the loops of a body are known to have few rounds, with little to do, in all."""
 
-    def rounds(part: Body) -> int:
-        total = 0
+    def rounds(part: Body) -> tuple[int, int]:
+        """Rounds of loops, and the loads and operations on floats in all of them."""
+        total, work = 0, 0
         for s in part:
             if isinstance(s, For):
-                known = isinstance(s.start, Literal) and isinstance(s.stop, Literal)
-                if not known:
-                    return _WRITTEN_OUT + 1
-                number = s.stop.value - s.start.value  # type: ignore[union-attr]
-                total += number * max(1, rounds(s.body))
+                if not (isinstance(s.start, Literal) and isinstance(s.stop, Literal)):
+                    return _WRITTEN_OUT + 1, 0
+                number = s.stop.value - s.start.value
+                inner, done = rounds(s.body)
+                total += number * max(1, inner)
+                work += number * done
             else:
-                total += sum(map(rounds, bodies(s)))
-        return total
+                for arm in bodies(s):
+                    inner, done = rounds(arm)
+                    total, work = total + inner, work + done
+                if isinstance(s, Compute) and s.primitive in _LONG:
+                    work += _WORK_WRITTEN_OUT
+                elif isinstance(s, (Compute, Load)) and s.out.dtype.kind == "f":
+                    work += 1
+        return total, work
 
-    return rounds(body) <= _WRITTEN_OUT
+    total, work = rounds(tuple(s for s in body if has_loops((s,))))
+    return total <= _WRITTEN_OUT and work <= _WORK_WRITTEN_OUT
