@@ -267,6 +267,7 @@ class _Printer:
             lambda each: literal(each.value, each.dtype),
         )
         self.depth = 0  # loops of the user's program around
+        self.counted = False  # whether one of these has counted the rounds of those inside it
 
     def _fresh(self, prefix: str) -> str:
         """A name that nothing has yet; that of a dtype is what casts to it are called."""
@@ -431,12 +432,22 @@ class _Printer:
         yield
         self.depth -= 1
 
+    def _counted_body(self, body: Body) -> list[ast.stmt]:
+        """The body of a loop that has counted the rounds of all loops in it."""
+        before, self.counted = self.counted, True
+        out = self._body(body)
+        self.counted = before
+        return out
+
     def _for(self, loop: For, first: ast.expr, last: ast.expr, out: list[ast.stmt]) -> None:
         index = self._named(loop.index, "i")
         if loop.lanes:
             over = call("lanes", last, ast.Constant(loop.lanes))
             body = self._body(loop.body)
             out.append(ast.For(ast.Name(index, ast.Store()), over, body, [], lineno=1))
+            return
+        if self.counted:
+            out.append(_loop(index, [first, last], self._body(loop.body)))
             return
         endless = loop.program and not loop.bounded
         waits = any(isinstance(s, While) and s.most is None for s in loop.body)  # which looks
@@ -507,9 +518,7 @@ class _Printer:
         with self._in_program():
             looking = _loop(index, [first, last], [*_round(), *self._body(loop.body)])
         total = _more_rounds(ast.Constant(0), ast.BinOp(copied(rounds), ast.Mult(), copied(each)))
-        depth, self.depth = self.depth, 0
-        short = _loop(index, [copied(first), copied(last)], self._body(loop.body))
-        self.depth = depth
+        short = _loop(index, [copied(first), copied(last)], self._counted_body(loop.body))
         out.append(ast.If(call("unlikely", many), [looking], [total, short]))
 
     def _in_blocks(
@@ -526,10 +535,11 @@ class _Printer:
         if inside:
             rounds = ast.BinOp(rounds, ast.Mult(), ast.Constant(1 + inside))
         with self._in_program():
+            body = self._counted_body(loop.body) if inside else self._body(loop.body)
             piece = [
                 binding(stop, ast.BinOp(named(start), ast.Add(), size)),
                 _more_rounds(zero, rounds), *_look(),
-                _loop(index, [named(start), named(stop)], self._body(loop.body)),
+                _loop(index, [named(start), named(stop)], body),
             ]  # fmt: skip
         out.append(_loop(start, [first, last, most], piece))
         return out

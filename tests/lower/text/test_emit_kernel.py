@@ -200,6 +200,26 @@ def test_a_factor_that_stays_the_same_does_not_hold_up_a_loop(factor: float) -> 
     assert re.search(r"where\(logical_and\(not (s\d) - \1 == 0.0", text)
 
 
+def test_windows_of_known_size_do_not_count_the_rounds_that_were_counted_before() -> None:
+    def means(x: Any) -> Any:
+        out = np.empty((x.shape[0] - 2, x.shape[1] - 2))
+        for i in range(x.shape[0] - 2):
+            for j in range(x.shape[1] - 2):
+                s = 0.0
+                for u in range(3):
+                    for v in range(3):
+                        s += x[i + u, j + v]
+                out[i, j] = s / 9.0
+        return out
+
+    x = np.arange(30.0).reshape(5, 6)
+    np.testing.assert_array_equal(pyrelay.jit(means)(x), means(x))
+    text = str(pyrelay.jit(means).code(x))
+    piece = text.split("for start0 in ")[1].split("    for i1 in ")
+    assert "rounds - (stop0 - start0) * 13" in piece[0]
+    assert "rounds" not in piece[1].split("# plan")[0]
+
+
 def test_loops_around_loops_of_known_length_look_for_ctrl_c_once_in_many_rounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
