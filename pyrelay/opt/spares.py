@@ -2,7 +2,9 @@
 
 In: a loop that becomes a kernel, with its storage. Out: the loop that carries a spare array beside
 each such array, `u = u + np.roll(u, 1)`: a round computes the new one into the spare, and the two
-change places, where it would be computed into memory of its own and copied.
+change places, where it would be computed into memory of its own and copied. A loop that updates
+some elements of such an array from all old ones, as where `v = u.copy()` stands in front of it,
+begins with a copy in the spare.
 """
 
 from __future__ import annotations
@@ -27,27 +29,40 @@ def with_spares(let: Let, loop: Loop) -> tuple[Let, dict[Atom, Atom]] | None:
     storage = storage_of([let], let.outs)
     if storage is None:
         return None
-    makers = {let.outs[0]: let for let in loop.body.lets if len(let.outs) == 1}
+    makers: dict[Atom, Let] = {out: let for let in loop.body.lets for out in let.outs}
     results = loop.body.results[1:] if loop.exits else loop.body.results
     uses = walk.use_counts(loop.body)
     stored: dict[Var, Var] = {}  # carried array -> what is computed anew
+    needless: set[Var] = set()  # memory that the spares are in place of
     for carried, result in zip(loop.carried, results, strict=True):
-        if not isinstance(result, Var) or result not in storage.own or uses[result] != 1:
-            continue
         maker = makers.get(result)
+        if maker is None or not isinstance(result, Var) or uses[result] != 1:
+            continue
+        if shape_of(carried) != shape_of(result):
+            continue
         size = dims.greatest(dims.product(shape_of(result)))
         small = size is not None and size <= _LARGEST_COPIED
-        if maker is None or not _is_computed(maker) or shape_of(carried) != shape_of(result):
+        memory = _updated(maker, carried, result) or result
+        if memory is result and not _is_computed(maker):
             continue
-        if not small:
+        if memory in storage.own and not small:
             stored[carried] = result
+            needless.add(memory)
     if not stored:
         return None
     new, fresh = _with_spares(let, loop, stored)
     found = storage_of([new], new.outs)
-    if found is None or not found.own.isdisjoint(stored.values()):
+    if found is None or not found.own.isdisjoint(needless):
         return None
     return new, fresh
+
+
+def _updated(maker: Let, carried: Var, result: Var) -> Var | None:
+    """What the loop that makes a result from a carried array calls it in its rounds."""
+    if not isinstance(maker.rhs, Loop):
+        return None
+    place = maker.outs.index(result)
+    return maker.rhs.carried[place] if maker.rhs.init[place] is carried else None
 
 
 def _is_computed(let: Let) -> bool:
@@ -70,14 +85,23 @@ def _with_spares(
         init.append(start)
         spares.append(spare)
         outs.append(out)
-        shape = shape_of(result)
-        store = OpCall(
-            OPS["slice_update"], (spare, result),
-            Attrs(sizes=shape, starts=(0,) * len(shape), steps=(1,) * len(shape)),
-        )
         place = next(k for k, each in enumerate(lets) if result in each.outs)
-        lets.insert(place + 1, Let((placed,), store, span=lets[place].span))
-        names[result] = placed
+        maker = lets[place]
+        updated = isinstance(maker.rhs, Loop)
+        shape = shape_of(result)
+        store = Let((placed,), OpCall(
+            OPS["slice_update"], (spare, carried if updated else result),
+            Attrs(sizes=shape, starts=(0,) * len(shape), steps=(1,) * len(shape)),
+        ), span=maker.span)  # fmt: skip
+        if isinstance(maker.rhs, Loop):
+            number = maker.outs.index(result)
+            first_values = (*maker.rhs.init[:number], placed, *maker.rhs.init[number + 1 :])
+            lets[place : place + 1] = [
+                store, replace(maker, rhs=replace(maker.rhs, init=first_values)),
+            ]  # fmt: skip
+        else:
+            lets.insert(place + 1, store)
+            names[result] = placed
     results = tuple(names.get(r, r) for r in loop.body.results)
     body = Block(tuple(lets), (*results, *stored), loop.body.dims)
     new = replace(

@@ -75,8 +75,38 @@ def twice(u, v, steps):
     return u, v
 
 
+def from_a_copy(u, v, steps):
+    u, v = u.copy(), v.copy()
+    for k in range(steps):
+        old = u.copy()
+        for i in range(1, len(u) - 1):
+            u[i] = old[i] + 0.1 * (old[i + 1] - 2.0 * old[i] + old[i - 1])
+            v[i] += old[i] * k
+    return u, v
+
+
+def from_a_copy_of_the_argument(u, v, steps):
+    for _ in range(steps):
+        old = u.copy()
+        for i in range(1, len(u)):
+            u[i] = 0.5 * (old[i] + old[i - 1])
+            v[i] = 0.5 * (u[i] + v[i - 1])
+    return u, v
+
+
+def two_from_copies(u, v, steps):
+    u = u.copy()
+    for _ in range(steps):
+        old, older = u.copy(), v.copy()
+        for i in range(len(u) - 1):
+            u[i] = old[i + 1] * 0.5 + older[i]
+            v[i] = older[i + 1] * 0.5 + old[0]
+    return u, v
+
+
 FUNCTIONS = (
     rolled, both, one_beside, until, left_early, read_again, in_place, of_the_start, twice,
+    from_a_copy, from_a_copy_of_the_argument, two_from_copies,
 )
 
 
@@ -115,3 +145,19 @@ def test_rounds_copy_nothing(function) -> None:
     assert "t0 = " not in text  # there is no memory beside
     copies = re.findall(r"store_ordered_f64\((\w+), (i\d+), load_ordered_f64\(\w+, \2\)\)", text)
     assert all(array.startswith("a") for array, _ in copies)  # into arguments, at the end
+
+
+def test_a_loop_over_old_elements_begins_with_one_copy() -> None:
+    def smoothed(u, steps):
+        u = u.copy()
+        for _ in range(steps):
+            old = u.copy()
+            for i in range(1, len(u) - 1):
+                u[i] = 0.5 * old[i] + 0.25 * (old[i - 1] + old[i + 1])
+        return u
+
+    text = str(pyrelay.jit(smoothed).code(np.ones(300), 3))
+    assert "t0 = " not in text  # there is no memory beside
+    assert re.search(r"\n        v\d+ = v\d+\n", text)  # addresses change places
+    copy = r"store_ordered_f64\((v\d+), (i\d+), load_ordered_f64\((v\d+), \2\)\)"
+    assert len(re.findall(copy, text.split("logical_or")[-2])) == 1
