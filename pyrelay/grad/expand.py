@@ -59,7 +59,7 @@ def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -
                 functions.update((f.name, f) for f in added)
         for name in open_functions:
             functions[name] = _answer(functions[name], names)
-        module = _reachable(Module(functions, module.entry))
+        module = _reachable(module.holding(functions))
         if simplify is not None and _requests(module):
             module = simplify(module)
     return module
@@ -147,7 +147,7 @@ def _reachable(module: Module) -> Module:
                 seen.add(callee)
                 pending.append(callee)
     kept = {name: f for name, f in module.functions.items() if name in seen}
-    return Module(kept, module.entry)
+    return module.holding(kept)
 
 
 def vjp_function(

@@ -128,10 +128,10 @@ class Close:
         functions = {**it.program.functions, name: replace(entry, name=name)}
         if attempt.asked.near:
             take_as_short(functions, attempt.guards)
-        module = Module(_substituted(functions, attempt.guards), name)
         with_axes = [bool(getattr(p.type, "shape", ())) for p in attempt.params]
         position = {leaf: k for k, leaf in enumerate(attempt.parameters)}
         stored = {position[leaf]: result for leaf, result in mutated.items()}
+        module = Module(_substituted(functions, attempt.guards), name, frozenset(stored))
         binding = Binding(
             tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.asked.known},
             tuple(attempt.parameters), tree, mutated, tuple(changes),

@@ -347,10 +347,12 @@ class Function:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Module:
-    """Functions by name, and the one that is called."""
+    """Functions by name, and the one that is called; the positions of those of its parameters whose
+    arrays the caller sees changed, None where any may be such."""
 
     functions: Mapping[str, Function]
     entry: str
+    written: frozenset[int] | None = None
 
     @property
     def main(self) -> Function:
@@ -362,7 +364,7 @@ class Module:
         same = len(functions) == len(self.functions) and all(
             functions.get(name) is function for name, function in self.functions.items()
         )
-        return self if same else Module(functions, self.entry)
+        return self if same else replace(self, functions=functions)
 
     def with_bodies(self, rewritten: Callable[[Block], Block]) -> Module:
         """The module with every function's body rewritten; itself if they all stay the same."""

@@ -36,7 +36,7 @@ def fuse(module: Module) -> Module:
         name: replace(f, body=_fuse_body(f.body, stores.lets(f)))
         for name, f in module.functions.items()
     }
-    return Module(functions, module.entry)
+    return module.holding(functions)
 
 
 def _fuse_body(body: Block, stores: frozenset[Let]) -> Block:

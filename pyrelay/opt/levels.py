@@ -58,7 +58,7 @@ def levels(module: Module) -> Module:
         for name, f in module.functions.items()
     }
     added = {f.name: f for b in instead.values() for f in (b.single, b.many, b.failing)}
-    return Module({**functions, **added}, module.entry)
+    return module.holding({**functions, **added})
 
 
 def _batched(function: Function, taken: set[str]) -> Batched | None:

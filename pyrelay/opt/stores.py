@@ -61,8 +61,9 @@ def _holds(places: Sequence[int], k: int) -> bool:
 class Stores:
     """Which arrays of the functions of a module are the caller's, and what stores into them.
 
-    given: per function, the parameters in which it may be handed an array of the caller's; the
-    entry has them all. taken: the parameters whose arrays it stores into.
+    given: per function, the parameters in which it may be handed an array of the caller's that
+    changes: of one that does not, stores are made in a copy. taken: the parameters whose arrays it
+    stores into.
     """
 
     def __init__(self, module: Module) -> None:
@@ -71,7 +72,8 @@ class Stores:
         self.given: dict[str, frozenset[int]] = dict.fromkeys(module.functions, frozenset())
         while any(self._takes(f) for n, f in module.functions.items() if n != module.entry):
             pass
-        self.given[module.entry] = frozenset(range(len(module.main.params)))
+        every = frozenset(range(len(module.main.params)))
+        self.given[module.entry] = every if module.written is None else module.written
         pending = [module.entry]
         while pending:
             pending += self._gives(module.functions[pending.pop()])

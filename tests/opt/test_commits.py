@@ -160,3 +160,31 @@ def committed(program: Any, *args: Any) -> int:
 def test_what_nobody_can_see_is_not_committed() -> None:
     assert committed(chain, X) == 0
     assert committed(in_between, X, 2) == 2  # the last one keeps the one before it
+
+
+def test_an_argument_that_does_not_change_is_read_where_it_lies() -> None:
+    def taken(x: Any, places: Any) -> Any:
+        out = x.copy()
+        for i in range(len(places)):
+            out[places[i]] = x[i] + 1.0
+        return out
+
+    def moved(x: Any, places: Any) -> Any:
+        old = x.copy()
+        for i in range(len(places)):
+            x[places[i]] = old[i] + 1.0
+        return x.sum()
+
+    for program, copies in ((taken, 0), (moved, 1)):
+        places = np.array([3, 1, 0, 4])
+        text = str(pyrelay.jit(program).code(X.copy(), places))
+        assert text.count("launch stop_gradient_kernel") == copies
+        for last in (4, 40):  # the second one raises
+            places[-1] = last
+            mine, theirs = X.copy(), X.copy()
+            found, wanted = (
+                ended(f, (x, places)) for f, x in ((pyrelay.jit(program), mine), (program, theirs))
+            )
+            assert found[0] == wanted[0]
+            np.testing.assert_array_equal(found[1], wanted[1])
+            np.testing.assert_array_equal(mine, theirs)

@@ -50,7 +50,7 @@ def kernels_only(module: Module, target: Target) -> Module:
         name: replace(function, body=block(function.body))
         for name, function in module.functions.items()
     }
-    return Module(functions, module.entry)
+    return module.holding(functions)
 
 
 def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Let, ...]:
