@@ -15,6 +15,10 @@ a loop over what was computed before or is computed after (loop distribution: Ke
 * behind: what the products read that depends on checks;
 * rest: stores and sums that are left, as a loop.
 
+A round of which nothing stays is computed together, too, where its products are short ones of
+matrices of its own, or all that it computes, and where the loop could be one kernel, in which each
+element of a product would compute anew what it reads.
+
 As many rounds go together as need little memory, so that a loop over millions of examples does not
 keep what each of them computes. Where a derivative is asked for it keeps that anyway, and all go
 together.
@@ -45,16 +49,20 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.opt.batching import Batch, Cannot, is_batchable
-from pyrelay.opt.dots import as_sum
+from pyrelay.opt.deferred import SAME_ELEMENTS
+from pyrelay.opt.dots import MOST_PRODUCTS, as_sum
 from pyrelay.opt.elements import integer
 from pyrelay.opt.linearise import as_extent, number
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite, rewrite_block
 from pyrelay.opt.scalars import is_kernel, scalar_lets
+from pyrelay.opt.storage_facts import MOVES
 from pyrelay.records import dataclass
 
 _FEWEST = 8  # rounds that are worth it, where their number is known
 _AT_ONCE = 1 << 21  # elements that are computed for the rounds that go together
 _LEAST_AT_ONCE = 16  # rounds
+_READ = MOVES | {"matmul"}
+"""Ops whose elements a kernel only reads, once they are there."""
 
 
 def batch_rounds(module: Module) -> Module:
@@ -91,7 +99,7 @@ def _function(function: Function, *, whole: bool) -> Function:
             return None
         refused = set[int]()
         while (rounds := _Rounds(let, let.rhs, count, frozenset(refused))).pays():
-            if not refused and _becomes_a_kernel(let):
+            if not refused and not rounds.beats_a_kernel() and _becomes_a_kernel(let):
                 return None
             trial = builder.nested()
             try:
@@ -182,6 +190,37 @@ class _Rounds:
         self._part()
         return bool(self.ahead or self.behind)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of a round is computed for many rounds at once."""
+        return not self.checks and all(map(self.is_direct, self.stores)) and (
+            len(self.stores) == len(self.loop.carried)
+        )
+
+    def beats_a_kernel(self) -> bool:
+        """Whether all of a round is computed for many rounds, among it products of which one kernel
+        of the loop would compute operands anew for each element, or that are no vector's."""
+        lets = self.loop.body.lets
+        together = self.ahead | self.behind
+        return self.is_whole and any(
+            self._is_quick_beside_others(lets[k]) or any(
+                isinstance(lets[n].rhs, OpCall) and walk.call_of(lets[n]).op.name not in _READ
+                for n in self._makers_of(k, together)
+            )
+            for k in together if _is_product(lets[k])
+        )
+
+    def _makers_of(self, number: int, together: set[int]) -> set[int]:
+        """The Lets that compute the operands of one, where these only lay elements otherwise those
+        that compute theirs."""
+        found, pending = set[int](), [number]
+        while pending:
+            for k in self.reads[pending.pop()] & together:
+                rhs = self.loop.body.lets[k].rhs
+                moves = isinstance(rhs, OpCall) and rhs.op.name in SAME_ELEMENTS
+                (pending.append if moves else found.add)(k)
+        return found
+
     def _hangs_by_sums(self) -> bool:
         """Whether rounds hang together by sums only, if at all. Notes the stores."""
         loop = self.loop
@@ -207,6 +246,7 @@ class _Rounds:
         loop = self.loop
         assert loop.index is not None
         self.differing = {loop.index, *loop.carried}
+        inside = all(map(is_pure, loop.body.lets))  # of arrays that are read
         for k, let in enumerate(loop.body.lets):
             rhs = let.rhs
             free = walk.free_vars(Block((let,), ()))
@@ -216,7 +256,7 @@ class _Rounds:
                 isinstance(rhs, OpCall) and rhs.op.name == "index" and rhs.attrs["axes"] == (0,)
                 and rhs.args[1] is loop.index and rhs.args[0] not in self.differing
                 and rhs.args[0] not in self.makers
-                and dims.equal(_type(rhs.args[0]).shape[0], self.count)
+                and (inside or dims.equal(_type(rhs.args[0]).shape[0], self.count))
             ):
                 self.rows[k] = rhs.args[0]
 
@@ -235,6 +275,8 @@ class _Rounds:
             self.checks |= late
         together = ahead | behind
         products = {k for k in together if self._is_shared_product(lets[k])}
+        if not products and together == everything:
+            products = {k for k in together if self._is_quick_beside_others(lets[k])}
         if not products:
             return
         needed = self._closure(products, together)
@@ -290,7 +332,36 @@ class _Rounds:
         """Whether a Let gains nothing from other rounds: a product of two of its own, a loop."""
         return isinstance(let.rhs, Loop) or (
             _is_product(let) and self.differing.issuperset(walk.call_of(let).args)
+            and not self._is_quick_beside_others(let)
         )
+
+    def _is_quick_beside_others(self, let: Let) -> bool:
+        """Whether a product of matrices is done sooner with those of other rounds, as part of a
+        round of which nothing stays: it is short, or all that the round computes."""
+        if not _is_product(let):
+            return False
+        call = walk.call_of(let)
+        a, b = map(_type, call.args)
+        if a.rank != 2 or b.rank != 2:
+            return False
+        shape = _type(let.outs[0]).shape
+        extents = (*shape, a.shape[0 if call.attrs["transpose_a"] else 1])
+        if shape == (1, 1) or extents[-1] == 1:
+            return False  # of two vectors
+        if all(map(dims.is_short, extents)):
+            work = dims.greatest(dims.product(extents))
+            return work is None or work > MOST_PRODUCTS
+        return self.differing.issuperset(call.args) and self._computed() == [let]
+
+    def _computed(self) -> list[Let]:
+        """What a round computes, without what reads its inputs, lays elements otherwise or stores
+        them."""
+        known = {*self.rows, *self.following.values()}
+        rest = [let for k, let in enumerate(self.loop.body.lets) if k not in known]
+        return [
+            let for let in rest
+            if not isinstance(let.rhs, OpCall) or let.rhs.op.name not in SAME_ELEMENTS
+        ]
 
     def is_direct(self, k: int) -> bool:
         """Whether what is stored in carried array k is computed for many rounds at once."""
@@ -305,6 +376,11 @@ class _Rounds:
         )]  # fmt: skip
         wanted = {v for k, v in read if k in self.behind or self.makers.get(v) not in self.rest}
         return [v for k in sorted(self.checks) for v in lets[k].outs if v in wanted]
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether what a round computes is stored at once, so that all rounds need no more room."""
+        return self.is_whole and len(self._computed()) == 1
 
     @property
     def size(self) -> Extent:
@@ -332,7 +408,7 @@ class _Writer:
         r, b = self.rounds, self.builder
         init = [b.handle(a) for a in r.loop.init]
         few = isinstance(r.count, int) and isinstance(r.size, int)
-        if self.whole or (few and r.count * r.size <= _AT_ONCE):  # type: ignore[operator]
+        if self.whole or r.keeps_nothing or (few and r.count * r.size <= _AT_ONCE):  # type: ignore[operator]
             return self._part(b, init, 0, r.count)
         n, size = integer(b, b.extent(r.count)), integer(b, b.extent(r.size))
         most = b.call(OPS["floor_divide"], number(_AT_ONCE), size)
@@ -388,7 +464,8 @@ class _Writer:
         return found
 
     def _rows(self, b: Builder, x: Atom, start: Extent, length: Extent) -> Handle:
-        if start == 0 and length is self.rounds.count:
+        whole = start == 0 and length is self.rounds.count
+        if whole and dims.equal(_type(x).shape[0], length):
             return b.handle(x)
         shape = _type(x).shape[1:]
         found: Handle = b.call(

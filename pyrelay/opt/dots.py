@@ -17,7 +17,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.opt.halves import is_half
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
-_MOST_PRODUCTS = 256  # of elements, in a product of matrices that becomes a sum
+MOST_PRODUCTS = 256  # of elements, in a product of matrices that becomes a sum
 
 
 def dots(module: Module) -> Module:
@@ -50,7 +50,7 @@ def as_sum(let: Let, builder: Builder, scope: Scope) -> Replacement:
         return (builder.call(OPS["multiply"], left, right).atom,)
     work = dims.product((*out.shape, inner))
     most = dims.greatest(work)
-    small = (most is not None and most <= _MOST_PRODUCTS) or all(
+    small = (most is not None and most <= MOST_PRODUCTS) or all(
         map(dims.is_short, (*out.shape, inner))
     )
     if out.shape != (1, 1) and not small:

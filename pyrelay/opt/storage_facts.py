@@ -130,10 +130,9 @@ class Facts:
         readers = self.readers
         evaluated: dict[Var, _Evaluations] = {}
         for let in reversed(self.order):
-            if not self._is_computed(let):
-                continue
             call = let.rhs
-            assert isinstance(call, OpCall)
+            if not isinstance(call, OpCall) or not any(map(is_array, let.outs)):
+                continue
             if call.op.name in places.UPDATES or call.op.name == "undef":
                 continue
             where: _Evaluations = {}

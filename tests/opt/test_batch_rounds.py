@@ -112,9 +112,52 @@ def test_gradients_of_each_example() -> None:
     assert ops(module)["matmul"] == 5
 
 
-@pytest.mark.parametrize(
-    "kind", ["recurrence", "matrices", "no product", "kernel", "few", "neighbours"]
-)
+MATRICES = _RANDOM.rand(12, 9, 8), _RANDOM.rand(12, 8, 8), _RANDOM.rand(8, 6)
+
+
+def test_short_products_of_two_of_their_own_are_computed_for_many() -> None:
+    def program(x: Any, y: Any, w: Any) -> Any:
+        out = np.empty((len(x), 9, 6))
+        for i in range(len(x)):
+            out[i] = np.tanh(x[i] @ y[i]) @ w
+        return out
+
+    module = _batched(program, *MATRICES)
+    (parts,) = loops(module)
+    assert ops_in(parts.body)["matmul"] == 2
+    assert not ops_in(parts.body)["index"]
+
+
+@pytest.mark.parametrize("shape", [(9, 8), (30, 20), (1, 20)])
+def test_a_product_that_is_all_of_a_round_needs_no_parts(shape: tuple[int, int]) -> None:
+    def program(x: Any, y: Any) -> Any:
+        out = np.empty((len(x), x.shape[1], y.shape[2]))
+        for i in range(len(x)):
+            out[i] = x[i] @ y[i]
+        return out
+
+    x, y = _RANDOM.rand(12, *shape), _RANDOM.rand(12, shape[1], 7)
+    module = _batched(program, x[:10], y)
+    assert not loops(module)
+    assert not ops(module)["gather"]
+    _batched(program, x[:0], y)
+
+
+def test_what_a_kernel_would_compute_anew_for_each_element_is_computed_for_many() -> None:
+    def program(x: Any, w: Any) -> Any:
+        small, out = w[:8, :8].copy(), np.empty((len(x), 8))
+        for i in range(len(x)):
+            out[i] = np.maximum(x[i, :8] @ small + 1.0, 0.0) @ small
+        return out
+
+    module = _batched(program, X, W)
+    assert sum(ops_in(each.body)["matmul"] for each in loops(module)) == 2
+    assert not sum(ops_in(each.body)["index"] for each in loops(module))
+
+
+@pytest.mark.parametrize("kind", [
+    "recurrence", "matrices", "no product", "kernel", "few", "neighbours", "vectors", "sum", "tiny",
+])
 def test_other_loops_stay(kind: str) -> None:
     def recurrence(x: Any, w: Any) -> Any:
         state = np.zeros(20)
@@ -147,6 +190,24 @@ def test_other_loops_stay(kind: str) -> None:
         out = np.zeros((len(x), 30))
         for i in range(1, len(x)):
             out[i] = x[i] @ w + out[i - 1]
+        return out
+
+    def vectors(x: Any, w: Any) -> Any:
+        out = np.empty(len(x))
+        for i in range(len(x)):
+            out[i] = x[i] @ x[i]
+        return out
+
+    def sum(x: Any, w: Any) -> Any:
+        y, total = x[:, :16].reshape(21, 4, 4), np.zeros((4, 4))
+        for i in range(len(x)):
+            total += y[i] @ y[i]
+        return total
+
+    def tiny(x: Any, w: Any) -> Any:
+        y, out = x[:, :4].reshape(21, 2, 2), np.empty((len(x), 2, 2))
+        for i in range(len(x)):
+            out[i] = y[i] @ y[i] @ y[i]
         return out
 
     before = after(core(locals()[kind.replace(" ", "_")], X, W), ranges, simplify)

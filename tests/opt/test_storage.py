@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,15 @@ def test_results_of_a_round_are_stored_together(function, buffers: int) -> None:
     text = str(pyrelay.jit(function).code(np.ones(100), np.ones(100), 0.1, 3))
     assert text.count("launch") == 1
     assert text.count("= allocate") == buffers
+
+
+def test_functions_of_what_a_product_reads_are_computed_once() -> None:
+    def recurrence(x, w):
+        state = np.zeros(5)
+        for i in range(len(x)):
+            state = np.tanh(state) @ w + x[i]
+        return state
+
+    text = str(pyrelay.jit(recurrence).code(np.ones((9, 5)), np.ones((5, 5))))
+    assert text.count("tanh(load") == 1
+    assert not re.search(r"add_reassociated\(.*tanh", text)
