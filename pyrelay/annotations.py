@@ -3,14 +3,16 @@
 In: what stands between the brackets of `Tensor[...]`. Out: a `Declaration`, which Python ignores
 and compiled functions check before they are compiled (infer/declared.py).
 
-The words for axes are jaxtyping's (github.com/patrick-kidger/jaxtyping), so is the way in which
-static checkers see the array alone: to them, `Tensor` is `typing.Annotated`.
+The words for axes are jaxtyping's (github.com/patrick-kidger/jaxtyping), whose annotations are read
+as well; so is the way in which static checkers see the array alone: to them, `Tensor` is
+`typing.Annotated`.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
+import re
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -39,13 +41,16 @@ class Declaration:
 
     axes: for each an int, a name, `ANY_AXIS`, or a text that computes it of names; one of them may
     be `ANY_AXES`, or a name behind a star: any number of axes. dtype: None for any; a NumPy dtype,
-    or a class of several, as np.floating.
+    or a class of several, as np.floating. written: how users see it, if that is otherwise.
     """
 
     axes: tuple[int | str, ...]
     dtype: Any = None
+    written: str = ""
 
     def __repr__(self) -> str:
+        if self.written:
+            return self.written
         words = [word if word == ANY_AXES else repr(word) for word in self.axes] or ["()"]
         if isinstance(self.dtype, np.dtype):
             words.append(self.dtype.name if self.dtype.kind == "V" else f"np.{self.dtype.name}")
@@ -152,6 +157,39 @@ def _word(word: str) -> int | str:
     )
 
 
+_CLASSES: dict[str, Any] = {
+    "Float": np.floating, "Int": np.signedinteger, "UInt": np.unsignedinteger,
+    "Integer": np.integer, "Complex": np.complexfloating, "Inexact": np.inexact, "Num": np.number,
+    "Bool": np.dtype(bool),
+}  # fmt: skip
+_PRECISE = re.compile(r"(Float|Int|UInt|Complex)(8|16|32|64|128)")
+
+
+def of_jaxtyping(annotation: Any) -> Declaration | None:
+    """What an annotation of jaxtyping's says, `Float[np.ndarray, "n d"]`; None for other objects.
+
+    Axes that broadcast (#n), and what is written there beyond names and numbers, may be any.
+    """
+    words = getattr(annotation, "dim_str", None)
+    if type(annotation).__module__.partition(".")[0] != "jaxtyping" or not isinstance(words, str):
+        return None
+    name = annotation.dtype.__name__
+    dtype = np.dtype(name.lower()) if _PRECISE.fullmatch(name) else _CLASSES.get(name)
+    axes = tuple(map(_jaxtypings_word, words.split()))
+    return Declaration(axes, dtype, f"{name}[..., {words!r}]")
+
+
+def _jaxtypings_word(word: str) -> int | str:
+    word = word.rpartition("=")[2]
+    several = word == ANY_AXES or "*" in word[:2]
+    if set(word) & set("#?{") or word.lstrip("*").startswith("_"):
+        return ANY_AXES if several else ANY_AXIS
+    try:
+        return _word(word)
+    except TypeMismatchError:
+        return ANY_AXIS
+
+
 def _refused(what: str, hint: str) -> TypeMismatchError:
     return TypeMismatchError(f"the annotation Tensor {what}.", hints=(hint,))
 
@@ -171,9 +209,9 @@ else:
 
         Python ignores it. A compiled function refuses, when it is compiled, arguments and results
         that do not fit: ShapeError, or TypeMismatchError for another dtype or no array. An axis is
-        the same extent wherever its name occurs in one call. Raises TypeMismatchError for items
-        that say nothing. Linters that take the names for types (F722, F821, UP037 of ruff) are to
-        leave such files alone, as for jaxtyping.
+        the same extent wherever its name occurs in one call. Annotations of jaxtyping mean the
+        same. Raises TypeMismatchError for items that say nothing. Linters that take the names for
+        types (F722, F821, UP037 of ruff) are to leave such files alone, as for jaxtyping.
         """
 
         def __class_getitem__(cls, items: Any) -> Declaration:

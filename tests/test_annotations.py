@@ -16,7 +16,7 @@ import pytest
 
 import pyrelay
 from pyrelay import Tensor
-from pyrelay.annotations import Declaration
+from pyrelay.annotations import Declaration, of_jaxtyping
 
 
 @pytest.mark.parametrize(("made", "axes", "dtype"), [
@@ -75,3 +75,40 @@ def test_python_takes_the_annotations_as_it_takes_others() -> None:
     assert typing.get_type_hints(Point) == {"at": Tensor["n"]}
     assert f("no array", 1, 2) == {"x": "no array"}
     assert Point("no array").at == "no array"
+
+
+def of_jaxtypings(name: str, words: str) -> Any:
+    """An annotation as jaxtyping makes it, as far as it is looked at."""
+    meta = type("_MetaAbstractArray", (type,), {"__module__": "jaxtyping._array_types"})
+    kind = type(name, (), {})
+    return meta(f"{name}[ndarray, {words!r}]", (), {"dim_str": words, "dtype": kind})
+
+
+@pytest.mark.parametrize(("name", "words", "axes", "dtype"), [
+    ("Float", "n d", ("n", "d"), np.floating),
+    ("Float32", "*b 3 n-1", ("*b", 3, "n-1"), np.dtype(np.float32)),
+    ("Shaped", "... #n _x", ("...", "_", "_"), None),
+    ("Int", "", (), np.signedinteger),
+    ("Bool", "*#b n=3 ?k {size}", ("...", 3, "_", "_"), np.dtype(bool)),
+    ("Complex128", "n", ("n",), np.dtype(complex)),
+])
+def test_annotations_of_jaxtyping_say_the_same(
+    name: str, words: str, axes: Any, dtype: Any
+) -> None:
+    found = of_jaxtyping(of_jaxtypings(name, words))
+    assert found is not None
+    assert (found.axes, found.dtype) == (axes, dtype)
+    assert repr(found) == f"{name}[..., {words!r}]"
+
+
+def test_arguments_are_compared_with_annotations_of_jaxtyping() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x
+
+    f.__annotations__ = {"x": of_jaxtypings("Float", "n"), "y": of_jaxtypings("Int", "n")}
+    compiled = pyrelay.jit(f)
+    assert compiled(np.ones(3), np.ones(3, int)).shape == (3,)
+    with pytest.raises(pyrelay.ShapeError, match=r"y of f .* Int\[\.\.\., 'n'\], and n"):
+        compiled(np.ones(3), np.ones(2, int))
+    with pytest.raises(pyrelay.TypeMismatchError, match="its dtype is float64"):
+        compiled(np.ones(3), np.ones(3))

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.annotations import ANY_AXES, Declaration, Tensor
+from pyrelay.annotations import ANY_AXES, Declaration, Tensor, of_jaxtyping
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import NameGuard
 from pyrelay.infer.interpreter import Interpreter
@@ -134,6 +134,9 @@ class _Reader:
             return hint
         if hint is Tensor:
             return Declaration((ANY_AXES,))
+        found = of_jaxtyping(hint)
+        if found is not None:
+            return found
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Annotated:
             said = [m for m in args[1:] if isinstance(m, Declaration)]
