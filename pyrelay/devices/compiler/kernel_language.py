@@ -81,16 +81,18 @@ class Intrinsic:
 
     `apart`: it gives the address of memory that nothing else of the kernel gives an address of.
     `chained`: its instructions wait for each other, so loops over it take several elements at a
-    time. `aside`: it neither reads nor writes arrays that lie apart.
+    time. `aside`: it neither reads nor writes arrays that lie apart. `predicted`: what emits it in
+    rounds that are never the lanes of vectors, by branches that processors predict.
     """
 
     def __init__(
         self, name: str, rule: Rule, emit: Emit, apart: bool = False, chained: bool = False,
-        aside: bool = False,
+        aside: bool = False, predicted: Emit | None = None,
     ) -> None:
         self.rule = rule
         self.apart, self.chained, self.aside = apart, chained, aside
         self.emit = emit
+        self.predicted = emit if predicted is None else predicted
         self.spelling = name
 
     def result(self, given: tuple[types.Type, ...]) -> types.Type:

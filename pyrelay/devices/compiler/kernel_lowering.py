@@ -53,8 +53,8 @@ Value = tuple[Any, types.Type]
 @dataclass(slots=True)
 class _Loop:
     """A loop being written: where `continue` and `break` go, whether any goes there, whether no
-    loop is inside, whether it calls a function whose instructions wait for each other, and how many
-    vectors its rounds are the lanes of, if they are."""
+    loop is inside, whether it calls a function whose instructions wait for each other, how many
+    vectors its rounds are the lanes of, if they are, and whether they are never lanes."""
 
     again: llvm.Block
     out: llvm.Block
@@ -63,6 +63,7 @@ class _Loop:
     innermost: bool = True
     chained: bool = False
     vectors: int | None = None
+    one_by_one: bool = False
 
 
 def lower_kernel(
@@ -257,6 +258,7 @@ class _Lowering:
         index = self.b.phi(WORD)
         index.add_incoming(start, before)
         loop = _Loop(self._block("next"), self._block("after"), ends=True, vectors=vectors)
+        loop.one_by_one = any(isinstance(each, ast.Return) for each in nodes(statement))
         self.b.cbranch(self._is_inside(index, stop, step), body, loop.out)
         self._begin(body)
         if not isinstance(statement.target, ast.Name):
@@ -304,7 +306,7 @@ class _Lowering:
 
     def _while(self, statement: ast.While) -> None:
         header = self._block("while")
-        loop = _Loop(self._block("next"), self._block("after"))
+        loop = _Loop(self._block("next"), self._block("after"), one_by_one=True)
         self.b.branch(header)
         self._begin(header)
         endless = isinstance(statement.test, ast.Constant) and statement.test.value is True
@@ -441,7 +443,9 @@ class _Lowering:
         kinds = tuple(kind for _, kind in given)
         result = known.result(kinds)
         first = kinds[0] if kinds else types.void
-        return known.emit(self.b, first, *(value for value, _ in given)), result
+        one_by_one = self.loops and self.loops[-1].one_by_one
+        emit = known.predicted if one_by_one else known.emit
+        return emit(self.b, first, *(value for value, _ in given)), result
 
     def _short_cut(self, wants_all: bool, most: Sequence[ast.expr], last: ast.expr) -> Value:
         """`and` and `or`: the first value that decides."""

@@ -8,6 +8,7 @@ dtype.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir as llvm
@@ -178,6 +179,78 @@ def emit_mod(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return b.select(zero, nothing, lifted)
 
 
+# -- division in rounds one by one ----------------------------------------------------------------
+
+_SELDOM = (1, 2000)
+"""Weights of a branch that is seldom taken; LLVM leaves it a branch, which processors predict."""
+
+
+def emit_predicted_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """As `emit_floordiv`, where operands of unlike signs are seldom: nothing waits for a choice."""
+    if not _is_predicted(ty, y):
+        return emit_floordiv(b, ty, x, y)
+
+    def lowered(quotient: Any, rest: Any) -> Any:
+        inexact = b.icmp_signed("!=", rest, llvm.Constant(x.type, 0))
+        return b.sub(quotient, b.zext(inexact, x.type))
+
+    def by_one_or_none() -> Any:
+        zero = b.icmp_signed("==", y, llvm.Constant(y.type, 0))
+        return b.select(zero, llvm.Constant(x.type, 0), b.neg(x))
+
+    return _divided(b, x, y, lambda rest: b.sdiv(x, y), lowered, by_one_or_none)
+
+
+def emit_predicted_mod(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """As `emit_mod`, where operands of unlike signs are seldom: nothing waits for a choice."""
+    if not _is_predicted(ty, y):
+        return emit_mod(b, ty, x, y)
+
+    def lifted(_: Any, rest: Any) -> Any:
+        exact = b.icmp_signed("==", rest, llvm.Constant(x.type, 0))
+        return b.select(exact, rest, b.add(rest, y))
+
+    return _divided(b, x, y, lambda rest: rest, lifted, lambda: llvm.Constant(x.type, 0))
+
+
+def _is_predicted(ty: types.Type, y: Any) -> bool:
+    """Whether signs matter to a division by `y`, which is not by 0 or -1 as far as is known."""
+    known = isinstance(y, llvm.Constant)
+    return ty.signed and not (known and (y.constant in (0, -1) or _power_of_two(y) is not None))
+
+
+def _divided(
+    b: llvm.IRBuilder, x: Any, y: Any, result: Callable[[Any], Any],
+    rounded: Callable[[Any, Any], Any], by_one_or_none: Callable[[], Any],
+) -> Any:
+    """What `result` makes of a remainder, what `rounded` makes of both where the remainder has
+    another sign than `y`, or `by_one_or_none` where `y` is -1 (the quotient may overflow) or 0."""
+    after = b.append_basic_block("divided")
+    ways = []
+    if not isinstance(y, llvm.Constant):
+        special, plain = b.append_basic_block("special"), b.append_basic_block("plain")
+        both = b.icmp_unsigned("<", b.add(y, llvm.Constant(y.type, 1)), llvm.Constant(y.type, 2))
+        b.cbranch(both, special, plain).set_weights(_SELDOM)
+        b.position_at_end(special)
+        ways.append((by_one_or_none(), special))
+        b.branch(after)
+        b.position_at_end(plain)
+    rest = b.srem(x, y)
+    found = result(rest)
+    unlike = b.append_basic_block("unlike")
+    opposite = b.icmp_signed("<", b.xor(rest, y), llvm.Constant(x.type, 0))
+    ways.append((found, b.block))
+    b.cbranch(opposite, unlike, after).set_weights(_SELDOM)
+    b.position_at_end(unlike)
+    ways.append((rounded(found, rest), unlike))
+    b.branch(after)
+    b.position_at_end(after)
+    joined = b.phi(x.type)
+    for value, block in ways:
+        joined.add_incoming(value, block)
+    return joined
+
+
 def emit_shift_left(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """``x << y``; 0 where ``y`` is negative or not below the width, as NumPy."""
     inside = b.icmp_unsigned("<", y, llvm.Constant(y.type, ty.bitwidth))
@@ -237,8 +310,12 @@ BINARY: dict[type[ast.operator], Intrinsic] = {
     ast.Sub: Intrinsic("subtract", alike(2, NUMBERS), emit_sub),
     ast.Mult: Intrinsic("multiply", alike(2, NUMBERS), emit_mul),
     ast.Div: Intrinsic("divide", alike(2, FLOATS + COMPLEX), emit_div),
-    ast.FloorDiv: Intrinsic("int_floor_divide", alike(2, INTEGERS), emit_floordiv),
-    ast.Mod: Intrinsic("int_remainder", alike(2, INTEGERS), emit_mod),
+    ast.FloorDiv: Intrinsic(
+        "int_floor_divide", alike(2, INTEGERS), emit_floordiv, predicted=emit_predicted_floordiv
+    ),
+    ast.Mod: Intrinsic(
+        "int_remainder", alike(2, INTEGERS), emit_mod, predicted=emit_predicted_mod
+    ),
     ast.BitAnd: Intrinsic("bitwise_and", alike(2, _BITS), lambda b, ty, x, y: b.and_(x, y)),
     ast.BitOr: Intrinsic("bitwise_or", alike(2, _BITS), lambda b, ty, x, y: b.or_(x, y)),
     ast.BitXor: Intrinsic("bitwise_xor", alike(2, _BITS), lambda b, ty, x, y: b.xor(x, y)),

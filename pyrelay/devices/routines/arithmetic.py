@@ -35,6 +35,8 @@ from pyrelay.devices.compiler.kernel_operators import (
     emit_floordiv,
     emit_mod,
     emit_mul,
+    emit_predicted_floordiv,
+    emit_predicted_mod,
     emit_truth,
     make_complex,
     parts,
@@ -330,8 +332,22 @@ def _emit_remainder(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return c.equals(0.0).choose(a.constant(float("nan")), rest).v
 
 
-floor_divide = Intrinsic("floor_divide", alike(2, _REALS), _emit_floor_divide)
-remainder = Intrinsic("remainder", alike(2, _REALS), _emit_remainder)
+def _predicted_floor_divide(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    emit = emit_predicted_floordiv if ty in INTEGERS else _emit_floor_divide
+    return emit(b, ty, x, y)
+
+
+def _predicted_remainder(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    emit = emit_predicted_mod if ty in INTEGERS else _emit_remainder
+    return emit(b, ty, x, y)
+
+
+floor_divide = Intrinsic(
+    "floor_divide", alike(2, _REALS), _emit_floor_divide, predicted=_predicted_floor_divide
+)
+remainder = Intrinsic(
+    "remainder", alike(2, _REALS), _emit_remainder, predicted=_predicted_remainder
+)
 
 
 # -- integer powers ------------------------------------------------------------------------------

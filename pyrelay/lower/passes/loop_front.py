@@ -6,7 +6,7 @@ each once, and the choice between two versions by conditions that all have to be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from pyrelay.ir.types import bool_, i64
@@ -24,9 +24,13 @@ _FOLDED: dict[str, Callable[..., int]] = {
 
 
 class Front:
-    """What is computed in front of a loop, each value once, and what must be false there."""
+    """What is computed in front of a loop, each value once, and what must be false there.
 
-    def __init__(self) -> None:
+    `negative`: integers that are never above 0.
+    """
+
+    def __init__(self, negative: Container[Operand] = ()) -> None:
+        self._negative = negative
         self.statements: list[Statement] = []
         self.doubts: dict[tuple[Any, ...], Operand] = {}
         self._known: dict[tuple[Any, ...], Operand] = {}
@@ -64,11 +68,29 @@ class Front:
         if not isinstance(condition, Literal) or condition.value:
             self.doubts[operand_key(condition)] = condition
 
+    def _asked(self) -> list[Operand]:
+        """The doubts, without those whether an integer is less than one that is never above 0 where
+        it is asked whether it is less than 0."""
+        makers = {s.out: s for s in self.statements if isinstance(s, Compute)}
+        below: dict[Operand, tuple[Operand, ...]] = {
+            doubt: maker.args for doubt in self.doubts.values()
+            if isinstance(doubt, Local) and (maker := makers.get(doubt)) is not None
+            and maker.primitive == "less"
+        }  # fmt: skip
+        zero = operand_key(Literal(0, i64))
+        signs = {operand_key(a) for a, bound in below.values() if operand_key(bound) == zero}
+        return [
+            doubt for doubt in self.doubts.values()
+            if doubt not in below or below[doubt][1] not in self._negative
+            or operand_key(below[doubt][0]) not in signs
+        ]  # fmt: skip
+
     def choice(self, slow: Statement, fast: Statement) -> list[Statement]:
         """Everything, with the two versions at the end."""
-        if not self.doubts:
+        doubts = self._asked()
+        if not doubts:
             return [*self.statements, fast]
-        unsafe, *others = self.doubts.values()
+        unsafe, *others = doubts
         for doubt in others:
             unsafe = self.put("logical_or", unsafe, doubt)
         # Neither is marked unlikely: a loop that fills a queue has to keep its checks every time.

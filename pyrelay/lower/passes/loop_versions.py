@@ -20,7 +20,7 @@ compared from two places on ask no more whether these count from the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
@@ -66,9 +66,12 @@ _GREATEST_START = 1 << 61
 _LARGEST_BODY = 200  # statements of a loop that may stand twice
 
 
-def with_versions(body: Body, counting: set[Local] | None = None) -> Body:
+def with_versions(
+    body: Body, counting: set[Local] | None = None, negative: Container[Operand] = ()
+) -> Body:
     """The body with its innermost loops in two versions where that removes checks; `counting` are
-    the integers that are known to be counters."""
+    the integers that are known to be counters, `negative` those that are known not to be above 0.
+    """
     if counting is None:
         counting = counters(body)
     # Inner bodies first; loops nest no deeper than Python's own.
@@ -76,26 +79,31 @@ def with_versions(body: Body, counting: set[Local] | None = None) -> Body:
     for statement in body:
         match statement:
             case If():
-                then, orelse = (with_versions(arm, counting) for arm in bodies(statement))
+                then, orelse = (
+                    with_versions(arm, counting, negative) for arm in bodies(statement)
+                )
                 out.append(replace(statement, then=then, orelse=orelse))
             case For() | While():
                 if any(isinstance(s, (For, While)) for s in statements(statement.body)):
-                    out.append(replace(statement, body=with_versions(statement.body, counting)))
+                    inner = with_versions(statement.body, counting, negative)
+                    out.append(replace(statement, body=inner))
                 else:
-                    out += _versioned(statement, counting)
+                    out += _versioned(statement, counting, negative)
             case _:
                 out.append(statement)
     return tuple(out)
 
 
-def _versioned(loop: For | While, counting: set[Local]) -> list[Statement]:
+def _versioned(
+    loop: For | While, counting: set[Local], negative: Container[Operand]
+) -> list[Statement]:
     if isinstance(loop, For) and isinstance(loop.stop, Literal) and loop.stop.value < _SHORTEST:
         return [loop]
     inside = list(statements(loop.body))
     if len(inside) > _LARGEST_BODY or any(isinstance(s, Call) for s in inside):
         return [loop]
     version = _Version(loop, counting)
-    return [loop] if not version.pays() else version.written()
+    return [loop] if not version.pays() else version.written(Front(negative))
 
 
 #: Conditions, and whether they hold, of the branches around a statement.
@@ -457,9 +465,9 @@ class _Version:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def written(self) -> list[Statement]:
+    def written(self, front: Front) -> list[Statement]:
         """The test in front, and both versions."""
-        wanted, front = self._wanted(), Front()
+        wanted = self._wanted()
         for cond, places in wanted.items():
             known = self.false[cond]
             for guards in places:

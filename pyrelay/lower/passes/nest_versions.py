@@ -76,14 +76,15 @@ def with_nest_versions(body: Body) -> Body:
     extents = {
         s.out for s in statements(body) if isinstance(s, Read) and s.parameter.role == EXTENT
     }
-    around = _Around(extents, _assignments(body), _touches(body), {}, counters(body))
+    around = _Around(extents, _assignments(body), _touches(body), {}, counters(body), set())
     return tuple(_walked(body, around))
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
     """Extents of arrays, how many statements set each variable, how often each is set and read,
-    what computes the integers that are known in front of a nest, and which integers are counters.
+    what computes the integers that are known in front of a nest, which integers are counters, and
+    which are extents with the other sign.
     """
 
     extents: set[Local]
@@ -91,6 +92,7 @@ class _Around:
     touches: Counter[Operand]
     makers: dict[Local, Compute]
     counters: set[Local]
+    negative: set[Operand]
 
 
 def _assignments(body: Body) -> Counter[Local]:
@@ -110,8 +112,13 @@ def _walked(body: Body, around: _Around) -> Iterator[Statement]:
             isinstance(a, Local) and a.variable for a in statement.args
         ):
             around.makers[statement.out] = statement
+            match statement.args:
+                case (Literal(value=0), Local() as size) if (
+                    statement.primitive == "subtract" and size in around.extents
+                ):
+                    around.negative.add(statement.out)
         if isinstance(statement, (For, While)) and not has_loops(statement.body):
-            yield from with_versions((statement,), around.counters)
+            yield from with_versions((statement,), around.counters, around.negative)
             continue
         written = None
         if isinstance(statement, For) and _fits(statement):

@@ -173,6 +173,71 @@ for i in range(end):
     assert len(calls) == 1
 
 
+DIVIDED = """n = param_extent(block, 3)
+k = begin
+while k < end:
+    x, y = load_ordered_{0}(o, k), load_ordered_{0}(param_i64(block, 2), k)
+    store_ordered_{0}(param_i64(block, 4), k, x // y)
+    store_ordered_{0}(param_i64(block, 5), k, remainder(x, y))
+    store_ordered_{0}(param_i64(block, 6), k, floor_divide(x, {1}))
+    store_ordered_{0}(param_i64(block, 7), k, x % {1})
+    k += 1"""
+
+
+@pytest.mark.parametrize(("short", "by"), [("i64", -7), ("i64", 10), ("i64", -1), ("i64", 8)])
+def test_divisions_in_while_loops_are_those_of_numpy(short: str, by: int) -> None:
+    least, most = -(2**63), 2**63 - 1
+    numbers = [least, least + 1, -(2**40), -21, -8, -7, -1, 0, 1, 6, 7, 8, 20, 2**40, most]
+    x, y = (np.array(each) for each in zip(*itertools.product(numbers, numbers), strict=True))
+    outs = [np.zeros(x.size, np.int64) for _ in range(4)]
+    run(kernel(DIVIDED.format(short, by)), x, y, x.size, *outs, ranges=[(0, x.size)])
+    with np.errstate(all="ignore"):
+        expected = [x // y, x % y, x // by, x % by]
+    for out, wanted in zip(outs, expected, strict=True):
+        np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(("dtype", "short"), [(np.int32, "i32"), (np.uint8, "u8")])
+def test_divisions_of_other_integers_in_while_loops_are_those_of_numpy(
+    dtype: type[np.generic], short: str
+) -> None:
+    info = np.iinfo(dtype)  # type: ignore[arg-type]
+    numbers = [info.min, info.min + 1, 0, 1, 2, 7, 100, info.max]
+    pairs = np.array(list(itertools.product(numbers, numbers)), dtype)
+    x, y = np.ascontiguousarray(pairs.T)
+    outs = [np.zeros(x.size, dtype) for _ in range(2)]
+    lines = DIVIDED.format(short, 1).splitlines()
+    run(kernel("\n".join([*lines[:6], lines[-1]])), x, y, x.size, *outs, ranges=[(0, x.size)])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(outs[0], x // y)
+        np.testing.assert_array_equal(outs[1], x % y)
+
+
+def _waiting(body: str) -> int:
+    """How many choices of a kernel wait for a remainder."""
+    module = optimised_module(kernel(body), "test")
+    function = next(f for f in module.functions if not f.is_declaration)
+    names: set[str] = set()
+    found = 0
+    for block in function.blocks:
+        for made in block.instructions:
+            reads = {str(each).split(" = ")[0].strip() for each in made.operands}
+            if made.opcode == "srem" or reads & names:
+                if made.opcode != "phi":
+                    names.add(str(made).split(" = ")[0].strip())
+                found += made.opcode == "select"
+    return found
+
+
+def test_nothing_waits_for_what_signs_a_division_has_in_rounds_one_by_one() -> None:
+    body = "x, y = end, load_ordered_i64(o, 0)\n{}\nstore_ordered_i64(o, 1, x)"
+    counted = "for i in range(begin):\n    x = remainder(x, y) + y"
+    assert _waiting(body.format(counted)) > 0
+    assert _waiting(body.format("while x > begin:\n    x = remainder(x, y) + y")) <= 1
+    early = counted + "\n    if x == 12:\n        return 1"
+    assert _waiting(body.format(early)) <= 1
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [

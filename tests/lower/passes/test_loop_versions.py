@@ -316,3 +316,27 @@ def test_counters_that_start_far_from_zero_may_wrap_around() -> None:
     far = Compute(grown, "add", (index, number(17)))
     loop = While((*body[:-2], far, body[-1]))
     assert with_versions((loop,)) == (loop,)
+
+
+def matching(x: Any, i: int, j: int) -> int:
+    k = 0
+    while i < x.size and j < x.size and x[i] == x[j]:
+        i += 1
+        j += 1
+        k += 1
+    return k
+
+
+def test_what_counts_from_no_end_is_not_asked_whether_it_is_far_below_too() -> None:
+    x = np.array([3, 1, 4, 1, 5, 3, 1, 4, 2])
+    compiled = pyrelay.jit(matching)
+    text = compiled.code(x, 0, 5)
+    front = [line for line in text.splitlines() if " if logical_or(" in line]
+    assert front
+    assert all(line.count(" < ") == line.count(" < 0") for line in front)
+    for i, j in [(0, 5), (1, 3), (5, 0), (0, 0), (8, 9), (-9, 5), (-4, 0), (-9, -4)]:
+        assert compiled(x, i, j) == matching(x, i, j)
+    for i, j in [(-10, 0), (2, -20)]:
+        for each in (matching, compiled):
+            with pytest.raises(IndexError):
+                each(x, i, j)
