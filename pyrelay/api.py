@@ -183,8 +183,10 @@ def vjp(
 
     The second result is a function, which may be called often: its argument has the structure and
     the shapes of the value, None standing for zeros, and it gives a tuple with a cotangent for each
-    argument. It runs the function on what the arguments were when `vjp` was called. With has_aux
-    the function returns (value, auxiliary), and auxiliary is last.
+    argument. It runs the function on what the arguments were when `vjp` was called; what the
+    function reads elsewhere (globals, objects that it captured) it reads again, and prints and
+    writes to these happen again. With has_aux the function returns (value, auxiliary), and
+    auxiliary is last.
     Raises GradientError, when that is called, for cotangents that do not fit.
 
     >>> y, pullback = pyrelay.vjp(lambda x: x * x, np.array([1.0, 2.0]))

@@ -20,7 +20,7 @@ from dataclasses import field
 from pyrelay.infer.guards import Guards
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Function, If, Let, Loop, OpCall
+from pyrelay.ir.nodes import Atom, Function, If, Jvp, Let, Loop, OpCall, Vjp
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.ops.linalg import SIZED
@@ -30,6 +30,7 @@ from pyrelay.records import dataclass
 Shape = tuple[Extent, ...]
 
 _MOST_LETS = 400
+_DERIVATIVE = 3  # times what the function itself costs
 #: Ops without an element rule that loops of kernels run as well.
 _IN_KERNELS = frozenset(["extent", "undef", "raise", "as_extent", "check_equal", "matmul"])
 #: Ops that only say which elements of an array are meant.
@@ -52,7 +53,7 @@ def take_as_short(functions: Mapping[str, Function], guards: Guards) -> None:
                 if isinstance(let.rhs, If):
                     pending += [(b, depth) for b in walk.blocks(let.rhs)]
                 elif isinstance(let.rhs, Loop):
-                    wanted = _wanted(let.rhs, counts, depth + 1)
+                    wanted = _wanted(let.rhs, counts, depth + 1, functions)
                     if wanted is None:
                         pending += [(b, depth + 1) for b in walk.blocks(let.rhs)]
                     else:
@@ -151,7 +152,9 @@ def _end(extent: Extent, most: int) -> tuple[Symbol, int] | None:
     return None
 
 
-def _wanted(loop: Loop, counts: Mapping[Atom | None, Extent], depth: int) -> _Wish | None:
+def _wanted(
+    loop: Loop, counts: Mapping[Atom | None, Extent], depth: int, functions: Mapping[str, Function]
+) -> _Wish | None:
     """What must be short for a loop to be a kernel; None if that would not help.
 
     depth: how many loops there are down to this one. counts: numbers that are extents.
@@ -159,26 +162,32 @@ def _wanted(loop: Loop, counts: Mapping[Atom | None, Extent], depth: int) -> _Wi
     wish = _Wish()
     lets = 0
     rows = loop.count in counts and not isinstance(counts[loop.count], int)
-    pending = [(b, depth) for b in walk.blocks(loop)]
+    pending = [(b, depth, dict[Symbol, Extent](), 1) for b in walk.blocks(loop)]
     while pending:
-        block, depth = pending.pop()
+        block, depth, named, times = pending.pop()
         lets += len(block.lets)
         if lets > _MOST_LETS:
             return None
         for let in block.lets:
             if isinstance(let.rhs, (If, Loop)):
                 inner = depth + isinstance(let.rhs, Loop)
-                pending += [(b, inner) for b in walk.blocks(let.rhs)]
+                pending += [(b, inner, named, times) for b in walk.blocks(let.rhs)]
+                continue
+            if isinstance(let.rhs, (Jvp, Vjp)):  # its arrays are of the function's shapes, too
+                callee = functions[let.rhs.function]
+                given = (dims.substitute(e, named) for e in let.rhs.dims)
+                own = dict(zip(callee.dims, given, strict=True))
+                pending.append((callee.body, depth, own, times * _DERIVATIVE))
                 continue
             if not isinstance(let.rhs, OpCall) or not _is_fit(let, let.rhs):
                 return None
-            space = tuple(_space(let, let.rhs))
+            space = tuple(dims.substitute(e, named) for e in _space(let, let.rhs))
             long = sum(not dims.is_short(e) for e in space)
             by_rows = long < depth or (long == 1 and rows)
             product = _is_matrix(let.rhs, let)
             if long and (product or not by_rows):
                 wish.shapes[space] = None
-                wish.work += element_work(let.rhs)
+                wish.work += times * element_work(let.rhs)
                 wish.products |= product
     return wish if wish.shapes else None
 

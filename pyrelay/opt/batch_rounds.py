@@ -198,12 +198,13 @@ class _Rounds:
         )
 
     def beats_a_kernel(self) -> bool:
-        """Whether all of a round is computed for many rounds, among it products of which one kernel
-        of the loop would compute operands anew for each element, or that are no vector's."""
+        """Whether nothing is checked, and products are computed for many rounds of which one kernel
+        of the loop would compute operands anew for each element; or that are no vector's, and
+        nothing stays."""
         lets = self.loop.body.lets
         together = self.ahead | self.behind
-        return self.is_whole and any(
-            self._is_quick_beside_others(lets[k]) or any(
+        return not self.checks and any(
+            (self.is_whole and self._is_quick_beside_others(lets[k])) or any(
                 isinstance(lets[n].rhs, OpCall) and walk.call_of(lets[n]).op.name not in _READ
                 for n in self._makers_of(k, together)
             )

@@ -147,6 +147,34 @@ def test_gradients_of_loops_over_short_vectors(n: int) -> None:
     pyrelay.check_grads(energy, (np.linspace(-1.0, 2.0, n),), modes="rev")
 
 
+def energy(a, b):
+    return np.sum((a @ b) ** 3)
+
+
+def second(function):
+    return pyrelay.grad(lambda *args: pyrelay.grad(function)(*args).sum())
+
+
+@pytest.mark.parametrize("derive", [pyrelay.grad, second])
+@pytest.mark.parametrize("n", [2, 6])
+def test_a_loop_over_derivatives_asks_for_the_extents_that_they_have(derive, n: int) -> None:
+    def by_example(a, b):
+        out = [derive(energy)(x, y) for x, y in zip(a, b, strict=True)]
+        return np.stack(out)
+
+    def program(a, b):
+        return pyrelay.vmap(derive(energy))(a, b)
+
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal((2, 5, n, n))
+    np.testing.assert_allclose(pyrelay.jit(program)(a, b), by_example(a, b), rtol=1e-12)
+    module = inferred(program, (a, b)).module
+    extent = module.main.params[0].type.shape[1]
+    assert extent == n if n <= 4 else dims.greatest(extent) == 16
+    if n == 2:
+        assert loops_in(lowered(module, "fuse")) == 0
+
+
 def test_gpus_keep_their_loops_of_launches() -> None:
     a, y = np.eye(3), np.ones(3)
     compiled = pyrelay.jit(runge_kutta, device="cuda_emulator")

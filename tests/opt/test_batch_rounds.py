@@ -155,6 +155,21 @@ def test_what_a_kernel_would_compute_anew_for_each_element_is_computed_for_many(
     assert not sum(ops_in(each.body)["index"] for each in loops(module))
 
 
+def test_what_stays_leaves_products_of_short_rows_to_many_rounds() -> None:
+    def program(x: Any, w: Any) -> Any:
+        small, out, outer = w[:8, :8].copy(), np.empty((len(x), 8)), np.empty((len(x), 8, 8))
+        for i in range(len(x)):
+            hidden = np.tanh(x[i, :8] @ small)
+            out[i] = hidden @ small
+            outer[i] = hidden[:, None] @ x[i, None, :8]
+        return out, outer
+
+    module = _batched(program, X, W)
+    (rest,) = _inner(module)
+    assert ops_in(rest.body)["matmul"] == 1
+    assert not ops_in(rest.body)["tanh"]
+
+
 @pytest.mark.parametrize("kind", [
     "recurrence", "matrices", "no product", "kernel", "few", "neighbours", "vectors", "sum", "tiny",
 ])
