@@ -209,9 +209,10 @@ else:
 
         Python ignores it. A compiled function refuses, when it is compiled, arguments and results
         that do not fit: ShapeError, or TypeMismatchError for another dtype or no array. An axis is
-        the same extent wherever its name occurs in one call. Annotations of jaxtyping mean the
-        same. Raises TypeMismatchError for items that say nothing. Linters that take the names for
-        types (F722, F821, UP037 of ruff) are to leave such files alone, as for jaxtyping.
+        the same extent wherever its name occurs in one call. Under `vmap` a call is of one example.
+        Annotations of jaxtyping mean the same. Raises TypeMismatchError for items that say nothing.
+        Linters that take the names for types (F722, F821, UP037 of ruff) are to leave such files
+        alone, as for jaxtyping.
         """
 
         def __class_getitem__(cls, items: Any) -> Declaration:

@@ -177,7 +177,7 @@ class Call:
             case Fields(fields):
                 self._fields(fields, value, place)
             case OfItself():
-                cls = value.cls if isinstance(value, V.Ref) else None
+                cls = value.cls if isinstance(value, (V.Ref, V.Data)) else None
                 self._fit(said.fields(cls) if cls is not None else None, value, place)
 
     def _either(self, said: Either, value: V.Value, place: _Place) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.annotations import ANY_AXES, Declaration, Tensor, of_jaxtyping
+from pyrelay.errors import PyrelayError, Span
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import NameGuard
 from pyrelay.infer.interpreter import Interpreter
@@ -91,15 +92,18 @@ def _hints(closure: V.Closure) -> Mapping[str, Any]:
 def _signature(
     it: Interpreter, closure: V.Closure, hints: Mapping[str, Any]
 ) -> Signature | None:
+    function = closure.function
     reader = _Reader(it, closure.owner)
     found: dict[int, Any] = {}
-    for k, parameter in enumerate(closure.function.signature):
+    for k, parameter in enumerate(function.signature):
+        reader.span = function.params[k].span
         said = reader.read(hints.get(parameter.name))
         if said is not None:
             kind = {"var_positional": tuple, "var_keyword": dict}.get(parameter.kind)
             found[k] = said if kind is None else Each(kind, said)
         elif k == 0 and parameter.name == "self":
             found[k] = OfItself(reader)
+    reader.span = function.span
     result = reader.read(hints.get("return"))
     return Signature(found, result) if found or result is not None else None
 
@@ -121,6 +125,7 @@ class _Reader:
 
     it: Interpreter
     owner: Any
+    span: Span | None = None  # of the parameter at hand
     #: of classes that were met, None while one is read: what contains itself is not followed
     classes: dict[type, Fields | None] = field(default_factory=dict)
 
@@ -194,6 +199,10 @@ class _Reader:
         try:
             code = compile(text.strip(), "<annotation>", "eval")
             return eval(code, {"__builtins__": {}}, dict(self._objects(code.co_names)))
+        except PyrelayError as error:
+            raise self.it.failure(
+                type(error), error.message, span=self.span, hints=error.hints
+            ) from None
         except Exception:  # any text can stand in an annotation
             return None
 

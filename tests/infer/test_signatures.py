@@ -1,6 +1,6 @@
 """Annotations mean what Python takes them for, also where they are texts."""
 
-# ruff: noqa: F821, UP037, UP045
+# ruff: noqa: F722, F821, UP037, UP045
 
 from __future__ import annotations
 
@@ -54,6 +54,16 @@ def fields(x: Tree) -> Any:
     return x.value
 
 
+@dataclass
+class Branch:
+    weight: Row
+    inner: Branch | None = None
+
+    def applied(self, x: Tensor["n", "d"]) -> Any:
+        found = self.weight * x
+        return found if self.inner is None else found + self.inner.applied(x)
+
+
 def total(x: Tree, y: Tensor["n", "d"]) -> Tensor["n", "d"]:
     found = x.value * y
     return found if x.left is None else found + total(x.left, y)
@@ -85,6 +95,25 @@ def test_arrays_of_nodes_are_compared() -> None:
     assert compiled(tree, ones(2, 3)).tolist() == [[2.0] * 3] * 2
     with pytest.raises(ShapeError, match=r"n is 2 by x\.value and 1 by y"):
         compiled(tree, ones(1, 3))
+
+
+def test_arrays_of_nodes_are_compared_in_their_methods() -> None:
+    compiled = pyrelay.jit(lambda node, x: node.applied(x))
+    node = Branch(ones(2, 3), Branch(ones(2, 3)))
+    assert compiled(node, ones(2, 3)).tolist() == [[2.0] * 3] * 2
+    with pytest.raises(ShapeError, match=r"n is 2 by self\.weight and 1 by x"):
+        compiled(node, ones(1, 3))
+
+
+def unfinished(x: Tensor["n", "d+"]) -> Any:
+    return x
+
+
+def test_texts_that_are_no_annotation_are_refused_at_the_parameter() -> None:
+    with pytest.raises(pyrelay.TypeMismatchError, match=r"cannot take 'd\+' for an axis") as caught:
+        pyrelay.jit(unfinished)(ones(2, 3))
+    assert caught.value.span is not None
+    assert caught.value.span.text() == "x: Tensor[\"n\", \"d+\"]"
 
 
 def test_texts_that_name_nothing_say_nothing_and_others_still_do() -> None:
