@@ -18,12 +18,18 @@ where a later round of the same block reads before its own (`distinct_places`). 
 lanes as four vectors of 32 bytes have, then as one has; the last of these begins early enough to be
 whole, and what it computes anew is not used. Fewer rounds than that go on one by one. Lanes that
 read far from each other are no vectors, but as many numbers in registers.
+
+A check of floats, such as `math.exp` makes of its result, only notes in its lane that it fails; if
+one of a block does, the rounds of that block go one by one instead, and fail where they do. So what
+stands in front of a chain, `s += math.exp(x[i])`, or between checks is done for a block of rounds
+even without a loop inside, if that is a function that takes long. There, what lies far apart is
+loaded first, number by number.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -33,6 +39,7 @@ from pyrelay.lower.kernels.kernel import (
     Body,
     Call,
     Compute,
+    Fail,
     For,
     If,
     Kernel,
@@ -44,6 +51,7 @@ from pyrelay.lower.kernels.kernel import (
     Pointed,
     Read,
     Statement,
+    Store,
     bodies,
     breaks,
     has_loops,
@@ -76,11 +84,20 @@ _SIDE_BY_SIDE = _PLACES | frozenset([
     "log", "tanh", "sigmoid", "floor", "ceil", "trunc", "rint", "copysign", "minimum", "maximum",
     "fmin", "fmax", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "where", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast",
+    "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast", "exp2", "expm1",
+    "log2", "log10", "log1p", "cbrt", "erf", "arcsin", "arccos", "arctan", "sinh", "cosh", "power",
 ])  # fmt: skip
 """Primitives that vectors have, or that LLVM makes of such."""
-_LONG = frozenset(["exp", "log", "tanh", "sigmoid"])
+_LONG = frozenset([
+    "exp", "log", "tanh", "sigmoid", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "erf",
+    "arcsin", "arccos", "arctan", "sinh", "cosh", "power",
+])  # fmt: skip
 """Those that are many instructions each."""
+_WORTH = _LONG | frozenset(["sqrt"])
+"""Those that are worth a second look at their checks."""
+_ASKED = frozenset(["isnan", "isinf", "isfinite", "equal", "not_equal", "less", "less_equal",
+                    "greater", "greater_equal"])  # fmt: skip
+_JOINED = frozenset(["logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or"])
 
 
 class _UnfitError(Exception):
@@ -95,9 +112,16 @@ def jammed(kernel: Kernel) -> Body:
     """The body of a kernel with its loops of chains as blocks of lanes."""
     if not kernel.apart:
         return kernel.body
-    if not any(isinstance(s, For) and has_loops(s.body) for s in statements(kernel.body)):
+    if not any(isinstance(s, For) and _is_candidate(s) for s in statements(kernel.body)):
         return kernel.body
     return tuple(_walked(kernel.body, Integers(), _counted(kernel.body)))
+
+
+def _is_candidate(loop: For) -> bool:
+    return any(
+        isinstance(s, (For, If, Fail)) or (isinstance(s, Compute) and s.primitive in _LONG)
+        for s in loop.body
+    )
 
 
 def _counted(body: Body) -> Uses:
@@ -126,21 +150,33 @@ def _walked(body: Body, integers: Integers, uses: Uses) -> Iterator[Statement]:
 
 def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     """What may be moved of a loop, if that pays."""
-    if loop.rescaled is not None or not any(isinstance(s, (For, If)) for s in loop.body):
+    if loop.rescaled is not None or not _is_candidate(loop):
         return None
     every = list(statements(loop.body))
     if len(every) > _MOST_STATEMENTS or any(isinstance(s, Call) for s in every):
         return None
     outside = uses - _counted(loop.body)
     length = _pure(loop.body)
-    while length := _to_last_loop(loop.body, length):
-        reading = _grouped(loop, length, outside)
+    while length := _to_last(loop, length):
+        doubted, doubt = _doubted(loop, length)
+        more = len(doubted.body) - len(loop.body)
+        reading = _grouped(doubted, length + more, outside, doubt)
         if isinstance(reading, int):
-            length = reading
-        elif _pays(reading) and reads_before_stores(loop, length, around):
-            found = strides(loop, length, around)
-            far = any(load.out in reading.varying and found[load] != 1 for load in _inner(reading))
+            length = max(reading - more, 0)
+        elif _pays(reading) and reads_before_stores(doubted, length + more, around):
+            found = strides(doubted, length + more, around)
+            far = any(
+                load.out in reading.varying and found[load] != 1 for load in _inner(reading)
+            )
             far |= any(isinstance(s, If) and _loads(s) for g in groups(reading) for s in g.body)
+            if not has_loops(reading.body):
+                reading.far = frozenset(
+                    s for s in reading.body
+                    if isinstance(s, Load) and s.out in reading.varying and found[s] != 1
+                )
+            if far and (doubt is not None or not has_loops(reading.body)):
+                return None  # lanes that are no vectors gain less than a second look costs
+            reading.whole = loop
             _choose_lanes(reading, far)
             return reading if len(reading.kept) <= _MOST_KEPT else None
         else:
@@ -148,31 +184,94 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     return None
 
 
+def _doubted(loop: For, length: int) -> tuple[For, Local | None]:
+    """A loop whose first statements note whether one of their checks fails, and go on."""
+    first = loop.body[:length]
+    if not any(isinstance(s, Fail) for s in statements(first)):
+        return loop, None
+    doubt = Local(bool_, variable=True)
+
+    def noted(body: Body) -> Body:
+        out: list[Statement] = []
+        for s in body:
+            if isinstance(s, Fail):
+                either = Local(bool_)
+                out += [Compute(either, "logical_or", (doubt, s.cond)), Assign(doubt, either)]
+            else:
+                out.append(replace_bodies(s, noted))
+        return tuple(out)
+
+    before = Assign(doubt, Literal(False, bool_))
+    return replace(loop, body=(before, *noted(first), *loop.body[length:])), doubt
+
+
+def _asks_floats(fail: Fail, makers: Mapping[Operand, Compute]) -> bool:
+    """Whether a check is one of floats only: what is computed of them without it is harmless."""
+    waiting = [fail.cond]
+    while waiting:
+        maker = makers.get(waiting.pop())
+        if maker is None:
+            return False
+        if maker.primitive in _JOINED:
+            waiting += maker.args
+        elif maker.primitive not in _ASKED or any(a.dtype.kind != "f" for a in maker.args):
+            return False
+    return True
+
+
 def _pure(body: Body) -> int:
-    """How many statements at the beginning of a body only read."""
+    """How many statements at the beginning of a body only read, but for checks of floats; behind
+    these, no integer may be made of a float, which the check may have looked at."""
+    makers: dict[Operand, Compute] = {s.out: s for s in statements(body) if isinstance(s, Compute)}
+    checked = False
     for number, statement in enumerate(body):
         for s in statements((statement,)):
             pure = isinstance(s, (Compute, Read, Load, Assign, If, For))
+            if isinstance(s, Fail):
+                pure, checked = _asks_floats(s, makers), True
+            elif checked and isinstance(s, Compute) and s.out.dtype.kind in "iu":
+                pure = all(a.dtype.kind in "iub" for a in s.args)
             if not pure or (isinstance(s, For) and s.rescaled is not None):
                 return number
     return len(body)
 
 
-def _to_last_loop(body: Body, length: int) -> int:
-    """The length up to the last statement with a loop."""
-    while length and not has_loops(body[length - 1 : length]):
+def _to_last(loop: For, length: int) -> int:
+    """The length up to the last statement with a loop, or, of a body without loops that LLVM makes
+    no vectors of, up to the last check or long function."""
+    body = loop.body
+    loops = has_loops(body[:length])
+    checks = any(isinstance(s, Fail) for s in body[:length]) or _is_chain(loop, length)
+    while length:
+        last = body[length - 1]
+        if has_loops((last,)):
+            break
+        long = isinstance(last, Compute) and last.primitive in _WORTH
+        if checks and not loops and (long or isinstance(last, Fail)):
+            break
         length -= 1
     return length
 
 
-def _grouped(loop: For, length: int, outside: Uses) -> Reading | int:
+def _is_chain(loop: For, length: int) -> bool:
+    """Whether what follows the first statements waits for the round before: it adds up floats, to a
+    variable or to an element."""
+    varying = _varying(loop, loop.body, None)
+    return any(
+        (isinstance(s, Assign) and s.variable.dtype.kind == "f")
+        or (isinstance(s, Store) and s.index not in varying)
+        for s in loop.body[length:]
+    )
+
+
+def _grouped(loop: For, length: int, outside: Uses, doubt: Local | None) -> Reading | int:
     """The first statements of a round in groups; or how many of them may be at most."""
     body, rest = loop.body[:length], loop.body[length:]
     if breaks(rest):
         return 0
     if len(list(statements(body))) > _MOST_READING or not _starts_anew(body, rest, outside):
         return 0
-    varying = _varying(loop, body)
+    varying = _varying(loop, body, doubt)
     again: dict[Operand, Compute] = {}
     for number, statement in enumerate(body):
         try:
@@ -186,7 +285,7 @@ def _grouped(loop: For, length: int, outside: Uses) -> Reading | int:
                 again[s.out] = s
     inner: dict[For | If, list[list[Node]]] = {}
     nodes = _nodes(body, varying, inner)
-    return Reading(loop, length, nodes, inner, varying, again)
+    return Reading(loop, length, nodes, inner, varying, again, doubt=doubt)
 
 
 def _starts_anew(body: Body, rest: Body, outside: Uses) -> bool:
@@ -219,9 +318,9 @@ def _sets_first(body: Sequence[Statement], changed: set[Local], definite: set[Op
     return True
 
 
-def _varying(loop: For, body: Body) -> set[Operand]:
+def _varying(loop: For, body: Body, doubt: Local | None) -> set[Operand]:
     """What differs between rounds."""
-    found: set[Operand] = {loop.index}
+    found: set[Operand] = {loop.index} if doubt is None else {loop.index, doubt}
 
     def visit(part: Body, chosen: bool) -> None:
         for s in part:
@@ -313,6 +412,8 @@ def _kept(reading: Reading) -> tuple[list[Local], list[Local]]:
     in another, or in the rest of the round."""
     parts = list(groups(reading))
     after = read_by(reading.rest)
+    if reading.doubt is not None:
+        after.add(reading.doubt)
     variables: dict[Local, None] = {}
     others: list[Local] = []
     for group in parts:
@@ -335,9 +436,13 @@ def _inner(reading: Reading) -> Iterator[Load]:
             yield from (s for s in statements(loop.body) if isinstance(s, Load))
 
 
+def _loads_of(body: Body) -> Iterator[Load]:
+    return (s for s in statements(body) if isinstance(s, Load))
+
+
 def _loads(choice: If) -> bool:
     """Whether a branch loads something, which vectors would do number by number."""
-    return any(isinstance(s, Load) for s in statements((choice,)))
+    return any(_loads_of((choice,)))
 
 
 def _choose_lanes(reading: Reading, far: bool) -> None:
@@ -363,6 +468,8 @@ def _choose_lanes(reading: Reading, far: bool) -> None:
 def _pays(reading: Reading) -> bool:
     """Whether an inner loop has a chain of floats, and more rounds than LLVM writes out, which
     then makes vectors of the loop around."""
+    if not has_loops(reading.body):
+        return any(isinstance(s, Compute) and s.primitive in _WORTH for s in reading.body)
     chained = False
     for loop in statements(reading.body):
         if not isinstance(loop, For):

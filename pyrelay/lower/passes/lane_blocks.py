@@ -6,6 +6,8 @@ rounds are done for all lanes, with loops outside and lanes inside; then the res
 by one. What one part leaves to another lies in small arrays with an element for each lane, which
 LLVM keeps in vectors as long as an inner loop goes on. Integers that follow from a round's index
 are computed anew where they are needed, so that positions of lanes are seen to be neighbours.
+A block in which a check of a float fails is left, and its rounds go one by one: nothing has been
+stored of it.
 """
 
 from __future__ import annotations
@@ -55,7 +57,11 @@ class Reading:
     """What a round of `loop` begins with: its first `length` statements, in groups, with those of
     loops and choices around groups in `inner`; what differs between rounds; integers that are
     computed anew where they are needed; what is kept for each lane; how many lanes a block has, and
-    one of what is left; and the bytes of the largest number, if the lanes are vectors."""
+    one of what is left; and the bytes of the largest number, if the lanes are vectors.
+
+    doubt: whether a check fails in the first part of a round, which is done without it: then the
+    rounds of that block go one by one as they do in `whole`, the loop as it was. far: what lanes
+    load from places that are no neighbours, one by one and before all else."""
 
     loop: For
     length: int
@@ -67,6 +73,9 @@ class Reading:
     lanes: int = 0
     rest_lanes: int = 0
     size: int = 0
+    doubt: Local | None = None
+    whole: For | None = None
+    far: frozenset[Statement] = frozenset()
 
     @property
     def body(self) -> Body:
@@ -108,6 +117,7 @@ class Blocks:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.out: list[Statement] = []
+        self.failing = Local(bool_, variable=True)  # whether a check fails in a block
         used = read_by(reading.rest)
         used |= {a for compute in _again(reading, used) for a in compute.args}
         # What the first part of a round computes for all lanes alike, and the second one reads.
@@ -123,7 +133,8 @@ class Blocks:
 
     def statements(self) -> list[Statement]:
         """What stands in place of the loop."""
-        loop, lanes = self.reading.loop, self.reading.lanes
+        reading = self.reading
+        loop, lanes = reading.whole or reading.loop, reading.lanes
         few = self.reading.rest_lanes
         wide, narrow = Literal(lanes, i64), Literal(few, i64)
         difference = self._compute("subtract", loop.stop, loop.start)
@@ -156,10 +167,18 @@ class Blocks:
         base = self._compute("minimum", first, last)
         arms = tuple(self._lanes(first, lanes)), tuple(self._lanes(base, few))
         self.out.append(If(is_whole, *arms))
-        self.out.append(replace(
+        rest = replace(
             loop, start=first, stop=stop, program=False, bounded=True,
             body=tuple(self._round(base)),
-        ))  # fmt: skip
+        )  # fmt: skip
+        if reading.doubt is None:
+            self.out.append(rest)
+        else:
+            index = Local(i64)
+            one_by_one = replace(
+                rest, index=index, body=Copy({loop.index: index}, set()).body(loop.body)
+            )
+            self.out.append(If(self.failing, (one_by_one,), (rest,), unlikely=True))
         over = replace(loop, index=number, start=_ZERO, stop=blocks, body=tuple(self.out))
         return [*before, If(alone, (loop,), (*front, over))]
 
@@ -184,13 +203,22 @@ class Blocks:
         for local, variable in self.alike.items():
             assert isinstance(variable, Local)
             yield Assign(variable, copy.operand(local))
+        if self.reading.doubt is not None:
+            lane, either = Local(i64), Local(bool_)
+            out: list[Statement] = []
+            truth = _taken(self.reading.doubt, self.reading.kept[self.reading.doubt], lane, out)
+            out += [
+                Compute(either, "logical_or", (self.failing, truth)), Assign(self.failing, either),
+            ]  # fmt: skip
+            yield Assign(self.failing, Literal(False, bool_))
+            yield For(lane, _ZERO, Literal(count, i64), tuple(out))
 
     def _nodes(
         self, nodes: list[Node], base: Operand, count: int, copy: Copy
     ) -> Iterator[Statement]:
         for node in nodes:
             if isinstance(node, Group):
-                yield self._group(node, base, count, copy)
+                yield from self._group(node, base, count, copy)
             elif isinstance(node, (For, If)) and node in self.reading.inner:
                 inner = self.reading.inner[node]
                 if isinstance(node, For):
@@ -209,9 +237,46 @@ class Blocks:
             else:
                 yield from copy.body((node,))
 
-    def _group(self, group: Group, base: Operand, count: int, around: Copy) -> Statement:
-        reading = self.reading
+    def _gathered(
+        self, group: Group, base: Operand, count: int, around: Copy
+    ) -> tuple[dict[Statement, LocalArray], list[Statement]]:
+        """Where the lanes' elements of far places are put, and the loop that does it."""
+        arrays: dict[Statement, LocalArray] = {}
+        needed: set[Operand] = set()
+        slice_: list[Statement] = []
+        for s in reversed(group.body):
+            if s in self.reading.far:
+                assert isinstance(s, Load)
+                arrays[s] = LocalArray(s.out.dtype, count)
+            elif not (isinstance(s, (Compute, Load)) and s.out in needed):
+                continue
+            needed.update(operands(s))
+            slice_.append(s)
+        if not arrays:
+            return {}, []
         lane, index = Local(i64), Local(i64)
+        out: list[Statement] = [Compute(index, "add", (base, lane))]
+        copy = Copy({**around.names, self.reading.loop.index: index}, set())
+        out += copy.body(tuple(_again(self.reading, needed - set(made_by(group.body)))))
+        for s in reversed(slice_):
+            out += copy.body((s,))
+            if s in arrays:
+                assert isinstance(s, Load)
+                out.append(Store(arrays[s], lane, copy.operand(s.out), True))
+        return arrays, [For(lane, _ZERO, Literal(count, i64), tuple(out))]
+
+    def _group(
+        self, group: Group, base: Operand, count: int, around: Copy
+    ) -> Iterator[Statement]:
+        reading = self.reading
+        arrays, gathering = self._gathered(group, base, count, around)
+        yield from gathering
+        lane, index = Local(i64), Local(i64)
+        if arrays:
+            group = Group([
+                Load(s.out, arrays[s], lane, True)
+                if isinstance(s, Load) and s in arrays else s for s in group.body
+            ])  # fmt: skip
         out: list[Statement] = [Compute(index, "add", (base, lane))]
         copy = Copy({**around.names, reading.loop.index: index}, set())
         made = set(made_by(group.body))
@@ -238,7 +303,7 @@ class Blocks:
         for local, array in reading.kept.items():
             if local in assigned or local in made:
                 _put(copy.operand(local), array, lane, out)
-        return For(lane, _ZERO, Literal(count, i64), tuple(out), lanes=reading.size)
+        yield For(lane, _ZERO, Literal(count, i64), tuple(out), lanes=reading.size)
 
     # -- a round behind its lanes ------------------------------------------------------------------
 

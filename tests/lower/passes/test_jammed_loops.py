@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -390,3 +392,116 @@ def test_the_text_is_the_same_each_time() -> None:
     a, b = np.ones((3, 20)), np.ones((20, 20))
     texts = {str(pyrelay.jit(f).code(a, b)) for f in [least_sums, nearest] for _ in range(4)}
     assert len(texts) == 2
+
+
+def densities_at(x: Any, y: Any, out: Any) -> Any:
+    """Checks in an inner loop."""
+    n = len(x)
+    for i in range(len(out)):
+        s = 0.0
+        for j in range(n):
+            s += math.exp(x[j] * y[i])
+        out[i] = s
+    return out
+
+
+def prices(x: Any, y: Any, out: Any) -> Any:
+    """Several checks in a row, stores to an argument."""
+    total = 0.0
+    for i in range(len(out)):
+        d = math.log(x[i]) + math.sqrt(y[i])
+        out[i] = math.exp(d) * 0.5
+        total += out[i]
+    return total
+
+
+def in_order(x: Any, y: Any, out: Any) -> Any:
+    """A chain that begins behind what is computed side by side; the last round's numbers stay."""
+    s, last = 1.0, 0.0
+    for i in range(len(out)):
+        last = math.exp(-x[i]) * math.log(y[i] + 1.5)
+        s = s * 0.5 + last
+        out[i] += s
+    return s, last
+
+
+def onto_itself(x: Any, y: Any, out: Any) -> Any:
+    """Rounds that read what those before them stored."""
+    for i in range(1, len(out)):
+        out[i] = math.exp(out[i - 1] * 0.1) + math.sqrt(x[i])
+    return out
+
+
+def of_columns(x: Any, y: Any, out: Any) -> Any:
+    """Elements that are no neighbours."""
+    z = np.stack((x, y, x)).T
+    s = 0.0
+    for i in range(len(out)):
+        s += math.exp(-z[i, 0] * z[i, 1]) + math.sqrt(z[i, 2])
+    return s
+
+
+DOUBTED = (densities_at, prices, in_order, onto_itself, of_columns)
+
+
+def outcome(f: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return f(*args)
+    except (ValueError, OverflowError) as error:
+        return type(error).__name__, str(error)
+
+
+@pytest.mark.parametrize("f", DOUBTED, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("bad", [math.nan, -2.0, -1e4, 1e6, 0.0])
+def test_checks_of_floats_that_fail_end_the_round_that_they_ended(
+    f: Callable[..., Any], bad: float
+) -> None:
+    compiled = pyrelay.jit(f)
+    rng = np.random.default_rng(5)
+    for n in (3, 4, 16, 37):
+        for place in {0, 2, n // 2, n - 1}:
+            for which in range(3):
+                arrays = [rng.random(n) + 0.1 for _ in range(3)]
+                if which < 2:
+                    arrays[which][place] = bad
+                mine, theirs = ([a.copy() for a in arrays] for _ in range(2))
+                found, wanted = outcome(compiled, *mine), outcome(f, *theirs)
+                if isinstance(wanted, tuple) and isinstance(wanted[0], str):
+                    assert found == wanted
+                else:
+                    np.testing.assert_allclose(found, wanted, rtol=1e-13)
+                for a, b in zip(mine, theirs, strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+def test_checks_of_floats_do_not_keep_functions_from_being_vectors() -> None:
+    x = np.linspace(0.1, 1.0, 40)
+    for f in DOUBTED:
+        text = str(pyrelay.jit(f).code(x, x, x.copy()))
+        assert (" in lanes(16, 8)" in text) == (f is not onto_itself), f
+        if f is not onto_itself:
+            lanes = text.split(" in lanes(16, 8)")[-1].split("\n                for i")[0]
+            assert "return" not in lanes.split("unlikely")[0]
+    # What lies apart is fetched first: LLVM makes no vectors of a loop with distances in it.
+    text = str(pyrelay.jit(of_columns).code(x, x, x))
+    fetched = r"for i\d+ in range\(16\):\n(.*\n){1,3} +store_inner_f64\(c0, i\d+, load_f64"
+    assert re.search(fetched, text)
+
+
+def test_integers_that_hang_on_a_check_are_not_made_without_it() -> None:
+    def picked(x: Any, table: Any) -> Any:
+        s = 0.0
+        for i in range(len(x)):
+            s += math.exp(x[i]) * table[int(math.sqrt(x[i])) & 3]
+        return s
+
+    table = np.arange(4.0)
+    for last in (2.0, -1.0, 1e300):
+        x = np.linspace(0.0, 3.0, 40)
+        x[-1] = last
+        assert outcome(pyrelay.jit(picked), x, table) == outcome(picked, x, table)
+    text = str(pyrelay.jit(picked).code(x, table))
+    lanes = re.split(r"\n +for i\d+ in lanes\(16, 8\):", text)[1].split(" = False\n", 2)[1]
+    assert "exp(" in lanes
+    assert "i64(x" not in lanes
+    assert "i64(x" in text
