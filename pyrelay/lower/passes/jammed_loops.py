@@ -86,6 +86,7 @@ _SIDE_BY_SIDE = _PLACES | frozenset([
     "where", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
     "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast", "exp2", "expm1",
     "log2", "log10", "log1p", "cbrt", "erf", "arcsin", "arccos", "arctan", "sinh", "cosh", "power",
+    "add_reassociated",
 ])  # fmt: skip
 """Primitives that vectors have, or that LLVM makes of such."""
 _LONG = frozenset([
@@ -176,6 +177,8 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
                 )
             if far and (doubt is not None or not has_loops(reading.body)):
                 return None  # lanes that are no vectors gain less than a second look costs
+            if far and any(_in_any_order(s) for s in statements(reading.body)):
+                return None  # a sum is a vector of its own there
             reading.whole = loop
             _choose_lanes(reading, far)
             return reading if len(reading.kept) <= _MOST_KEPT else None
@@ -434,6 +437,10 @@ def _inner(reading: Reading) -> Iterator[Load]:
     for loop in statements(reading.body):
         if isinstance(loop, For):
             yield from (s for s in statements(loop.body) if isinstance(s, Load))
+
+
+def _in_any_order(statement: Statement) -> bool:
+    return isinstance(statement, Compute) and statement.primitive == "add_reassociated"
 
 
 def _loads_of(body: Body) -> Iterator[Load]:

@@ -505,3 +505,24 @@ def test_integers_that_hang_on_a_check_are_not_made_without_it() -> None:
     assert "exp(" in lanes
     assert "i64(x" not in lanes
     assert "i64(x" in text
+
+
+@pytest.mark.parametrize("size", [6, 16])
+def test_short_products_by_columns_run_side_by_side(size: int) -> None:
+    def by_columns(a: Any, x: Any) -> Any:
+        for _ in range(5):
+            x = x @ a
+            x = x / np.sum(x)
+        return x
+
+    def by_rows(a: Any, x: Any) -> Any:
+        for _ in range(5):
+            x = a @ x
+            x = x / np.sum(x)
+        return x
+
+    a, x = np.random.default_rng(6).random((size, size)), np.ones(size)
+    for f in (by_columns, by_rows):
+        np.testing.assert_allclose(pyrelay.jit(f)(a, x), f(a, x), rtol=1e-13)
+        text = str(pyrelay.jit(f).code(a, x))
+        assert (" in lanes(" in text) == (f is by_columns)
