@@ -449,14 +449,31 @@ def _emit_call(b: llvm.IRBuilder, _: types.Type, function: Any, *args: Any) -> A
 call_address = Intrinsic("call_address", fixed(_I64, *(_I64,) * 4), _emit_call)
 
 
+_POLL = "look_for_ctrl_c"
+#: Functions that are called so save nearly all registers themselves.
+_SAVING = "preserve_allcc"
+
+
 def _emit_poll(b: llvm.IRBuilder, _: types.Type, block: Any) -> Any:
+    """By a function of the module that keeps registers: loops need not leave some free for it."""
+    function = b.module.globals.get(_POLL) or _poll_function(b.module)
+    return b.call(function, [block], cconv=_SAVING)
+
+
+def _poll_function(module: llvm.Module) -> llvm.Function:
     """The record is parameter 0; behind its words stand the function and its argument."""
-    record = b.load(_pointer(b, WORD, block, llvm.Constant(WORD, 0)), typ=WORD)
+    made = llvm.Function(module, llvm.FunctionType(WORD, [WORD]), _POLL)
+    made.linkage, made.calling_convention = "internal", _SAVING
+    made.attributes.add("noinline")
+    made.attributes.add("cold")
+    b = llvm.IRBuilder(made.append_basic_block("begin"))
+    record = b.load(_pointer(b, WORD, made.args[0], llvm.Constant(WORD, 0)), typ=WORD)
     function, argument = (
         b.load(_pointer(b, WORD, record, llvm.Constant(WORD, RECORD_WORDS + k)), typ=WORD)
         for k in (0, 1)
     )
-    return _emit_call(b, _I64, function, argument)
+    b.ret(_emit_call(b, _I64, function, argument))
+    return made
 
 
 def _emit_unlikely(b: llvm.IRBuilder, _: types.Type, condition: Any) -> Any:

@@ -5,7 +5,8 @@ innermost loop with few statements and an index that it has to check does four r
 the rest one by one. LLVM does so itself where a loop has one way out only. An innermost `while`
 loop does four or two rounds in one, and may end after each of them: it has to count its rounds, for
 Ctrl-C, which costs a short one as much as what it computes. Beside a division or a function of
-floats that is nothing.
+floats that is nothing, and where several conditions are asked in each round, of which data decide
+some, processors learn the branches of one round sooner than those of four.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pyrelay.ir.types import i64
+from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
@@ -38,6 +39,7 @@ from pyrelay.lower.passes.copies import Copy
 _LARGEST = 14  # statements of a round, checks not counted
 _MOST_CHECKS = 3
 _TIMES = ((24, 4), (48, 2))  # at most so many statements of a `while` loop: rounds in one
+_MOST_ASKED = 2  # branches in the test of a loop that does several rounds in one
 _ZERO, _TWO = Literal(0, i64), Literal(2, i64)
 
 
@@ -79,8 +81,27 @@ def _times(loop: While) -> int:
         return 1
     if any(isinstance(s, Compute) and is_slow(s) for s in _usual(loop.body)):
         return 1
+    if _has_joined_test(loop):
+        return 1
     size = sum(1 for s in _usual(loop.body) if not isinstance(s, (Fail, If)))
     return next((times for most, times in _TIMES if size <= most), 1)
+
+
+def _has_joined_test(loop: While) -> bool:
+    """Whether each round first asks for several conditions, as `while i < n and j < n and x[i] <
+    y[j]`."""
+    makers = {s.out: s for s in loop.body if isinstance(s, Compute)}
+    for place, statement in enumerate(loop.body):
+        if isinstance(statement, (Assign, Store)):
+            return False
+        if isinstance(statement, Break):
+            maker = makers.get(statement.cond)  # type: ignore[arg-type]
+            tested = statement.cond if maker is None else maker.args[0]
+            if not (isinstance(tested, Local) and tested.variable and tested.dtype == bool_):
+                return False
+            asked = [s for s in _usual(loop.body[:place]) if isinstance(s, If) and not s.unlikely]
+            return len(asked) >= _MOST_ASKED
+    return False
 
 
 def _usual(body: Body) -> Iterator[Statement]:

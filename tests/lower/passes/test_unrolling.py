@@ -125,3 +125,28 @@ def test_a_loop_that_ends_soon_counts_no_round_of_its_own() -> None:
     assert loop.count("rounds = rounds - 4") == 1
     assert loop.index("break") < loop.index("rounds = rounds - 4")
     assert "stop0 = start0 + minimum(" in text  # rounds of the loop around it count in pieces
+
+
+def agreeing(x: Any, i: int, j: int) -> int:
+    k = i
+    while i < x.size and j < x.size and x[i] == x[j]:
+        i += 1
+        j += 1
+    return i - k
+
+
+def falling(x: Any, i: int) -> int:
+    while i > 0 and x[i - 1] > x[i]:
+        i -= 1
+    return i
+
+
+def test_a_loop_that_asks_for_several_conditions_does_its_rounds_one_by_one() -> None:
+    x = np.array([5, 4, 3, 5, 4, 3, 1])
+    several, two = pyrelay.jit(agreeing), pyrelay.jit(falling)
+    assert "rounds - 1\n" in several.code(x, 0, 3)
+    assert "rounds - 4\n" in two.code(x, 6)
+    for i, j in [(0, 3), (0, 0), (2, 5), (6, 6), (7, 9)]:
+        assert several(x, i, j) == agreeing(x, i, j)
+    for i in range(7):
+        assert two(x, i) == falling(x, i)
