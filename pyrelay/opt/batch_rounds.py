@@ -17,7 +17,9 @@ a loop over what was computed before or is computed after (loop distribution: Ke
 
 A round of which nothing stays is computed together, too, where its products are short ones of
 matrices of its own, or all that it computes, and where the loop could be one kernel, in which each
-element of a product would compute anew what it reads.
+element of a product would compute anew what it reads. Loops in a round that multiply vectors with
+matrices that all share, as a recurrent network does, are run through by many rounds together.
+What goes where is said by `round_parts`.
 
 As many rounds go together as need little memory, so that a loop over millions of examples does not
 keep what each of them computes. Where a derivative is asked for it keeps that anyway, and all go
@@ -27,12 +29,10 @@ together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.effects import is_pure
 from pyrelay.ir.nodes import (
     Atom,
     Block,
@@ -42,27 +42,23 @@ from pyrelay.ir.nodes import (
     Let,
     Loop,
     Module,
-    OpCall,
     Var,
     Vjp,
 )
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
-from pyrelay.opt.batching import Batch, Cannot, is_batchable
-from pyrelay.opt.deferred import SAME_ELEMENTS
-from pyrelay.opt.dots import MOST_PRODUCTS, as_sum
+from pyrelay.opt.batching import Batch, Cannot
+from pyrelay.opt.dots import as_sum
 from pyrelay.opt.elements import integer
 from pyrelay.opt.linearise import as_extent, number
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite, rewrite_block
+from pyrelay.opt.round_parts import Rounds, is_product, type_of
 from pyrelay.opt.scalars import is_kernel, scalar_lets
-from pyrelay.opt.storage_facts import MOVES
 from pyrelay.records import dataclass
 
 _FEWEST = 8  # rounds that are worth it, where their number is known
 _AT_ONCE = 1 << 21  # elements that are computed for the rounds that go together
 _LEAST_AT_ONCE = 16  # rounds
-_READ = MOVES | {"matmul"}
-"""Ops whose elements a kernel only reads, once they are there."""
 
 
 def batch_rounds(module: Module) -> Module:
@@ -88,7 +84,7 @@ def batch_differentiated(module: Module) -> Module:
 
 
 def _function(function: Function, *, whole: bool) -> Function:
-    if not any(_is_product(let) for let in walk.nested_lets(function.body)):
+    if not any(is_product(let) for let in walk.nested_lets(function.body)):
         return function
 
     def rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
@@ -98,7 +94,7 @@ def _function(function: Function, *, whole: bool) -> Function:
         if count is None or (isinstance(count, int) and count < _FEWEST):
             return None
         refused = set[int]()
-        while (rounds := _Rounds(let, let.rhs, count, frozenset(refused))).pays():
+        while (rounds := Rounds(let, let.rhs, count, frozenset(refused))).pays():
             if not refused and not rounds.beats_a_kernel() and _becomes_a_kernel(let):
                 return None
             trial = builder.nested()
@@ -122,15 +118,6 @@ def _extent(count: Atom | None, scope: Scope) -> Extent | None:
     return None if call is None else call.attrs["size"]
 
 
-def _is_product(let: Let) -> bool:
-    return walk.is_call(let, "matmul")
-
-
-def _type(atom: Atom) -> TensorType:
-    assert isinstance(atom.type, TensorType)
-    return atom.type
-
-
 def _becomes_a_kernel(let: Let) -> bool:
     """Whether a loop is one kernel as it stands, with its small products written out."""
     written = rewrite_block(Block((let,), let.outs), as_sum)
@@ -146,253 +133,6 @@ class _Refused(Exception):
         self.number = number
 
 
-# -- what becomes of the lets of a round ---------------------------------------------------------
-
-
-@dataclass
-class _Rounds:
-    """A loop, and where the Lets of its body go, by their numbers.
-
-    stores: by number of the carried array, the value that is stored at the index; sums: the other
-    carried values, each used once, in the Let that makes its next value.
-    """
-
-    let: Let
-    loop: Loop
-    count: Extent
-    refused: frozenset[int]  # Lets that are not computed for many rounds
-    stores: dict[int, Atom] = field(default_factory=dict)
-    ahead: set[int] = field(default_factory=set)
-    checks: set[int] = field(default_factory=set)
-    behind: set[int] = field(default_factory=set)
-    rest: set[int] = field(default_factory=set)
-    makers: dict[Atom, int] = field(default_factory=dict)
-    reads: list[set[int]] = field(default_factory=list)  # Lets of the body that each one reads
-    following: dict[int, int] = field(default_factory=dict)  # Lets that make the next values
-    differing: set[Atom] = field(default_factory=set)
-    rows: dict[int, Atom] = field(default_factory=dict)  # Lets that read row i of an array
-
-    def pays(self) -> bool:
-        """Whether the loop can be taken apart so that a product is computed for many rounds."""
-        loop, lets = self.loop, self.loop.body.lets
-        plain = loop.test is None and not loop.exits and not loop.dims and not self.let.dims
-        if not plain or loop.index is None or any(let.dims for let in lets):
-            return False
-        if not any(map(_is_product, lets)):
-            return False
-        for k, let in enumerate(lets):
-            self.makers.update((out, k) for out in let.outs)
-            found = walk.free_vars(Block((let,), ()))
-            self.reads.append({self.makers[v] for v in found if v in self.makers})
-        if not self._hangs_by_sums():
-            return False
-        self._find_differing()
-        self._part()
-        return bool(self.ahead or self.behind)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of a round is computed for many rounds at once."""
-        return not self.checks and all(map(self.is_direct, self.stores)) and (
-            len(self.stores) == len(self.loop.carried)
-        )
-
-    def beats_a_kernel(self) -> bool:
-        """Whether nothing is checked, and products are computed for many rounds of which one kernel
-        of the loop would compute operands anew for each element; or that are no vector's, and
-        nothing stays."""
-        lets = self.loop.body.lets
-        together = self.ahead | self.behind
-        return not self.checks and any(
-            (self.is_whole and self._is_quick_beside_others(lets[k])) or any(
-                isinstance(lets[n].rhs, OpCall) and walk.call_of(lets[n]).op.name not in _READ
-                for n in self._makers_of(k, together)
-            )
-            for k in together if _is_product(lets[k])
-        )
-
-    def _makers_of(self, number: int, together: set[int]) -> set[int]:
-        """The Lets that compute the operands of one, where these only lay elements otherwise those
-        that compute theirs."""
-        found, pending = set[int](), [number]
-        while pending:
-            for k in self.reads[pending.pop()] & together:
-                rhs = self.loop.body.lets[k].rhs
-                moves = isinstance(rhs, OpCall) and rhs.op.name in SAME_ELEMENTS
-                (pending.append if moves else found.add)(k)
-        return found
-
-    def _hangs_by_sums(self) -> bool:
-        """Whether rounds hang together by sums only, if at all. Notes the stores."""
-        loop = self.loop
-        uses = walk.use_counts(loop.body)
-        for k, (var, result) in enumerate(zip(loop.carried, loop.body.results, strict=True)):
-            number = self.makers.get(result)
-            call = None if number is None else loop.body.lets[number].rhs
-            if number is None or not isinstance(call, OpCall) or uses.get(var) != 1:
-                return False
-            if not isinstance(result, Var) or uses.get(result) != 1:
-                return False
-            if call.op.name == "index_update" and call.args[0] is var:
-                at_index = call.attrs["axes"] == (0,) and call.args[2] is loop.index
-                if not at_index or not dims.equal(_type(var).shape[0], self.count):
-                    return False
-                self.stores[k] = call.args[1]
-            elif call.op.name != "add" or var not in call.args:
-                return False
-            self.following[k] = number
-        return True
-
-    def _find_differing(self) -> None:
-        loop = self.loop
-        assert loop.index is not None
-        self.differing = {loop.index, *loop.carried}
-        inside = all(map(is_pure, loop.body.lets))  # of arrays that are read
-        for k, let in enumerate(loop.body.lets):
-            rhs = let.rhs
-            free = walk.free_vars(Block((let,), ()))
-            if not self.differing.isdisjoint(free) or not is_pure(let):
-                self.differing.update(let.outs)
-            if (
-                isinstance(rhs, OpCall) and rhs.op.name == "index" and rhs.attrs["axes"] == (0,)
-                and rhs.args[1] is loop.index and rhs.args[0] not in self.differing
-                and rhs.args[0] not in self.makers
-                and (inside or dims.equal(_type(rhs.args[0]).shape[0], self.count))
-            ):
-                self.rows[k] = rhs.args[0]
-
-    def _part(self) -> None:
-        """Decide where each Let goes."""
-        lets = self.loop.body.lets
-        everything = set(range(len(lets))) - set(self.following.values())
-        batchable = {k for k in everything if k not in self.refused and is_batchable(lets[k])}
-        self.checks = {k for k in everything if not is_pure(lets[k])}
-        while True:
-            self.checks = self._with_reads(self.checks, batchable - self.checks)
-            ahead, behind = self._levels(batchable - self.checks)
-            late = {r for k in self.checks for r in self.reads[k]} & behind
-            if not late:
-                break
-            self.checks |= late
-        together = ahead | behind
-        products = {k for k in together if self._is_shared_product(lets[k])}
-        if not products and together == everything:
-            products = {k for k in together if self._is_quick_beside_others(lets[k])}
-        if not products:
-            return
-        needed = self._closure(products, together)
-        others = everything - self.checks - needed
-        if others <= together and not any(self._stays(lets[k]) for k in others):
-            needed |= others
-        self.ahead, self.behind = ahead & needed, behind & needed
-        self.checks = self._with_reads(self.checks, needed)
-        left = {n for k, n in self.following.items() if not self.is_direct(k)}
-        self.rest = self._with_reads(left, needed | (self.checks - batchable))
-
-    def _levels(self, numbers: Iterable[int]) -> tuple[set[int], set[int]]:
-        """Which of these Lets can be computed for many rounds ahead of the checks, and behind."""
-        ahead, behind = set[int](), set[int]()
-        for k in sorted(numbers):
-            if self.reads[k] <= ahead:
-                ahead.add(k)
-            elif self.reads[k] <= ahead | behind | self.checks:
-                behind.add(k)
-        return ahead, behind
-
-    def _closure(self, numbers: Iterable[int], within: set[int]) -> set[int]:
-        """These Lets and those that they read, of some."""
-        found, pending = set[int](), [k for k in numbers if k in within]
-        while pending:
-            k = pending.pop()
-            if k not in found:
-                found.add(k)
-                pending.extend(self.reads[k] & within)
-        return found
-
-    def _with_reads(self, numbers: Iterable[int], but: set[int]) -> set[int]:
-        """These Lets and those that they read, up to some that are computed elsewhere."""
-        found, pending = set[int](), list(numbers)
-        while pending:
-            k = pending.pop()
-            if k not in found:
-                found.add(k)
-                pending.extend(self.reads[k] - but)
-        return found
-
-    def _is_shared_product(self, let: Let) -> bool:
-        """Whether a Let multiplies a vector of its own with a matrix that all rounds share."""
-        if not _is_product(let):
-            return False
-        a, b = walk.call_of(let).args
-        if (a in self.differing) == (b in self.differing):
-            return False
-        own, shared = (_type(a), _type(b)) if a in self.differing else (_type(b), _type(a))
-        return own.rank == shared.rank == 2 and 1 in own.shape and 1 not in shared.shape
-
-    def _stays(self, let: Let) -> bool:
-        """Whether a Let gains nothing from other rounds: a product of two of its own, a loop."""
-        return isinstance(let.rhs, Loop) or (
-            _is_product(let) and self.differing.issuperset(walk.call_of(let).args)
-            and not self._is_quick_beside_others(let)
-        )
-
-    def _is_quick_beside_others(self, let: Let) -> bool:
-        """Whether a product of matrices is done sooner with those of other rounds, as part of a
-        round of which nothing stays: it is short, or all that the round computes."""
-        if not _is_product(let):
-            return False
-        call = walk.call_of(let)
-        a, b = map(_type, call.args)
-        if a.rank != 2 or b.rank != 2:
-            return False
-        shape = _type(let.outs[0]).shape
-        extents = (*shape, a.shape[0 if call.attrs["transpose_a"] else 1])
-        if shape == (1, 1) or extents[-1] == 1:
-            return False  # of two vectors
-        if all(map(dims.is_short, extents)):
-            work = dims.greatest(dims.product(extents))
-            return work is None or work > MOST_PRODUCTS
-        return self.differing.issuperset(call.args) and self._computed() == [let]
-
-    def _computed(self) -> list[Let]:
-        """What a round computes, without what reads its inputs, lays elements otherwise or stores
-        them."""
-        known = {*self.rows, *self.following.values()}
-        rest = [let for k, let in enumerate(self.loop.body.lets) if k not in known]
-        return [
-            let for let in rest
-            if not isinstance(let.rhs, OpCall) or let.rhs.op.name not in SAME_ELEMENTS
-        ]
-
-    def is_direct(self, k: int) -> bool:
-        """Whether what is stored in carried array k is computed for many rounds at once."""
-        number = self.makers.get(self.stores[k]) if k in self.stores else None
-        return number is not None and number in self.ahead | self.behind
-
-    def handed_on(self) -> list[Var]:
-        """What the checks compute that is read behind them."""
-        lets = self.loop.body.lets
-        read = [(k, v) for k in self.behind | self.rest for v in walk.free_vars(
-            Block((lets[k],), ())
-        )]  # fmt: skip
-        wanted = {v for k, v in read if k in self.behind or self.makers.get(v) not in self.rest}
-        return [v for k in sorted(self.checks) for v in lets[k].outs if v in wanted]
-
-    @property
-    def keeps_nothing(self) -> bool:
-        """Whether what a round computes is stored at once, so that all rounds need no more room."""
-        return self.is_whole and len(self._computed()) == 1
-
-    @property
-    def size(self) -> Extent:
-        """Elements that are computed for one round together with others."""
-        found: Extent = 1
-        for k in sorted((self.ahead | self.behind) - self.rows.keys()):
-            for out in self.loop.body.lets[k].outs:
-                found = dims.add(found, _type(out).size)
-        return found
-
-
 # -- writing ---------------------------------------------------------------------------------------
 
 
@@ -400,7 +140,7 @@ class _Rounds:
 class _Writer:
     """Writes the rounds of a loop, of all or of parts that go together."""
 
-    rounds: _Rounds
+    rounds: Rounds
     builder: Builder
     whole: bool
 
@@ -447,7 +187,8 @@ class _Writer:
         work.together(r.ahead)
         kept = r.handed_on()
         if r.checks:
-            room = [b.undef(TensorType(_type(v).dtype, (length, *_type(v).shape))) for v in kept]
+            kinds = map(type_of, kept)
+            room = [b.undef(TensorType(ty.dtype, (length, *ty.shape))) for ty in kinds]
             for var, values in zip(kept, work.loop(r.checks, room, kept, {}), strict=True):
                 batch.bind(var, values)
         work.together(r.behind)
@@ -466,9 +207,9 @@ class _Writer:
 
     def _rows(self, b: Builder, x: Atom, start: Extent, length: Extent) -> Handle:
         whole = start == 0 and length is self.rounds.count
-        if whole and dims.equal(_type(x).shape[0], length):
+        if whole and dims.equal(type_of(x).shape[0], length):
             return b.handle(x)
-        shape = _type(x).shape[1:]
+        shape = type_of(x).shape[1:]
         found: Handle = b.call(
             OPS["slice"], x, starts=(start, *[0] * len(shape)), sizes=(length, *shape),
             steps=(1,) * (1 + len(shape)),
@@ -495,7 +236,7 @@ class _Writer:
 class _Part:
     """Some rounds: their batch, and loops over them."""
 
-    rounds: _Rounds
+    rounds: Rounds
     builder: Builder
     batch: Batch
     rows: dict[int, Handle]  # of the Lets that read a row
@@ -518,7 +259,7 @@ class _Part:
                     raise _Refused(k)
 
     def _type_of_all(self, out: Var) -> TensorType:
-        ty = _type(out)
+        ty = type_of(out)
         if out not in self.batch.differing:
             return ty
         return TensorType(ty.dtype, (self.length, *ty.shape))
@@ -571,4 +312,4 @@ class _Part:
         if var not in batch.differing:
             return batch.values[var].atom
         row = b.call(OPS["index"], batch.values[var], j, axes=(0,))
-        return b.cast(row, row.dtype, weak=True) if _type(var).weak else row.atom
+        return b.cast(row, row.dtype, weak=True) if type_of(var).weak else row.atom
