@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import once
 from pyrelay.infer.in_python import ziggurat as z
 
 Array = Any
@@ -38,6 +39,7 @@ def _high_product(a: Word, b: Word) -> Word:
     return a_high * b_high + above
 
 
+@once
 def word(words: Array) -> Word:
     """The next 64 bits."""
     low, high = words[1], words[2]
@@ -71,6 +73,7 @@ def random(words: Array) -> Any:
     return _float(word(words))
 
 
+@once
 def at_most(words: Array, most: Word) -> Word:
     """A whole number from 0 to `most`, each as likely as any other."""
     if most == 0:
@@ -93,6 +96,7 @@ def at_most(words: Array, most: Word) -> Word:
     return _high_product(found, count) if count else found
 
 
+@once
 def in_interval(words: Array, most: Word) -> Word:
     """As `at_most` for up to 32 bits, by leaving out what is too large: other numbers."""
     mask = most
@@ -115,6 +119,7 @@ def _in_layer(bits: Word) -> Any:
     return layer, int((bits >> np.uint64(9)) & np.uint64(0x000FFFFFFFFFFFFF))
 
 
+@once
 def standard_normal(words: Array) -> Any:
     """A normal number, by the ziggurat."""
     bits = word(words)
@@ -149,6 +154,7 @@ def standard_normal(words: Array) -> Any:
     return -x if bits & np.uint64(0x100) else x
 
 
+@once
 def standard_exponential(words: Array) -> Any:
     """An exponential number of scale 1, by the ziggurat."""
     state, layer, x = _LAYER, 0, 0.0
@@ -237,6 +243,7 @@ def sample(words: Array, count: int, size: int, shuffle: bool) -> Array:
     return found
 
 
+@once
 def _place_of(table: Array, value: Any) -> Any:
     """Where a number stands in a table with open addresses, or could."""
     place = value & (table.shape[0] - 1)
@@ -245,6 +252,7 @@ def _place_of(table: Array, value: Any) -> Any:
     return place
 
 
+@once
 def _shuffle(words: Array, order: Array, first: int) -> None:
     """Exchange each number from the last down to `first` for one at most as far along."""
     for k in range(order.shape[0] - 1, first - 1, -1):
