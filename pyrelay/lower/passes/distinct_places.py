@@ -8,12 +8,14 @@ Positions are polynomials of extents and of the indices of loops, each of which 
 others; of two rounds the later one is the earlier, one, and as many more as there are. Positions
 differ where their difference has a least value above zero (Banerjee, "Dependence analysis for
 supercomputing", 1988). A number of which nothing is known is the difference of two that are not
-negative, so that it leaves the sum where it is subtracted from itself.
+negative, so that it leaves the sum where it is subtracted from itself. Where the least value hangs
+on extents alone, as that of a matrix does that may have fewer columns than rows, the call is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent, Symbol
@@ -38,6 +40,9 @@ from pyrelay.lower.passes.index_ranges import polynomial
 
 _MOST_TERMS = 24  # of a polynomial
 
+Step: TypeAlias = tuple[Symbol, tuple[Extent, ...]]
+"""The index of a loop, from its start, and what it never exceeds."""
+
 
 class Integers:
     """What is known of the integers of a body and of those around it."""
@@ -46,7 +51,8 @@ class Integers:
         self._around = around
         self._known: dict[Local, Extent] = {}
         self._extents: dict[Parameter, Extent] = {} if around is None else around._extents
-        self.steps: list[tuple[Symbol, Extent | None]] = []
+        self._minima: dict[Local, tuple[Operand, ...]] = {}
+        self.steps: list[Step] = []
 
     def of(self, operand: Operand) -> Extent:
         """The polynomial of an integer."""
@@ -59,9 +65,29 @@ class Integers:
             here = here._around
         return _unknown()
 
-    def all_steps(self) -> list[tuple[Symbol, Extent | None]]:
-        """The indices of loops, outer ones first: how far each is from its loop's start, and the
-        greatest that this may be."""
+    def extent(self, symbol: Symbol) -> Local | None:
+        """The number that a symbol of an extent stands for."""
+        here: Integers | None = self
+        while here is not None:
+            for local, known in here._known.items():
+                if known == dims.of(symbol) and known in self._extents.values():
+                    return local
+            here = here._around
+        return None
+
+    def _at_most(self, operand: Operand) -> tuple[Extent, ...]:
+        """What an integer never exceeds: itself, and what it is the least of."""
+        here: Integers | None = self
+        while here is not None and isinstance(operand, Local):
+            if operand in here._minima:
+                least = here._minima[operand]
+                return (self.of(operand), *(e for each in least for e in self._at_most(each)))
+            here = here._around
+        return (self.of(operand),)
+
+    def all_steps(self) -> list[Step]:
+        """The indices of loops, outer ones first: how far each is from its loop's start, and what
+        this never exceeds."""
         return [*(self._around.all_steps() if self._around is not None else ()), *self.steps]
 
     def note(self, statement: Statement) -> None:
@@ -78,14 +104,17 @@ class Integers:
                 if made is not None and not isinstance(made, int) and len(made.terms) > _MOST_TERMS:
                     made = None
                 self._known[out] = _unknown() if made is None else made
+                if name == "minimum":
+                    self._minima[out] = args
             case Load(out=out) if out.dtype == i64:
                 self._known[out] = _unknown()
 
     def enter(self, loop: For) -> None:
         """Learns of a loop's index."""
-        start, stop = self.of(loop.start), self.of(loop.stop)
+        start = self.of(loop.start)
+        before = dims.multiply(-1, dims.add(start, 1))
         step = Symbol("i")
-        self.steps.append((step, dims.add(dims.add(stop, dims.multiply(-1, start)), -1)))
+        self.steps.append((step, tuple(dims.add(s, before) for s in self._at_most(loop.stop))))
         self._known[loop.index] = dims.add(start, dims.of(step))
 
     def later(self, loop: For) -> tuple[Integers, Integers]:
@@ -93,32 +122,36 @@ class Integers:
         first, then = Integers(self), Integers(self)
         first.enter(loop)
         step, last = first.steps[0]
-        assert last is not None
         more = Symbol("m")
         before = dims.add(dims.of(step), 1)
-        then.steps = [
-            *first.steps, (more, dims.add(last, dims.multiply(-1, before))),
-        ]  # fmt: skip
+        rest = tuple(dims.add(each, dims.multiply(-1, before)) for each in last)
+        then.steps = [*first.steps, (more, rest)]
         index = dims.add(self.of(loop.start), dims.add(before, dims.of(more)))
         then._known[loop.index] = index
         return first, then
 
 
-def reads_before_stores(loop: For, reading: int, around: Integers) -> bool:
+def reads_before_stores(loop: For, reading: int, around: Integers) -> list[Extent] | None:
     """Whether no round's statements in front of number `reading` load what the others of a round
-    before it store."""
+    before it store: sums of extents that must not be negative for that, mostly none; None if they
+    may."""
     first, then = around.later(loop)
     stored = [a for a in _accesses(loop.body, first) if isinstance(a[0], Store)]
     loaded = [a for a in _accesses(loop.body[:reading], then) if isinstance(a[0], Load)]
     steps = [*then.all_steps(), *first.steps[1:]]
+    asked: dict[Extent, None] = {}
     # Indices of inner loops lie between what outer ones leave: those of both rounds come last.
     for store, position in stored:
         for load, place in loaded:
             if isinstance(store.array, Pointed) or isinstance(load.array, Pointed):
-                return False
-            if store.array == load.array and not _differ(position, place, steps):
-                return False
-    return True
+                return None
+            if store.array != load.array or _differ(position, place, steps):
+                continue
+            condition = _may_differ(position, place, steps, around)
+            if condition is None:
+                return None
+            asked[condition] = None
+    return list(asked)
 
 
 def strides(loop: For, reading: int, around: Integers) -> dict[Load, Extent | None]:
@@ -168,26 +201,48 @@ def _unknown() -> Extent:
     return dims.add(dims.fresh("u"), dims.multiply(-1, dims.fresh("u")))
 
 
-def _differ(a: Extent, b: Extent, steps: list[tuple[Symbol, Extent | None]]) -> bool:
+def _differ(a: Extent, b: Extent, steps: list[Step]) -> bool:
     difference = dims.add(a, dims.multiply(-1, b))
-    return _positive(difference, steps) or _positive(dims.multiply(-1, difference), steps)
+    ways = _ways(difference)
+    return any(dims.non_negative(dims.add(e, -1)) for way in ways for e in _least(way, steps))
 
 
-def _positive(extent: Extent, steps: list[tuple[Symbol, Extent | None]]) -> bool:
-    """Whether an integer is at least one: inner indices are replaced by the end of their range that
-    makes it least, then those around them."""
-    for step, most in reversed(steps):
-        parts = _split(extent, step)
-        if parts is None:
-            return False
-        slope, rest = parts
-        if dims.non_negative(slope):
-            extent = rest
-        elif most is not None and dims.non_negative(dims.multiply(-1, slope)):
-            extent = dims.add(rest, dims.multiply(slope, most))
-        else:
-            return False
-    return dims.non_negative(dims.add(extent, -1))
+def _may_differ(a: Extent, b: Extent, steps: list[Step], around: Integers) -> Extent | None:
+    """A sum of extents, not negative where all are alike; if it is not negative, two positions
+    differ."""
+    for way in _ways(dims.add(a, dims.multiply(-1, b))):
+        for least in _least(way, steps):
+            condition = dims.add(least, -1)
+            if isinstance(condition, int):
+                continue
+            linear = all(sum(p for _, p in monomial) <= 1 for monomial, _ in condition.terms)
+            likely = sum(factor for monomial, factor in condition.terms if monomial) >= 0
+            known = all(around.extent(s) is not None for s in dims.symbols(condition))
+            if linear and likely and known:
+                return condition
+    return None
+
+
+def _ways(difference: Extent) -> tuple[Extent, Extent]:
+    return difference, dims.multiply(-1, difference)
+
+
+def _least(extent: Extent, steps: list[Step]) -> list[Extent]:
+    """What an integer is at least: inner indices are replaced by the end of their range that makes
+    it least, then those around them."""
+    if not steps:
+        return [extent]
+    step, most = steps[-1]
+    parts = _split(extent, step)
+    if parts is None:
+        return []
+    slope, rest = parts
+    if dims.non_negative(slope):
+        return _least(rest, steps[:-1])
+    if not dims.non_negative(dims.multiply(-1, slope)):
+        return []
+    ends = (dims.add(rest, dims.multiply(slope, end)) for end in most)
+    return [least for end in ends for least in _least(end, steps[:-1])]
 
 
 def _split(extent: Extent, step: Symbol) -> tuple[Extent, Extent] | None:

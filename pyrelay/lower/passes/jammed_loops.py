@@ -33,6 +33,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import bool_, i32, i64
 from pyrelay.lower.kernels.kernel import (
     Assign,
@@ -164,7 +166,13 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
         reading = _grouped(doubted, length + more, outside, doubt)
         if isinstance(reading, int):
             length = max(reading - more, 0)
-        elif _pays(reading) and reads_before_stores(doubted, length + more, around):
+        elif not _pays(reading):
+            return None
+        else:
+            asked = reads_before_stores(doubted, length + more, around)
+            if asked is None:
+                return None
+            reading.asked = [_sum(extent, around) for extent in asked]
             found = strides(doubted, length + more, around)
             far = any(
                 load.out in reading.varying and found[load] != 1 for load in _inner(reading)
@@ -182,9 +190,20 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
             reading.whole = loop
             _choose_lanes(reading, far)
             return reading if len(reading.kept) <= _MOST_KEPT else None
-        else:
-            return None
     return None
+
+
+def _sum(extent: Extent, integers: Integers) -> list[tuple[int, Operand]]:
+    """A sum of extents: factors and what they multiply."""
+    if isinstance(extent, int):
+        return [(extent, Literal(1, i64))]
+    terms: list[tuple[int, Operand]] = []
+    for monomial, factor in extent.terms:
+        symbols = dims.symbols(dims.Dim(((monomial, 1),))) if monomial else ()
+        local = integers.extent(*symbols) if symbols else Literal(1, i64)
+        assert local is not None
+        terms.append((factor, local))
+    return terms
 
 
 def _doubted(loop: For, length: int) -> tuple[For, Local | None]:

@@ -61,7 +61,8 @@ class Reading:
 
     doubt: whether a check fails in the first part of a round, which is done without it: then the
     rounds of that block go one by one as they do in `whole`, the loop as it was. far: what lanes
-    load from places that are no neighbours, one by one and before all else."""
+    load from places that are no neighbours, one by one and before all else. asked: sums, as factors
+    and what they multiply; if one is negative, the loop goes on as it was."""
 
     loop: For
     length: int
@@ -76,6 +77,7 @@ class Reading:
     doubt: Local | None = None
     whole: For | None = None
     far: frozenset[Statement] = frozenset()
+    asked: Sequence[Sequence[tuple[int, Operand]]] = ()
 
     @property
     def body(self) -> Body:
@@ -144,6 +146,14 @@ class Blocks:
         if rounds is not None:
             brief = self._compute("less", rounds, Literal(_SHORTEST, i64), dtype=bool_)
             alone = self._compute("logical_or", alone, brief, dtype=bool_)
+        for terms in reading.asked:
+            total: Operand = _ZERO
+            for factor, operand in terms:
+                name = "subtract" if factor < 0 else "add"
+                term = self._compute("multiply", operand, Literal(abs(factor), i64))
+                total = self._compute(name, total, term)
+            negative = self._compute("less", total, _ZERO, dtype=bool_)
+            alone = self._compute("logical_or", alone, negative, dtype=bool_)
         before, self.out = self.out, []
 
         whole = self._compute("right_shift", count, _log2(lanes))

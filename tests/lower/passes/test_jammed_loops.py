@@ -261,6 +261,43 @@ def test_rounds_that_hang_on_each_other_go_one_by_one(f: Callable[..., Any]) -> 
     assert " in lanes(" not in str(compiled.code(x, 40))
 
 
+def columns_of_lines(x: Any, y: Any, line: Any) -> Any:
+    for i in range(len(y)):
+        for j in range(len(y)):
+            s = 0.0
+            for k in range(i):
+                s += x[k * len(line) + j] * y[k]
+            x[i * len(line) + j] -= s
+    return x
+
+
+@pytest.mark.parametrize("length", [7, 19, 20, 33])
+def test_calls_are_asked_where_lines_may_overlap(length: int) -> None:
+    compiled = pyrelay.jit(columns_of_lines)
+    rng = np.random.default_rng(3)
+    x, y, line = rng.random(20 * length + 20), rng.random(20), np.zeros(length)
+    same(compiled(x.copy(), y, line), columns_of_lines(x.copy(), y, line))
+    assert " in lanes(" in str(compiled.code(x, y, line))
+
+
+def factors(a: Any) -> Any:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(i):
+            a[i, j] = (a[i, j] - a[i, :j] @ a[:j, j]) / a[j, j]
+        for j in range(i, n):
+            a[i, j] -= a[i, :i] @ a[:i, j]
+    return a
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(30, 30), (30, 41)])
+def test_products_with_columns_run_side_by_side(rows: int, columns: int) -> None:
+    compiled = pyrelay.jit(factors)
+    a = np.random.default_rng(3).random((rows, columns)) + rows * np.eye(rows, columns)
+    np.testing.assert_allclose(compiled(a.copy()), factors(a.copy()), rtol=1e-12)
+    assert " in lanes(" in str(compiled.code(a))
+
+
 def placed(x: Any, places: Any) -> Any:
     for j in range(len(places)):
         s = 0.0
