@@ -62,7 +62,8 @@ gpu-test: $(GPU_NEEDS)
 	  tests/opt/test_hal*.py tests/benchmarks/test_gpu_resources.py \
 	  tests/end_to_end/test_bfloat16.py tests/lower/passes/test_packs.py \
 	  tests/lower/passes/test_narrow.py tests/lower/passes/test_cooperation.py \
-	  tests/lower/kernels/test_traffic.py tests/ops/test_scalar.py tests/opt/test_picks.py \
+	  tests/lower/kernels/test_traffic.py tests/benchmarks/test_gpu_traffic.py \
+	  tests/ops/test_scalar.py tests/opt/test_picks.py \
 	  tests/opt/test_extremes.py tests/lower/kernels/test_whole_schedule.py \
 	  tests/lower/passes/test_row_packs.py tests/lower/passes/test_online.py \
 	  tests/lower/passes/test_reciprocals.py tests/lower/passes/test_held_rows.py \

@@ -1,7 +1,7 @@
 """The programs of `make gpu-bench`, and the arguments that they are counted and timed with.
 
-In: nothing. Out: `PROGRAMS`, which are counted, `TIMED`, and `LEAST`, the bytes that some of these
-have to move.
+In: nothing. Out: `TIMED`, which are timed, `COUNTED`, whose kernels and bytes are counted, and
+`LEAST`, the bytes that some of the former have to move.
 """
 
 from __future__ import annotations
@@ -172,38 +172,6 @@ def picked(table: Any, i: Any) -> Any:
     return (table[i] * table[i]).sum()
 
 
-#: What is counted: the function, its arguments, and how many rounds its loop takes, if it has one.
-PROGRAMS: dict[str, Any] = {
-    "elementwise 1M": (elementwise, (f32(1 << 20), f32(1 << 20), f32(1 << 20))),
-    "softmax 4096x512": (softmax, (f32(4096, 512),)),
-    "layer norm 4096x512": (layer_norm, (f32(4096, 512), f32(512), f32(512))),
-    "sum of squares 1M": (total, (f32(1 << 20),)),
-    "column sums 4096x512": (column_sums, (f32(4096, 512),)),
-    "softmax 8x128k": (softmax, (f32(8, 1 << 17),)),
-    "sums of 8 rows of 1M": (row_sums, (f32(8, 1 << 20),)),
-    "argmax of 16M": (place_of_largest, (f32(1 << 24),)),
-    "4k places among 1k": (searched, (f32(1 << 10), f32(1 << 12))),
-    "gradient of softmax": (pyrelay.grad(softmax_loss), (f32(4096, 512),)),
-    "gradient of perceptron": (
-        pyrelay.grad(perceptron, argnums=(1, 2)),
-        (f32(64, 784), f32(784, 256), f32(256, 10), f32(64, 10)),
-    ),
-    "cross entropy 4096x512": (cross_entropy, (f32(4096, 512), np.zeros(4096, np.int64))),
-    "gradient of cross entropy": (
-        pyrelay.grad(cross_entropy), (f32(4096, 512), np.zeros(4096, np.int64))
-    ),
-    "LSTM of 256 steps, 256 wide": (
-        lstm, (f32(256, 256), f32(256, 1024), f32(256, 1024), f32(1024)), 256
-    ),
-    "transformer block 512 x 256": (
-        transformer, (f32(512, 256), *(f32(256, 256),) * 4, f32(256, 1024), f32(1024, 256))
-    ),
-}  # fmt: skip
-if HAS_BFLOAT16:
-    PROGRAMS["elementwise 1M in bfloat16"] = elementwise, (bf16(f32(1 << 20)),) * 3
-    PROGRAMS["layer norm 4096x512 in bfloat16"] = normalised, (bf16(f32(4096, 512)),)
-
-
 def characters(state: Any, w: Any, u: Any, stop: Any) -> Any:
     """A generator of characters that ends when the likeliest one is `stop`."""
     count = 0
@@ -333,4 +301,48 @@ LEAST = {
     "softmax 8x128k": 1 << 23, "sums of 8 rows of 1M": 1 << 25, "argmax of 16M": 1 << 26,
     "16M places among 1k": 3 << 26, "histogram of 16M in 64 bins": 1 << 26,
     "sum of squares 16M": 1 << 26, "column sums 4096x512": 1 << 23, "running sum of 16M": 1 << 27,
+}  # fmt: skip
+
+
+def _timed(name: str, rounds: int = 0) -> Any:
+    """A program that is timed, as one that is counted: with arguments that are no array twice."""
+    function, argnums, args = TIMED[name]
+    args = tuple(a[...] if isinstance(a, np.ndarray) else a for a in args)
+    if argnums is not None:
+        function = pyrelay.grad(function, argnums=argnums)
+    return function, args, rounds
+
+
+#: What is counted: the function, its arguments, and how many rounds its loop takes, 0 if it has
+#: none.
+COUNTED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
+    **{
+        name: _timed(name) for name in (
+            "elementwise 1M", "elementwise 16M", "softmax 32768x1k", "softmax 4096x8k",
+            "softmax 256x128k", "layer norm 32768x1k", "layer norm 4096x8k", "layer norm 256x128k",
+            "cross entropy 32768x1k", "cross entropy 4096x8k", "cross entropy 256x128k",
+            "gradient of cross entropy 32768x1k", "softmax 4096x512", "softmax 512x32768",
+            "softmax 8x128k", "sums of 8 rows of 1M", "argmax of 16M",
+            "layer norm 4096x512", "sum of squares 16M",
+            "column sums 4096x512", "gradient of softmax", "gradient of perceptron",
+        )
+    },
+    "4k places among 1k": (searched, (f32(1 << 10), f32(1 << 12)), 0),
+    "LSTM of 64 steps, 32 wide": _timed("LSTM of 64 steps, 32 wide", 64),
+    "LSTM of 256 steps, 256 wide": _timed("LSTM of 256 steps, 256 wide", 256),
+    "LSTM of 256 steps, 256 wide, 64 at once": _timed(
+        "LSTM of 256 steps, 256 wide, 64 at once", 256
+    ),
+    "characters, 256 wide": _timed("characters, 256 wide", 256),
+    "51 operations on 10k": _timed("51 operations on 10k", 17),
+    "transformer block 2048 x 1024 in TF32": _timed("transformer block 2048 x 1024 in TF32"),
+    "training of a perceptron 1024-4096-1024, 4096 rows, in TF32": _timed(
+        "training of a perceptron 1024-4096-1024, 4096 rows, in TF32"
+    ),
+    **{
+        name: _timed(name) for name in (
+            "elementwise 16M in bfloat16", "transformer block 2048 x 1024 in bfloat16",
+            "training of a perceptron 1024-4096-1024, 4096 rows, in bfloat16",
+        ) if name in TIMED
+    },
 }  # fmt: skip

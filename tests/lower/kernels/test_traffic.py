@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 
-from benchmarks.gpu import Row, measured, table
-from benchmarks.gpu_programs import PROGRAMS
 from pyrelay.ir.types import bool_, f32, f64, i64
 from pyrelay.lower.kernels.kernel import (
     ARRAY,
@@ -29,7 +24,7 @@ from pyrelay.lower.kernels.kernel import (
     Store,
     While,
 )
-from pyrelay.lower.kernels.traffic import moved
+from pyrelay.lower.kernels.traffic import asked, moved
 
 A, N, OUT = Parameter(ARRAY, 0, f64), Parameter(EXTENT, 0, i64), Parameter(OUTPUT, 0, f32)
 ZERO = Literal(0, i64)
@@ -83,63 +78,17 @@ def test_loops_that_data_ends_are_refused() -> None:
         bytes_of((While((Break(Literal(True, bool_)),)),), 1)
 
 
-def test_softmax_is_one_kernel_that_reads_its_row_once() -> None:
-    function, _ = PROGRAMS["softmax 4096x512"]
-    row = measured("small", function, (np.zeros((64, 100), np.float32),))
-    array = 64 * 100 * 4
-    assert row == Row("small", 1, 1, 0, 2 * array, 2 * array, outer=2 * array)
-    assert table([row]).splitlines()[-1].endswith("| 1.00 | 0.05 |")
+def test_bytes_are_told_for_each_array() -> None:
+    body = (load(), load(), Store(OUT, ZERO, Literal(1.0, f32), True))
+    whole = For(Local(i64), BEGIN, END, body)
+    assert asked(Kernel((A, N, OUT), BEGIN, END, (whole,), 1, 1), [7], 5) == {A: 80, OUT: 20}
 
 
-def test_elementwise_programs_move_no_byte_twice() -> None:
-    function, args = PROGRAMS["elementwise 1M"]
-    row = measured("small", function, tuple(a[:1000] for a in args))
-    assert (row.kernels, row.moved) == (1, row.least)
-
-
-def test_what_follows_a_product_is_not_charged_with_its_operands() -> None:
-    """The product takes them; the kernel behind it reads only what the product made."""
-    function, args = PROGRAMS["gradient of perceptron"]
-    row = measured("small", function, args)
-    assert row.moved >= row.least
-
-
-def small(name: str, *shapes: tuple[int, ...]) -> Row:
-    """The row of a program for small arrays."""
-    function, args, *rounds = PROGRAMS[name]
-    return measured("small", function, tuple(
-        np.zeros(s, a.dtype) for s, a in zip(shapes, args, strict=True)
-    ), *rounds and [shapes[0][0]])
-
-
-def test_the_families_of_programs_ask_for_no_more_than_they_did() -> None:
-    """Kernels, those by blocks, products; how often the least bytes are asked for."""
-    rows = {
-        "layer norm 4096x512": small("layer norm 4096x512", (64, 96), (96,), (96,)),
-        "cross entropy 4096x512": small("cross entropy 4096x512", (64, 96), (64,)),
-        "LSTM of 256 steps, 256 wide": small(
-            "LSTM of 256 steps, 256 wide", (20, 16), (16, 64), (16, 64), (64,)
-        ),
-        "transformer block 512 x 256": small(
-            "transformer block 512 x 256", (64, 32), *((32, 32),) * 4, (32, 64), (64, 32)
-        ),
-    }
-    found = {
-        name: (r.kernels, r.by_blocks, r.products, round(r.moved / r.least, 1))
-        for name, r in rows.items()
-    }
-    assert found == {
-        "layer norm 4096x512": (1, 1, 0, 2.0), "cross entropy 4096x512": (3, 3, 0, 1.0),
-        "LSTM of 256 steps, 256 wide": (2, 0, 2, 1.9),
-        "transformer block 512 x 256": (9, 4, 6, 1.0),
-    }
-
-
-def test_programs_with_control_flow_are_refused() -> None:
-    def newton(x: Any) -> Any:
-        while np.abs(x).max() > 1:
-            x = x / 2
-        return x
-
-    with pytest.raises(ValueError, match="control flow"):
-        measured("loop", newton, (np.ones(5000),))
+def test_of_two_ends_that_data_choose_from_the_later_one_counts() -> None:
+    chosen, end = Local(bool_), Local(i64)
+    body = (
+        Compute(chosen, "less", (Local(f64), Literal(0.0, f64))),
+        Compute(end, "where", (chosen, Literal(3, i64), Literal(5, i64))),
+        For(Local(i64), ZERO, end, (load(),)),
+    )
+    assert bytes_of(body, 1) == 8 * 5
