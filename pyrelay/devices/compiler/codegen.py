@@ -53,8 +53,9 @@ def tuned(features: str) -> str:
 
 @functools.cache
 def runtime_machine() -> llvm.TargetMachine:
-    """The code generator for the run time."""
-    return _machine({"opt": 2, "codemodel": "default"}, _features())
+    """The code generator for the run time: LLVM's second level takes longer and makes no faster
+    calls."""
+    return _machine({"opt": 1, "codemodel": "default"}, _features())
 
 
 def tidy(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

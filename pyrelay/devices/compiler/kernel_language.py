@@ -24,10 +24,8 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from llvmlite import ir as llvm
-from llvmlite.ir import values as llvm_values
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 
 Rule = Callable[[tuple[types.Type, ...]], types.Type | None]
 Emit = Callable[..., Any]
@@ -123,30 +121,13 @@ def alike(arity: int, allowed: Sequence[types.Type], result: types.Type | None =
 # -- metadata ------------------------------------------------------------------------------------
 
 
-class _Distinct(llvm_values.MDValue):
-    """A metadata node that LLVM never merges with an equal one."""
-
-    def descr(self, buf: list[str]) -> None:
-        operands = ", ".join(each.get_reference() for each in self.operands)
-        buf += (f"distinct !{{ {operands} }}", "\n")
-
-    # It may be among its own operands.
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
-
-
-def distinct_metadata(module: llvm.Module) -> _Distinct:
-    """A new, empty, distinct metadata node."""
-    return _Distinct(module, [], str(len(module.metadata)))
-
-
 def alias_scopes(module: llvm.Module, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     """For each of some arrays that share no memory: the metadata `alias.scope` and `noalias`."""
-    domain = distinct_metadata(module)
+    domain = module.distinct_metadata()
     domain.operands = (domain,)
     scopes = {}
     for name in names:
-        scopes[name] = scope = distinct_metadata(module)
+        scopes[name] = scope = module.distinct_metadata()
         scope.operands = (scope, domain)
     found = {}
     for name in names:
@@ -163,14 +144,14 @@ def all_scopes(found: Iterable[tuple[Any, Any]]) -> list[Any]:
 #: The loops that an access promises to be parallel in: all, those without a loop inside.
 EVERY_LOOP, INNERMOST_LOOPS = "every loop", "innermost loops"
 
-_groups: weakref.WeakKeyDictionary[llvm.Module, dict[str, _Distinct]] = (
+_groups: weakref.WeakKeyDictionary[llvm.Module, dict[str, llvm.Metadata]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def access_group(module: llvm.Module, loops: str) -> _Distinct:
+def access_group(module: llvm.Module, loops: str) -> llvm.Metadata:
     """The access group of ``module``'s loads and stores that are parallel in these loops."""
     known = _groups.setdefault(module, {})
     if loops not in known:
-        known[loops] = distinct_metadata(module)
+        known[loops] = module.distinct_metadata()
     return known[loops]

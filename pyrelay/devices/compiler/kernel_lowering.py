@@ -19,9 +19,8 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler import rooms
 from pyrelay.devices.compiler.kernel_language import (
     BIT,
@@ -35,10 +34,10 @@ from pyrelay.devices.compiler.kernel_language import (
     access_group,
     alias_scopes,
     all_scopes,
-    distinct_metadata,
 )
 from pyrelay.devices.compiler.kernel_names import values_alone
 from pyrelay.devices.compiler.kernel_operators import BINARY, COMPARED, UNARY, emit_truth, truth
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.python_trees import nodes
 from pyrelay.records import dataclass
@@ -76,8 +75,7 @@ def lower_kernel(
     parameters. The module defines ``symbol`` with C's calling convention, unoptimised. Raises
     ``KernelError`` where the function is not in the kernel language.
     """
-    module = llvm.Module(symbol, context=llvm.Context())
-    module.triple, module.data_layout = triple, data_layout
+    module = llvm.Module(triple, data_layout)
     written = _Lowering(module, definition, names, symbol, kinds)
     try:
         written.lower()
@@ -98,7 +96,7 @@ class _Lowering:
         kind = llvm.FunctionType(WORD, [LLVM_TYPES[each] for each in kinds])
         self.function = llvm.Function(module, kind, symbol)
         self.kinds = kinds
-        self.b = llvm.IRBuilder()
+        self.b = IRBuilder()
         self.alone = values_alone(definition)
         self.values: dict[str, Value] = {}
         self.variables: dict[str, Value] = {}
@@ -116,7 +114,6 @@ class _Lowering:
         if len(params) != len(self.kinds):
             raise KernelError(f"{self.definition.name} takes {len(params)} parameters")
         for argument, param, kind in zip(self.function.args, params, self.kinds, strict=True):
-            argument.name = param.arg
             self._bind(param.arg, (argument, kind))
         self._suite(self.definition.body)
         if not self.b.block.is_terminated:
@@ -161,7 +158,7 @@ class _Lowering:
 
     def _block(self, name: str) -> llvm.Block:
         """A block, for `_begin` to place where it belongs in the text."""
-        return llvm.Block(parent=self.function, name=self.function.scope.deduplicate(name))
+        return llvm.Block(self.function, name)
 
     def _begin(self, block: llvm.Block) -> None:
         self.function.blocks.append(block)
@@ -354,7 +351,7 @@ class _Lowering:
         if interleaved is not None:
             count = llvm.Constant(llvm.IntType(32), interleaved)
             hints.append(self.module.add_metadata(["llvm.loop.interleave.count", count]))
-        told = distinct_metadata(self.module)
+        told = self.module.distinct_metadata()
         told.operands = (told, *hints)
         return told
 

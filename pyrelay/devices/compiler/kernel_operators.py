@@ -11,9 +11,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import (
     BOOL,
     COMPLEX,
@@ -26,6 +25,7 @@ from pyrelay.devices.compiler.kernel_language import (
     Intrinsic,
     alike,
 )
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 
 
 def _is_float(ty: types.Type) -> bool:
@@ -35,8 +35,8 @@ def _is_float(ty: types.Type) -> bool:
 def _pairwise(instruction: str) -> Emit:
     """Complex addition or subtraction, part by part."""
 
-    def emit(b: llvm.IRBuilder, a: Any, c: Any) -> Any:
-        out = llvm.Constant(a.type, llvm.Undefined)
+    def emit(b: IRBuilder, a: Any, c: Any) -> Any:
+        out: Any = llvm.Constant(a.type, llvm.Undefined)
         for part in (0, 1):
             value = getattr(b, instruction)(b.extract_value(a, part), b.extract_value(c, part))
             out = b.insert_value(out, value, part)
@@ -45,25 +45,25 @@ def _pairwise(instruction: str) -> Emit:
     return emit
 
 
-def make_complex(b: llvm.IRBuilder, re: Any, im: Any) -> Any:
+def make_complex(b: IRBuilder, re: Any, im: Any) -> Any:
     """The LLVM value of the complex number ``re + 1j * im``."""
     out = llvm.Constant(llvm.LiteralStructType([re.type, im.type]), llvm.Undefined)
     return b.insert_value(b.insert_value(out, re, 0), im, 1)
 
 
-def parts(b: llvm.IRBuilder, z: Any) -> tuple[Any, Any]:
+def parts(b: IRBuilder, z: Any) -> tuple[Any, Any]:
     """Real and imaginary part of an LLVM complex value."""
     return b.extract_value(z, 0), b.extract_value(z, 1)
 
 
-def _complex_mul(b: llvm.IRBuilder, x: Any, y: Any) -> Any:
+def _complex_mul(b: IRBuilder, x: Any, y: Any) -> Any:
     (a, c), (d, e) = parts(b, x), parts(b, y)
     re = b.fsub(b.fmul(a, d), b.fmul(c, e))
     im = b.fadd(b.fmul(a, e), b.fmul(c, d))
     return make_complex(b, re, im)
 
 
-def _complex_div(b: llvm.IRBuilder, x: Any, y: Any) -> Any:
+def _complex_div(b: IRBuilder, x: Any, y: Any) -> Any:
     """Smith's algorithm (Comm. ACM 5, 1962), as NumPy's loops; branch-free by selects."""
     (a, c), (d, e) = parts(b, x), parts(b, y)
     zero = llvm.Constant(d.type, 0.0)
@@ -83,43 +83,43 @@ def _complex_div(b: llvm.IRBuilder, x: Any, y: Any) -> Any:
     return make_complex(b, re, im)
 
 
-def _fabs(b: llvm.IRBuilder, x: Any) -> Any:
+def _fabs(b: IRBuilder, x: Any) -> Any:
     return b.call(b.module.declare_intrinsic("llvm.fabs", [x.type]), [x])
 
 
 _add_parts, _sub_parts = _pairwise("fadd"), _pairwise("fsub")
 
 
-def emit_add(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_add(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in COMPLEX:
         return _add_parts(b, x, y)
     return b.fadd(x, y) if _is_float(ty) else b.add(x, y)
 
 
-def emit_sub(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_sub(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in COMPLEX:
         return _sub_parts(b, x, y)
     return b.fsub(x, y) if _is_float(ty) else b.sub(x, y)
 
 
-def emit_mul(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_mul(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in COMPLEX:
         return _complex_mul(b, x, y)
     return b.fmul(x, y) if _is_float(ty) else b.mul(x, y)
 
 
-def emit_div(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_div(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return _complex_div(b, x, y) if ty in COMPLEX else b.fdiv(x, y)
 
 
-def emit_neg(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+def emit_neg(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     if ty in COMPLEX:
         re, im = parts(b, x)
         return make_complex(b, b.fneg(re), b.fneg(im))
     return b.fneg(x) if _is_float(ty) else b.neg(x)
 
 
-def _safe_divisor(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> tuple[Any, Any]:
+def _safe_divisor(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> tuple[Any, Any]:
     """``y`` with 1 where dividing by it would trap, and the bit that says ``y`` was 0.
 
     ``minimum // -1`` overflows: NumPy answers with the minimum and a remainder of 0, which is what
@@ -145,7 +145,7 @@ def _power_of_two(y: Any) -> int | None:
     return number.bit_length() - 1
 
 
-def emit_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """Integer quotient rounded down; 0 where ``y`` is 0."""
     shift = _power_of_two(y)
     if shift is not None:  # a shift rounds down
@@ -163,7 +163,7 @@ def emit_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return b.select(zero, nothing, down)
 
 
-def emit_mod(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """Integer remainder with the sign of ``y``; 0 where ``y`` is 0."""
     shift = _power_of_two(y)
     if shift is not None:
@@ -185,7 +185,7 @@ _SELDOM = (1, 2000)
 """Weights of a branch that is seldom taken; LLVM leaves it a branch, which processors predict."""
 
 
-def emit_predicted_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_predicted_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """As `emit_floordiv`, where operands of unlike signs are seldom: nothing waits for a choice."""
     if not _is_predicted(ty, y):
         return emit_floordiv(b, ty, x, y)
@@ -201,7 +201,7 @@ def emit_predicted_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -
     return _divided(b, x, y, lambda rest: b.sdiv(x, y), lowered, by_one_or_none)
 
 
-def emit_predicted_mod(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_predicted_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """As `emit_mod`, where operands of unlike signs are seldom: nothing waits for a choice."""
     if not _is_predicted(ty, y):
         return emit_mod(b, ty, x, y)
@@ -220,7 +220,7 @@ def _is_predicted(ty: types.Type, y: Any) -> bool:
 
 
 def _divided(
-    b: llvm.IRBuilder, x: Any, y: Any, result: Callable[[Any], Any],
+    b: IRBuilder, x: Any, y: Any, result: Callable[[Any], Any],
     rounded: Callable[[Any, Any], Any], by_one_or_none: Callable[[], Any],
 ) -> Any:
     """What `result` makes of a remainder, what `rounded` makes of both where the remainder has
@@ -230,7 +230,7 @@ def _divided(
     if not isinstance(y, llvm.Constant):
         special, plain = b.append_basic_block("special"), b.append_basic_block("plain")
         both = b.icmp_unsigned("<", b.add(y, llvm.Constant(y.type, 1)), llvm.Constant(y.type, 2))
-        b.cbranch(both, special, plain).set_weights(_SELDOM)
+        b.cbranch(both, special, plain, _SELDOM)
         b.position_at_end(special)
         ways.append((by_one_or_none(), special))
         b.branch(after)
@@ -240,7 +240,7 @@ def _divided(
     unlike = b.append_basic_block("unlike")
     opposite = b.icmp_signed("<", b.xor(rest, y), llvm.Constant(x.type, 0))
     ways.append((found, b.block))
-    b.cbranch(opposite, unlike, after).set_weights(_SELDOM)
+    b.cbranch(opposite, unlike, after, _SELDOM)
     b.position_at_end(unlike)
     ways.append((rounded(found, rest), unlike))
     b.branch(after)
@@ -251,14 +251,14 @@ def _divided(
     return joined
 
 
-def emit_shift_left(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_shift_left(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """``x << y``; 0 where ``y`` is negative or not below the width, as NumPy."""
     inside = b.icmp_unsigned("<", y, llvm.Constant(y.type, ty.bitwidth))
     amount = b.select(inside, y, llvm.Constant(y.type, 0))
     return b.select(inside, b.shl(x, amount), llvm.Constant(x.type, 0))
 
 
-def emit_shift_right(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def emit_shift_right(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """``x >> y``; only the sign is left where ``y`` is negative or not below the width."""
     inside = b.icmp_unsigned("<", y, llvm.Constant(y.type, ty.bitwidth))
     last = llvm.Constant(y.type, ty.bitwidth - 1)
@@ -269,7 +269,7 @@ def emit_shift_right(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
 
 
 def _comparison(sign: str) -> Emit:
-    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    def emit(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         if ty in COMPLEX:
             return _complex_comparison(b, sign, x, y)
         if _is_float(ty):
@@ -281,7 +281,7 @@ def _comparison(sign: str) -> Emit:
     return emit
 
 
-def _complex_comparison(b: llvm.IRBuilder, sign: str, x: Any, y: Any) -> Any:
+def _complex_comparison(b: IRBuilder, sign: str, x: Any, y: Any) -> Any:
     (a, c), (d, e) = parts(b, x), parts(b, y)
     if sign == "!=":
         return b.or_(b.fcmp_unordered("!=", a, d), b.fcmp_unordered("!=", c, e))
@@ -293,7 +293,7 @@ def _complex_comparison(b: llvm.IRBuilder, sign: str, x: Any, y: Any) -> Any:
     return b.or_(strict, b.and_(same, b.fcmp_ordered(sign, c, e)))
 
 
-def emit_truth(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+def emit_truth(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     """Whether ``x`` is not zero."""
     if ty == BOOL:
         return x

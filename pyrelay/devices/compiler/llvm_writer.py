@@ -1,10 +1,10 @@
 """Writing native functions as Python code that reads like C.
 
-In: calls of `Function`'s methods and operators on `Word`s. Out: functions in an llvmlite module.
+In: calls of `Function`'s methods and operators on `Word`s. Out: functions in a module of `llvm_ir`.
 
 Every value is a 64-bit word; addresses are words. Comparisons give a `Flag` (one bit), floating
-point work happens on llvmlite values inside the operation that needs it. Variables live in stack
-slots that LLVM turns into registers.
+point work happens on values of `llvm_ir` inside the operation that needs it. Variables live in
+stack slots that LLVM turns into registers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from llvmlite import ir
+from pyrelay.devices.compiler import llvm_ir as ir
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 
 WORD = ir.IntType(64)
 INT32 = ir.IntType(32)
@@ -154,7 +155,7 @@ class Function:
         self.module = module
         signature = ir.FunctionType(returns, [WORD] * parameters)
         self.native = ir.Function(module, signature, name)
-        self.b = ir.IRBuilder(self.native.append_basic_block("entry"))
+        self.b = IRBuilder(self.native.append_basic_block("entry"))
         self._entry = self.b.block
         self.parameters = [Word(self, argument) for argument in self.native.args]
 
@@ -166,7 +167,7 @@ class Function:
     # -- values
 
     def raw(self, value: Word | int) -> ir.Value:
-        """The llvmlite value of a word or a number."""
+        """The value, for instructions, of a word or a number."""
         return value.raw if isinstance(value, Word) else WORD(value)
 
     def number(self, value: int) -> Word:
@@ -180,11 +181,9 @@ class Function:
         return variable
 
     def local_words(self, count: int) -> ir.Value:
-        """Room on the native stack, as an llvmlite pointer; allocated once per call."""
+        """Room on the native stack, as a pointer of `llvm_ir`; allocated once per call."""
         with self.b.goto_block(self._entry):
-            first = self._entry.instructions[0] if self._entry.instructions else None
-            if first is not None:
-                self.b.position_before(first)
+            self.b.position_at_start(self._entry)
             return self.b.alloca(WORD, count)
 
     def address(self, pointer: ir.Value) -> Word:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import functools
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, WORD, Function, Word
 from pyrelay.devices.runtime.layout import Status
 
@@ -62,7 +62,7 @@ def give(module: ir.Module, nbytes: int) -> ir.Function:
     return f.native
 
 
-def held(b: ir.IRBuilder, function: ir.Function, first: ir.Block) -> None:
+def held(b: IRBuilder, function: ir.Function, first: ir.Block) -> None:
     """End a function's entry, where ``b`` stands: go on at ``first`` with all rooms taken, or leave
     with ``Status.MEMORY``. Wherever the function is left, its rooms are given back."""
     taken = [
@@ -79,7 +79,7 @@ def held(b: ir.IRBuilder, function: ir.Function, first: ir.Block) -> None:
     b.ret(WORD(Status.MEMORY))
     for block in function.blocks:
         if isinstance(block.terminator, ir.Ret):
-            b.position_before(block.terminator)
+            b.position_before_end(block)
             for room in taken:
                 nbytes = int(room.callee.name.removeprefix(_TAKE))
                 b.call(give(function.module, nbytes), [room])

@@ -12,9 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import (
     BIT,
     BOOL,
@@ -41,6 +40,7 @@ from pyrelay.devices.compiler.kernel_operators import (
     make_complex,
     parts,
 )
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines.lanes import Lane
 
 __all__ = [
@@ -61,7 +61,7 @@ def _real_rule(given: tuple[types.Type, ...]) -> types.Type | None:
     return given[0].underlying_float if given[0] in COMPLEX else given[0]
 
 
-def _less(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def _less(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in INTEGERS and ty.signed:
         return b.icmp_signed("<", x, y)
     return b.icmp_unsigned("<", x, y)
@@ -70,7 +70,7 @@ def _less(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
 # -- reductions ----------------------------------------------------------------------------------
 
 
-def _emit_add_reassociated(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def _emit_add_reassociated(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in FLOATS:
         return b.fadd(x, y, flags=("reassoc",))
     if ty in COMPLEX:
@@ -79,7 +79,7 @@ def _emit_add_reassociated(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) ->
     return emit_add(b, ty, x, y)
 
 
-def _emit_multiply_reassociated(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def _emit_multiply_reassociated(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return b.fmul(x, y, flags=("reassoc",)) if ty in FLOATS else emit_mul(b, ty, x, y)
 
 
@@ -99,7 +99,7 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
     which becomes a vector where a loop reduces by it.
     """
 
-    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    def emit(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         if ty not in FLOATS:
             first = _less(b, ty, x, y) if smaller else _less(b, ty, y, x)
             return b.select(first, x, y)
@@ -140,7 +140,7 @@ def _where_rule(given: tuple[types.Type, ...]) -> types.Type | None:
     return given[1] if fits else None
 
 
-def _emit_where(b: llvm.IRBuilder, _: types.Type, condition: Any, x: Any, y: Any) -> Any:
+def _emit_where(b: IRBuilder, _: types.Type, condition: Any, x: Any, y: Any) -> Any:
     if not isinstance(x.type, llvm.LiteralStructType):
         return b.select(condition, x, y)
     pairs = zip(parts(b, x), parts(b, y), strict=True)
@@ -153,7 +153,7 @@ where = Intrinsic("where", _where_rule, _emit_where)
 
 
 def _logical(operation: str) -> Callable[..., Any]:
-    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    def emit(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         return getattr(b, operation)(emit_truth(b, ty, x), emit_truth(b, ty, y))
 
     return emit
@@ -169,7 +169,7 @@ _Test = Callable[[Lane], Lane]
 def _float_test(name: str, test: _Test, combine: str, on_integers: int) -> Intrinsic:
     """A question about floats; complex numbers answer by both parts, integers by a constant."""
 
-    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    def emit(b: IRBuilder, ty: types.Type, x: Any) -> Any:
         if ty in FLOATS:
             return test(Lane(b, x)).v
         if ty in COMPLEX:
@@ -188,7 +188,7 @@ isfinite = _float_test("isfinite", lambda x: x.abs() < _INFINITY, "and_", 1)
 
 
 def _lane_function(name: str, function: Callable[..., Lane], arity: int = 1) -> Intrinsic:
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> Any:
         return function(*(Lane(b, each) for each in args)).v
 
     return Intrinsic(name, alike(arity, FLOATS), emit)
@@ -225,7 +225,7 @@ def lane_hypot(x: Lane, y: Lane) -> Lane:
 hypot = _lane_function("hypot", lane_hypot, 2)
 
 
-def _emit_absolute(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+def _emit_absolute(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     if ty in COMPLEX:
         return lane_hypot(*(Lane(b, part) for part in parts(b, x))).v
     if ty in FLOATS:
@@ -235,7 +235,7 @@ def _emit_absolute(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
     return b.select(b.icmp_signed("<", x, llvm.Constant(x.type, 0)), b.neg(x), x)
 
 
-def _emit_sign(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+def _emit_sign(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     if ty in COMPLEX:
         return _complex_sign(b, x)
     lane = Lane(b, x)
@@ -245,7 +245,7 @@ def _emit_sign(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
     return (lane > 0).choose(lane.constant(1), (lane < 0).choose(lane.constant(-1), rest)).v
 
 
-def _complex_sign(b: llvm.IRBuilder, z: Any) -> Any:
+def _complex_sign(b: IRBuilder, z: Any) -> Any:
     """``z / |z|``, 0 for 0."""
     re, im = (Lane(b, part) for part in parts(b, z))
     size = lane_hypot(re, im)
@@ -253,18 +253,18 @@ def _complex_sign(b: llvm.IRBuilder, z: Any) -> Any:
     return make_complex(b, *((zero.choose(part.constant(0.0), part / size)).v for part in (re, im)))
 
 
-def _emit_conj(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+def _emit_conj(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     if ty not in COMPLEX:
         return x
     re, im = parts(b, x)
     return make_complex(b, re, b.fneg(im))
 
 
-def _emit_real(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+def _emit_real(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     return b.extract_value(x, 0) if ty in COMPLEX else x
 
 
-def _emit_imag(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+def _emit_imag(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     return b.extract_value(x, 1) if ty in COMPLEX else llvm.Constant(x.type, None)
 
 
@@ -276,7 +276,7 @@ imag = Intrinsic("imag", _real_rule, _emit_imag)
 square = Intrinsic("square", alike(1, NUMBERS), lambda b, ty, x: emit_mul(b, ty, x, x))
 
 
-def _emit_reciprocal(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+def _emit_reciprocal(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     if ty in FLOATS:
         return (1.0 / Lane(b, x)).v
     one = llvm.Constant(LLVM_TYPES[ty.underlying_float], 1.0)
@@ -289,7 +289,7 @@ def _bits(name: str) -> Intrinsic:
     ty = SHORT_NAMES[name]
     same = [x for other, x in SHORT_NAMES.items() if x in _REALS and other[1:] == name[1:]]
 
-    def emit(b: llvm.IRBuilder, given: types.Type, x: Any) -> Any:
+    def emit(b: IRBuilder, given: types.Type, x: Any) -> Any:
         return x if x.type == LLVM_TYPES[ty] else b.bitcast(x, LLVM_TYPES[ty])
 
     return Intrinsic(f"bits_{name}", alike(1, same, ty), emit)
@@ -312,7 +312,7 @@ def _float_divmod(x: Lane, y: Lane) -> tuple[Lane, Lane]:
     return adjust.choose(quotient - 1.0, quotient), rest
 
 
-def _emit_floor_divide(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def _emit_floor_divide(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in INTEGERS:
         return emit_floordiv(b, ty, x, y)
     a, c = Lane(b, x), Lane(b, y)
@@ -324,7 +324,7 @@ def _emit_floor_divide(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any
     return c.equals(0.0).choose(a / c, signed).v
 
 
-def _emit_remainder(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def _emit_remainder(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in INTEGERS:
         return emit_mod(b, ty, x, y)
     a, c = Lane(b, x), Lane(b, y)
@@ -332,12 +332,12 @@ def _emit_remainder(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return c.equals(0.0).choose(a.constant(float("nan")), rest).v
 
 
-def _predicted_floor_divide(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def _predicted_floor_divide(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     emit = emit_predicted_floordiv if ty in INTEGERS else _emit_floor_divide
     return emit(b, ty, x, y)
 
 
-def _predicted_remainder(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def _predicted_remainder(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     emit = emit_predicted_mod if ty in INTEGERS else _emit_remainder
     return emit(b, ty, x, y)
 
@@ -353,7 +353,7 @@ remainder = Intrinsic(
 # -- integer powers ------------------------------------------------------------------------------
 
 
-def emit_integer_power(b: llvm.IRBuilder, ty: types.Type, base: Any, exponent: Any) -> Any:
+def emit_integer_power(b: IRBuilder, ty: types.Type, base: Any, exponent: Any) -> Any:
     """``base ** exponent`` by squaring, wrapping around.
 
     A negative exponent gives the quotient rounded towards zero: 1, -1 or 0.

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import (
     LLVM_TYPES,
     SHORT_NAMES,
@@ -21,6 +20,7 @@ from pyrelay.devices.compiler.kernel_language import (
     Intrinsic,
     fixed,
 )
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 
 
 class Routine(Intrinsic):
@@ -30,7 +30,7 @@ class Routine(Intrinsic):
         self.symbol, self.kinds = symbol, tuple(kinds)
         super().__init__(symbol, fixed(types.int64, *self.kinds), self._call)
 
-    def _call(self, b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
+    def _call(self, b: IRBuilder, _: types.Type, *args: Any) -> Any:
         known = b.module.globals.get(self.symbol)
         if known is None:
             kind = llvm.FunctionType(WORD, [LLVM_TYPES[k] for k in self.kinds])
@@ -43,13 +43,13 @@ def routine(symbol: str, *kinds: str) -> Routine:
     return Routine(symbol, (types.int64, types.int64, *(SHORT_NAMES[k] for k in kinds)))
 
 
-def _emit_stack_address(b: llvm.IRBuilder, _: types.Type) -> Any:
+def _emit_stack_address(b: IRBuilder, _: types.Type) -> Any:
     with b.goto_entry_block():
         place = b.alloca(WORD)
     return b.ptrtoint(place, WORD)
 
 
-def _emit_call_kernel(b: llvm.IRBuilder, _: types.Type, address: Any, *args: Any) -> Any:
+def _emit_call_kernel(b: IRBuilder, _: types.Type, address: Any, *args: Any) -> Any:
     kind = llvm.FunctionType(WORD, [WORD] * len(args))
     return b.call(b.inttoptr(address, kind.as_pointer()), args)
 

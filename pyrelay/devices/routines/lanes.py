@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Union
 
-from llvmlite import ir as llvm
-
+from pyrelay.devices.compiler import llvm_ir as llvm
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.records import dataclass
 
 Number = Union["Lane", int, float]
@@ -49,7 +49,7 @@ class Lane:
 
     __slots__ = ("b", "v")
 
-    def __init__(self, b: llvm.IRBuilder, v: Any) -> None:
+    def __init__(self, b: IRBuilder, v: Any) -> None:
         self.b, self.v = b, v
 
     # -- construction --------------------------------------------------------------------------

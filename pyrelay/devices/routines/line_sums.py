@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.routines.matmul_tiles import Code, Shape

@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler import rooms
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Variable, Word
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
 from pyrelay.devices.routines.matmul_lines import (
@@ -505,14 +505,14 @@ class Product:
                         )
 
 
-def call(b: llvm.IRBuilder, product: llvm.Function, args: Sequence[Any]) -> None:
+def call(b: IRBuilder, product: llvm.Function, args: Sequence[Any]) -> None:
     """Call a product from a kernel, which ends where there is no memory to pack in."""
     status = b.call(product, args)
     with b.if_then(b.icmp_unsigned("!=", status, WORD(0)), likely=False):
         b.ret(status)
 
 
-def _emit_next_part(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
+def _emit_next_part(b: IRBuilder, _: types.Type, *args: Any) -> Any:
     return b.call(b.module.globals.get("next_part") or _next_part(b.module).native, args)
 
 
@@ -522,7 +522,7 @@ next_part = Intrinsic("next_part", fixed(types.int64, *(types.int64,) * 5), _emi
 @functools.cache
 def _product(symbol: str, dtype: str, lanes: int, sizes: Sizes) -> Intrinsic:
 
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
         known = b.module.globals.get(symbol)
         call(b, known or Product(b.module, symbol, dtype, lanes, sizes).f.native, args)
 

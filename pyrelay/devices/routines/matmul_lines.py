@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.llvm_writer import Word
 from pyrelay.devices.routines.matmul_tiles import Code, Value
 

@@ -26,11 +26,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import Function, Variable, Word
 from pyrelay.devices.routines.matmul_blocks import LOW, Product, Sizes, call
 from pyrelay.devices.routines.matmul_lines import bytes_of_panel
@@ -139,7 +139,8 @@ def _pack(module: llvm.Module, symbol: str, dtype: str, lanes: int) -> Function:
         with f.either(turned.differs(0)) as (yes, no):
             for routine, branch in ((turn, yes), (pack, no)):
                 with branch:
-                    routine(Code(f.b, shape), *map(f.raw, (source, line, target, k, columns)))
+                    given: list[Any] = [f.raw(x) for x in (source, line, target, k, columns)]
+                    routine(Code(f.b, shape), *given)
         panel.set(panel.now + 1)
     f.ret(0)
     return f
@@ -148,7 +149,7 @@ def _pack(module: llvm.Module, symbol: str, dtype: str, lanes: int) -> Function:
 @functools.cache
 def _intrinsic(symbol: str, what: str, dtype: str, lanes: int, sizes: Sizes) -> Intrinsic:
 
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
         module = b.module
         known = module.globals.get(symbol)
         if known is None and what == "pack":

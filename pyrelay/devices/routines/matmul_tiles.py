@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from pyrelay.devices.compiler import llvm_ir as llvm
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD
 from pyrelay.records import dataclass
 
@@ -41,7 +41,7 @@ class Shape:
 class Code:
     """A builder with the vector operations the intrinsics are made of."""
 
-    def __init__(self, b: llvm.IRBuilder, shape: Shape) -> None:
+    def __init__(self, b: IRBuilder, shape: Shape) -> None:
         self.b, self.shape = b, shape
 
     @property
@@ -172,14 +172,11 @@ class Code:
         b.position_at_end(after)
         return phis
 
-    def _rolled(self) -> llvm.MDValue:
+    def _rolled(self) -> llvm.Metadata:
         """What says of a loop that it is not unrolled: a node of its own, which begins with
         itself."""
-        module = self.b.module
-        name = llvm.MetaDataString(module, str(len(module.metadata)))
-        disabled = module.add_metadata([llvm.MetaDataString(module, "llvm.loop.unroll.disable")])
-        loop = module.add_metadata([name])
-        loop.operands = (loop, disabled)
+        loop = self.b.module.distinct_metadata()
+        loop.operands = (loop, self.b.module.add_metadata(["llvm.loop.unroll.disable"]))
         return loop
 
     def stored(self, vectors: list[Any]) -> Any:

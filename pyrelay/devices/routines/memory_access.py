@@ -43,9 +43,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler import rooms
 from pyrelay.devices.compiler.kernel_language import (
     BIT,
@@ -65,6 +64,7 @@ from pyrelay.devices.compiler.kernel_language import (
     fixed,
 )
 from pyrelay.devices.compiler.kernel_operators import emit_truth, make_complex, parts
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.runtime.layout import RECORD_WORDS
 
 _I64 = types.int64
@@ -78,7 +78,7 @@ def _part_type(ty: types.Type) -> llvm.Type:
     return LLVM_TYPES[ty.underlying_float]
 
 
-def _pointer(b: llvm.IRBuilder, stored: llvm.Type, address: Any, index: Any) -> Any:
+def _pointer(b: IRBuilder, stored: llvm.Type, address: Any, index: Any) -> Any:
     base = b.inttoptr(address, stored.as_pointer())
     return b.gep(base, [index], inbounds=True, source_etype=stored)
 
@@ -89,21 +89,21 @@ def _stored_type(ty: types.Type) -> llvm.Type:
     return _BYTE if ty == BOOL else LLVM_TYPES[ty]
 
 
-def _widened(b: llvm.IRBuilder, ty: types.Type, stored: Any) -> Any:
+def _widened(b: IRBuilder, ty: types.Type, stored: Any) -> Any:
     """The register that stands for 16 bits: the upper ones of its own are those of a bfloat16."""
     if ty == HALF:
         return b.fpext(stored, _FLOAT)
     return b.bitcast(b.shl(b.zext(stored, _HALF_WORD), _SIXTEEN), _FLOAT)
 
 
-def _shortened(b: llvm.IRBuilder, ty: types.Type, value: Any) -> Any:
+def _shortened(b: IRBuilder, ty: types.Type, value: Any) -> Any:
     """The 16 bits of a register, whose value they can hold."""
     if ty == HALF:
         return b.fptrunc(value, _SHORT_FLOAT)
     return b.trunc(b.lshr(b.bitcast(value, _HALF_WORD), _SIXTEEN), _SHORT)
 
 
-def _places(b: llvm.IRBuilder, ty: types.Type, address: Any, index: Any) -> list[Any]:
+def _places(b: IRBuilder, ty: types.Type, address: Any, index: Any) -> list[Any]:
     """Pointers to the element's parts: one, or two for complex numbers.
 
     LLVM vectorises loads of two floats, but not loads of a structure of two.
@@ -118,14 +118,14 @@ def _places(b: llvm.IRBuilder, ty: types.Type, address: Any, index: Any) -> list
     ]
 
 
-def _mark(b: llvm.IRBuilder, access: Any, loops: str | None) -> Any:
+def _mark(b: IRBuilder, access: Any, loops: str | None) -> Any:
     if loops is not None:
         access.set_metadata("llvm.access.group", access_group(b.module, loops))
     return access
 
 
 def _load(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
-    def emit(b: llvm.IRBuilder, _: types.Type, address: Any, index: Any) -> Any:
+    def emit(b: IRBuilder, _: types.Type, address: Any, index: Any) -> Any:
         stored = _part_type(ty) if ty in COMPLEX else _stored_type(ty)
         values = [
             _mark(b, b.load(place, typ=stored), loops)
@@ -141,7 +141,7 @@ def _load(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
 
 
 def _store(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
-    def emit(b: llvm.IRBuilder, _: types.Type, address: Any, index: Any, value: Any) -> None:
+    def emit(b: IRBuilder, _: types.Type, address: Any, index: Any, value: Any) -> None:
         values: tuple[Any, ...]
         if ty in COMPLEX:
             values = parts(b, value)
@@ -155,14 +155,14 @@ def _store(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
     return Intrinsic(name, fixed(types.void, _I64, _I64, ty), emit)
 
 
-def _parameter(b: llvm.IRBuilder, block: Any, k: Any) -> Any:
+def _parameter(b: IRBuilder, block: Any, k: Any) -> Any:
     access = b.load(_pointer(b, WORD, block, k), typ=WORD)
     access.set_metadata("invariant.load", b.module.add_metadata([]))
     return access
 
 
 def _param(name: str, ty: types.Type) -> Intrinsic:
-    def emit(b: llvm.IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
+    def emit(b: IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
         def word(place: Any) -> Any:
             return _parameter(b, block, place)
 
@@ -174,7 +174,7 @@ def _param(name: str, ty: types.Type) -> Intrinsic:
     return Intrinsic(name, fixed(ty, _I64, _I64), emit)
 
 
-def _emit_extent(b: llvm.IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
+def _emit_extent(b: IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
     access = _parameter(b, block, k)
     ends = (llvm.Constant(WORD, 0), llvm.Constant(WORD, -(2**63)))
     access.set_metadata("range", b.module.add_metadata(ends))
@@ -188,7 +188,7 @@ param_apart = Intrinsic(
 )
 
 
-def _from_word(b: llvm.IRBuilder, ty: types.Type, word: Any) -> Any:
+def _from_word(b: IRBuilder, ty: types.Type, word: Any) -> Any:
     if ty == BOOL:
         return b.icmp_unsigned("!=", word, llvm.Constant(WORD, 0))
     if ty in INTEGERS:
@@ -205,7 +205,7 @@ def _from_word(b: llvm.IRBuilder, ty: types.Type, word: Any) -> Any:
     return make_complex(b, low, b.bitcast(high, llvm.FloatType()))
 
 
-def _to_word(b: llvm.IRBuilder, ty: types.Type, value: Any) -> Any:
+def _to_word(b: IRBuilder, ty: types.Type, value: Any) -> Any:
     """The bit pattern of a value of at most 64 bits; integers are extended by their sign."""
     if ty == BOOL:
         return b.zext(value, WORD)
@@ -225,7 +225,7 @@ def _to_word(b: llvm.IRBuilder, ty: types.Type, value: Any) -> Any:
 
 
 def _store_slot(name: str, ty: types.Type) -> Intrinsic:
-    def emit(b: llvm.IRBuilder, _: types.Type, address: Any, k: Any, value: Any) -> None:
+    def emit(b: IRBuilder, _: types.Type, address: Any, k: Any, value: Any) -> None:
         if ty == types.complex128:
             words = [b.bitcast(part, WORD) for part in parts(b, value)]
         else:
@@ -240,7 +240,7 @@ def _store_slot(name: str, ty: types.Type) -> Intrinsic:
 def _local(name: str, ty: types.Type) -> Intrinsic:
     stored, size = _stored_type(ty), -(-ty.bitwidth // 8)
 
-    def emit(b: llvm.IRBuilder, _: types.Type, count: Any) -> Any:
+    def emit(b: IRBuilder, _: types.Type, count: Any) -> Any:
         if not isinstance(count, llvm.Constant):
             raise TypeError(f"{name} needs a literal number of elements")
         nbytes = count.constant * size
@@ -257,7 +257,7 @@ def _local(name: str, ty: types.Type) -> Intrinsic:
 # -- casts ---------------------------------------------------------------------------------------
 
 
-def _float_to_integer(b: llvm.IRBuilder, x: Any, target: types.Type) -> Any:
+def _float_to_integer(b: IRBuilder, x: Any, target: types.Type) -> Any:
     """Towards zero. Out of range and NaN: what NumPy's loops give on x86-64.
 
     Widths below 64 keep the low bits of a wider conversion, and that conversion gives its most
@@ -271,7 +271,7 @@ def _float_to_integer(b: llvm.IRBuilder, x: Any, target: types.Type) -> Any:
     return converted if result == wide else b.trunc(converted, result)
 
 
-def _float_to_signed(b: llvm.IRBuilder, x: Any, wide: llvm.IntType) -> Any:
+def _float_to_signed(b: IRBuilder, x: Any, wide: llvm.IntType) -> Any:
     limit = 2.0 ** (wide.width - 1)
     # i32 has numbers just below -2^31 that truncate to it; in f32 and i64 there are none.
     exact = wide.width == 64 or x.type == llvm.FloatType()
@@ -282,7 +282,7 @@ def _float_to_signed(b: llvm.IRBuilder, x: Any, wide: llvm.IntType) -> Any:
     return b.select(b.and_(above, below), b.fptosi(x, wide), lowest)
 
 
-def _emit_truncated(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
+def _emit_truncated(b: IRBuilder, source: types.Type, x: Any) -> Any:
     """The machine's own conversion where that is defined for all floats, and is not of vectors."""
     if not b.module.triple.startswith("x86_64"):
         return _float_to_signed(b, x, WORD)
@@ -302,7 +302,7 @@ truncated = Intrinsic(
 )
 
 
-def _float_to_u64(b: llvm.IRBuilder, x: Any) -> Any:
+def _float_to_u64(b: IRBuilder, x: Any) -> Any:
     half = llvm.Constant(x.type, 2.0**63)
     big = b.fcmp_ordered(">=", x, half)
     top = llvm.Constant(WORD, -(2**63))
@@ -310,7 +310,7 @@ def _float_to_u64(b: llvm.IRBuilder, x: Any) -> Any:
     return b.select(big, upper, _float_to_signed(b, x, WORD))
 
 
-def _integer_resize(b: llvm.IRBuilder, x: Any, source: types.Type, target: types.Type) -> Any:
+def _integer_resize(b: IRBuilder, x: Any, source: types.Type, target: types.Type) -> Any:
     width = 1 if source == BOOL else source.bitwidth
     result = LLVM_TYPES[target]
     if width == target.bitwidth:
@@ -320,7 +320,7 @@ def _integer_resize(b: llvm.IRBuilder, x: Any, source: types.Type, target: types
     return b.sext(x, result) if source != BOOL and source.signed else b.zext(x, result)
 
 
-def _to_float(b: llvm.IRBuilder, x: Any, source: types.Type, target: types.Type) -> Any:
+def _to_float(b: IRBuilder, x: Any, source: types.Type, target: types.Type) -> Any:
     result = LLVM_TYPES[target]
     if source in FLOATS:
         if source == target:
@@ -331,7 +331,7 @@ def _to_float(b: llvm.IRBuilder, x: Any, source: types.Type, target: types.Type)
     return b.uitofp(x, result)
 
 
-def _rounded_to_half(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
+def _rounded_to_half(b: IRBuilder, source: types.Type, x: Any) -> Any:
     """The nearest float of 16 bits, as a float of 32."""
     if source in COMPLEX:
         return _rounded_to_half(b, source.underlying_float, parts(b, x)[0])
@@ -342,7 +342,7 @@ def _rounded_to_half(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
     return b.fpext(b.fptrunc(x, _SHORT_FLOAT), _FLOAT)
 
 
-def _rounded_to_brain(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
+def _rounded_to_brain(b: IRBuilder, source: types.Type, x: Any) -> Any:
     """The nearest bfloat16, ties to the even one, as a float of 32 bits. Doubles become floats
     first, as in ml_dtypes, and NaNs the one with the first bit of the fraction."""
     if source in COMPLEX:
@@ -358,7 +358,7 @@ def _rounded_to_brain(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
     return b.bitcast(b.select(b.fcmp_unordered("uno", x, x), nan, kept), _FLOAT)
 
 
-def _rounded_to_odd(b: llvm.IRBuilder, x: Any) -> Any:
+def _rounded_to_odd(b: IRBuilder, x: Any) -> Any:
     """A double as a float that is rounded to fewer bits as the double itself would be: where it is
     not exact its last bit is 1, so that it is no tie (Boldo and Melquiond, "Emulation of a FMA and
     correctly rounded sums: proved algorithms using rounding to odd", 2008)."""
@@ -376,7 +376,7 @@ def _rounded_to_odd(b: llvm.IRBuilder, x: Any) -> Any:
     return b.bitcast(b.add(bits, b.select(inexact, step, zero)), _FLOAT)
 
 
-def emit_cast(b: llvm.IRBuilder, source: types.Type, target: types.Type, x: Any) -> Any:
+def emit_cast(b: IRBuilder, source: types.Type, target: types.Type, x: Any) -> Any:
     """``x`` of type ``source`` as a ``target``, as NumPy's ``astype``."""
     if source == target:
         return x
@@ -413,7 +413,7 @@ def _cast(name: str, target: types.Type) -> Intrinsic:
         pair = len(given) == 2 and target in COMPLEX and set(given) == {target.underlying_float}
         return target if pair else None
 
-    def emit(b: llvm.IRBuilder, source: types.Type, *values: Any) -> Any:
+    def emit(b: IRBuilder, source: types.Type, *values: Any) -> Any:
         if len(values) == 2:
             return make_complex(b, *values)
         return emit_cast(b, source, target, values[0])
@@ -425,7 +425,7 @@ def _cast(name: str, target: types.Type) -> Intrinsic:
 
 
 def _overflows(name: str, operation: str) -> Intrinsic:
-    def emit(b: llvm.IRBuilder, _: types.Type, x: Any, y: Any) -> Any:
+    def emit(b: IRBuilder, _: types.Type, x: Any, y: Any) -> Any:
         return b.extract_value(getattr(b, f"{operation}_with_overflow")(x, y), 1)
 
     return Intrinsic(name, fixed(BOOL, _I64, _I64), emit)
@@ -441,7 +441,7 @@ outside = Intrinsic(
 )
 
 
-def _emit_call(b: llvm.IRBuilder, _: types.Type, function: Any, *args: Any) -> Any:
+def _emit_call(b: IRBuilder, _: types.Type, function: Any, *args: Any) -> Any:
     signature = llvm.FunctionType(WORD, [WORD] * len(args))
     return b.call(b.inttoptr(function, signature.as_pointer()), args)
 
@@ -454,7 +454,7 @@ _POLL = "look_for_ctrl_c"
 _SAVING = "preserve_allcc"
 
 
-def _emit_poll(b: llvm.IRBuilder, _: types.Type, block: Any) -> Any:
+def _emit_poll(b: IRBuilder, _: types.Type, block: Any) -> Any:
     """By a function of the module that keeps registers: loops need not leave some free for it."""
     function = b.module.globals.get(_POLL) or _poll_function(b.module)
     return b.call(function, [block], cconv=_SAVING)
@@ -466,7 +466,7 @@ def _poll_function(module: llvm.Module) -> llvm.Function:
     made.linkage, made.calling_convention = "internal", _SAVING
     made.attributes.add("noinline")
     made.attributes.add("cold")
-    b = llvm.IRBuilder(made.append_basic_block("begin"))
+    b = IRBuilder(made.append_basic_block("begin"))
     record = b.load(_pointer(b, WORD, made.args[0], llvm.Constant(WORD, 0)), typ=WORD)
     function, argument = (
         b.load(_pointer(b, WORD, record, llvm.Constant(WORD, RECORD_WORDS + k)), typ=WORD)
@@ -476,13 +476,13 @@ def _poll_function(module: llvm.Module) -> llvm.Function:
     return made
 
 
-def _emit_unlikely(b: llvm.IRBuilder, _: types.Type, condition: Any) -> Any:
+def _emit_unlikely(b: IRBuilder, _: types.Type, condition: Any) -> Any:
     signature = llvm.FunctionType(BIT, [BIT, BIT])
     expect = b.module.declare_intrinsic("llvm.expect", [BIT], signature)
     return b.call(expect, [condition, llvm.Constant(BIT, 0)])
 
 
-def _emit_copy(b: llvm.IRBuilder, _: types.Type, to: Any, source: Any, count: Any) -> None:
+def _emit_copy(b: IRBuilder, _: types.Type, to: Any, source: Any, count: Any) -> None:
     places = [b.inttoptr(each, _BYTE.as_pointer()) for each in (to, source)]
     kinds = [each.type for each in places] + [WORD, BIT]
     signature = llvm.FunctionType(llvm.VoidType(), kinds)

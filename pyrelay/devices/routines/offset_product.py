@@ -72,10 +72,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Variable, Word, over
 from pyrelay.devices.routines.convolution_first import BAND
 from pyrelay.devices.routines.line_sums import LineSums, every_second, in_order
@@ -438,7 +438,7 @@ _WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
 def _intrinsic(name: str, writer: str, dtype: str, lanes: int) -> Intrinsic:
     write, parameters = _WRITERS[writer]
 
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
         native = b.module.globals.get(name) or write(b.module, name, dtype, lanes).f.native
         b.call(native, args)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import WORD, Intrinsic, fixed
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 
 __all__ = ["add_remainder", "multiply_remainder", "subtract_remainder"]
 
@@ -25,29 +25,29 @@ def _word(value: int) -> Any:
     return llvm.Constant(WORD, value)
 
 
-def _opposite(b: llvm.IRBuilder, rest: Any, size: Any) -> Any:
+def _opposite(b: IRBuilder, rest: Any, size: Any) -> Any:
     """The remainder of the opposite number."""
     zero = b.icmp_unsigned("==", rest, _word(0))
     return b.select(zero, rest, b.sub(size, rest))
 
 
-def _remainder(b: llvm.IRBuilder, number: Any, size: Any) -> Any:
+def _remainder(b: IRBuilder, number: Any, size: Any) -> Any:
     """A signed number modulo a positive one of at most 2^63, which is not negative."""
     negative = b.icmp_signed("<", number, _word(0))
     rest = b.urem(b.select(negative, b.neg(number), number), size)
     return b.select(negative, _opposite(b, rest, size), rest)
 
 
-def _sum(b: llvm.IRBuilder, x: Any, y: Any, size: Any) -> Any:
+def _sum(b: IRBuilder, x: Any, y: Any, size: Any) -> Any:
     total = b.add(x, y)
     return b.select(b.icmp_unsigned(">=", total, size), b.sub(total, size), total)
 
 
-def _difference(b: llvm.IRBuilder, x: Any, y: Any, size: Any) -> Any:
+def _difference(b: IRBuilder, x: Any, y: Any, size: Any) -> Any:
     return _sum(b, x, _opposite(b, y, size), size)
 
 
-def _digit(b: llvm.IRBuilder, above: Any, digit: Any, divisor: Any) -> Any:
+def _digit(b: IRBuilder, above: Any, digit: Any, divisor: Any) -> Any:
     """What is left of `above` and one more digit of 32 bits, divided by the normalised divisor:
     Knuth, The Art of Computer Programming 2, 4.3.1, algorithm D, with two digits."""
     base, low = _word(1 << _HALF), _word((1 << _HALF) - 1)
@@ -66,7 +66,7 @@ def _digit(b: llvm.IRBuilder, above: Any, digit: Any, divisor: Any) -> Any:
     return b.sub(whole, b.mul(guess, divisor))
 
 
-def _product(b: llvm.IRBuilder, x: Any, y: Any, size: Any) -> Any:
+def _product(b: IRBuilder, x: Any, y: Any, size: Any) -> Any:
     whole = b.mul(b.zext(x, _LONG), b.zext(y, _LONG))
     zeros = b.ctlz(size, llvm.Constant(llvm.IntType(1), 0))
     divisor = b.shl(size, zeros)
@@ -87,7 +87,7 @@ def _intrinsic(name: str, combined: Callable[..., Any]) -> Intrinsic:
         made.linkage = "internal"
         made.attributes.add("cold")
         made.attributes.add("noinline")
-        b = llvm.IRBuilder(made.append_basic_block("entry"))
+        b = IRBuilder(made.append_basic_block("entry"))
         x, y, n = made.args
         none = b.icmp_signed("==", n, _word(0))
         negative = b.icmp_signed("<", n, _word(0))
@@ -97,7 +97,7 @@ def _intrinsic(name: str, combined: Callable[..., Any]) -> Intrinsic:
         b.ret(b.select(below, b.sub(rest, size), rest))
         return made
 
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> Any:
         return b.call(function(b.module), args)
 
     return Intrinsic(name, fixed(types.int64, *(types.int64,) * 3), emit)

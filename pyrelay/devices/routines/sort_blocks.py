@@ -15,9 +15,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import (
     FLOATS,
     LLVM_TYPES,
@@ -25,6 +24,7 @@ from pyrelay.devices.compiler.kernel_language import (
     Intrinsic,
     fixed,
 )
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import Function
 
 ROWS = 16
@@ -47,7 +47,7 @@ def comparisons(count: int) -> Iterator[tuple[int, int]]:
         span *= 2
 
 
-def less(build: llvm.IRBuilder, kind: types.Type, a: Any, b: Any) -> Any:
+def less(build: IRBuilder, kind: types.Type, a: Any, b: Any) -> Any:
     """Whether `a < b`, of numbers of a kind or of vectors of them."""
     if kind in FLOATS:
         return build.fcmp_ordered("<", a, b)
@@ -84,7 +84,7 @@ class _Block:
             llvm.VectorType(_I32, self.lanes), list(range(first, first + self.lanes))
         )
         count = self.b.trunc(self.count.raw, _I32)
-        some = llvm.Constant(llvm.VectorType(_I32, self.lanes), llvm.Undefined)
+        some: Any = llvm.Constant(llvm.VectorType(_I32, self.lanes), llvm.Undefined)
         some = self.b.insert_element(some, count, llvm.Constant(_I32, 0))
         return self.b.icmp_signed("<", numbers, self._turned(some, [0] * self.lanes))
 
@@ -209,7 +209,7 @@ def _intrinsic(name: str, dtype: str, lanes: int) -> Intrinsic:
         f.ret(f.call(written[forms[-1]], address, count))
         return f.native
 
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
         b.call(b.module.globals.get(name) or write(b.module), args)
 
     return Intrinsic(name, fixed(types.void, types.int64, types.int64), emit)

@@ -16,15 +16,15 @@ import functools
 import re
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import (
     LLVM_TYPES,
     SHORT_NAMES,
     Intrinsic,
     fixed,
 )
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import Function, Word, over
 from pyrelay.devices.routines.sort_blocks import less
 
@@ -91,7 +91,7 @@ class _Division:
     # -- vectors
 
     def _spread(self, value: Any) -> Any:
-        some = llvm.Constant(self.vector, llvm.Undefined)
+        some: Any = llvm.Constant(self.vector, llvm.Undefined)
         some = self.b.insert_element(some, value, llvm.Constant(_I32, 0))
         zeros = llvm.Constant(llvm.VectorType(_I32, self.lanes), None)
         return self.b.shuffle_vector(some, some, zeros)
@@ -155,7 +155,7 @@ class _Division:
 def _intrinsic(name: str, rule: str, dtype: str, lanes: int) -> Intrinsic:
     kind = SHORT_NAMES[dtype]
 
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> Any:
         native = b.module.globals.get(name)
         if native is None:
             native = _Division(b.module, name, rule, kind, lanes).f.native

@@ -14,8 +14,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from llvmlite import ir as llvm
-
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import EVERY_LOOP, WORD, access_group
 from pyrelay.devices.routines.exponentials import lane_half_exp, lane_log1p
 from pyrelay.devices.routines.lanes import SINGLE, Lane

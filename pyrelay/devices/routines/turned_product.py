@@ -37,10 +37,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
 
@@ -197,7 +197,7 @@ _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
 def _intrinsic(name: str, what: str, dtype: str, lanes: int) -> Intrinsic:
     writer, parameters = _WRITERS[what]
 
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
         known = b.module.globals.get(name)
         b.call(known or writer(b.module, name, dtype, lanes, parameters).f.native, args)
 

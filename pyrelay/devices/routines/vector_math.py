@@ -12,18 +12,17 @@ from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler.kernel_language import COMPLEX, FLOATS, INTEGERS, Intrinsic, alike
 from pyrelay.devices.compiler.kernel_operators import emit_mul, make_complex, parts
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines import exponentials as e
 from pyrelay.devices.routines import trigonometry as t
 from pyrelay.devices.routines.arithmetic import emit_integer_power, lane_hypot
 from pyrelay.devices.routines.lanes import Lane
 
 _LaneFunction = Callable[..., Lane]
-_ComplexFunction = Callable[[llvm.IRBuilder, Any], Any]
+_ComplexFunction = Callable[[IRBuilder, Any], Any]
 
 
 def _function(
@@ -31,7 +30,7 @@ def _function(
 ) -> Intrinsic:
     allowed = FLOATS if on_complex is None else FLOATS + COMPLEX
 
-    def emit(b: llvm.IRBuilder, ty: types.Type, *args: Any) -> Any:
+    def emit(b: IRBuilder, ty: types.Type, *args: Any) -> Any:
         if ty in COMPLEX:
             assert on_complex is not None
             return on_complex(b, *args)
@@ -46,7 +45,7 @@ def _function(
 def _complex(function: Callable[[Lane, Lane], tuple[Lane, Lane]]) -> _ComplexFunction:
     """A function of the parts as a function of LLVM's complex value."""
 
-    def emit(b: llvm.IRBuilder, z: Any) -> Any:
+    def emit(b: IRBuilder, z: Any) -> Any:
         re, im = function(*(Lane(b, part) for part in parts(b, z)))
         return make_complex(b, re.v, im.v)
 
@@ -96,7 +95,7 @@ def _complex_cos(re: Lane, im: Lane) -> tuple[Lane, Lane]:
     return far.choose(im.abs(), real), zero.choose(none, imag)
 
 
-def _complex_power(b: llvm.IRBuilder, z: Any, w: Any) -> Any:
+def _complex_power(b: IRBuilder, z: Any, w: Any) -> Any:
     """``exp(w log z)``; 0 to the power 0 is 1, to a power with a positive real part 0."""
     log = _complex(_complex_log)(b, z)
     value = _complex(_complex_exp)(b, emit_mul(b, types.complex128, log, w))
@@ -144,7 +143,7 @@ gamma = _function("gamma", t.through_double("tgamma"))
 nextafter = _function("nextafter", t.library("nextafter"), 2)
 
 
-def _emit_power(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+def _emit_power(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in INTEGERS:
         return emit_integer_power(b, ty, x, y)
     if ty in COMPLEX:

@@ -33,10 +33,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import Intrinsic, fixed
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.routines.convolution_first import MOST_TILES
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
@@ -261,7 +261,7 @@ _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
 def _intrinsic(name: str, what: str, lanes: int) -> Intrinsic:
     writer, parameters = _WRITERS[what]
 
-    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
         known = b.module.globals.get(name)
         b.call(known or writer(b.module, name, parameters, lanes).f.native, args)
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
 from pyrelay.devices.runtime.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATIONS, Checks
 from pyrelay.devices.runtime.layout import POLL, WORD, Control, Process, State, Status, Tape

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import DOUBLE, FLAG, FLOAT, INT32, Flag, Function, Word
 from pyrelay.devices.compiler.llvm_writer import WORD as WORD_TYPE
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import sys
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import FLAG, INT32, VOID, Function, Word
 from pyrelay.devices.compiler.llvm_writer import WORD as WORD_TYPE
 from pyrelay.devices.runtime.layout import SIZE_CLASSES, WORD, Block, Control, Process, State, Tape

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
 from pyrelay.devices.runtime.packing_fields import (
     COUNT,

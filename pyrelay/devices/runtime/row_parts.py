@@ -13,8 +13,7 @@ copied back.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import VOID, Function
 from pyrelay.devices.runtime.layout import POLL, RECORD_WORDS, WORD, Control, State, Status
 from pyrelay.lower.planning.opcodes import LINK_WORDS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from llvmlite import ir
+    from pyrelay.devices.compiler.llvm_ir import Module
 
 MAIN, TREES = "main", "trees"
 SYMBOLS = {
@@ -21,13 +21,12 @@ SYMBOLS = {
 def build(part: str) -> bytes:
     """The object code of a part for this machine."""
     import llvmlite.binding as llvm  # what is on disk is loaded without what makes it
-    from llvmlite import ir
 
     from pyrelay.devices.compiler.codegen import runtime_machine, tidy
+    from pyrelay.devices.compiler.llvm_ir import Module
 
     machine = runtime_machine()
-    module = ir.Module("pyrelay", context=ir.Context())
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    module = Module(machine.triple, str(machine.target_data))
     if part == MAIN:
         _write_main(module)
     else:
@@ -42,7 +41,7 @@ def build(part: str) -> bytes:
     return code
 
 
-def _write_main(module: ir.Module) -> None:
+def _write_main(module: Module) -> None:
     from pyrelay.devices.runtime.boundary_native import Boundary
     from pyrelay.devices.runtime.executor import Executor
     from pyrelay.devices.runtime.memory import Memory
@@ -54,7 +53,7 @@ def _write_main(module: ir.Module) -> None:
     write_whole(module, Boundary(module, memory, executor.run).entry)
 
 
-def _write_trees(module: ir.Module) -> None:
+def _write_trees(module: Module) -> None:
     from pyrelay.devices.runtime.packing_native import Packing
     from pyrelay.devices.runtime.unpacking_native import Unpacking
 

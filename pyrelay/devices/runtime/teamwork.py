@@ -13,8 +13,7 @@ child begins with a team of its own.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Function, Word
 from pyrelay.devices.runtime.layout import (
     POLL,

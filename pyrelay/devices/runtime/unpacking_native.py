@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import DOUBLE, INT32, VOID, Function, Word
 from pyrelay.devices.compiler.llvm_writer import WORD as WORD_TYPE
 from pyrelay.devices.runtime.packing_fields import (

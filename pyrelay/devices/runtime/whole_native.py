@@ -8,8 +8,7 @@ FAILED raises them, and the result is what the function returns.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Function, Word
 from pyrelay.devices.runtime.boundary_fields import ARRAY_DATA
 from pyrelay.devices.runtime.layout import WORD, Control

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as ir
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines import offset_product
 
 
@@ -12,9 +12,9 @@ def test_tiles_fetch_what_they_write_one_the_rows_of_the_next_and_all_the_next_l
     """Other tiles find their rows in a cache. Lines are fetched before tiles, those that copy a
     panel and others. Tiles of whole vectors, three of six rows and one of four, fetch a line of
     each row that they write."""
-    module = ir.Module()
+    module = ir.Module("", "")
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "caller")
-    builder = ir.IRBuilder(function.append_basic_block())
+    builder = IRBuilder(function.append_basic_block("entry"))
     product = offset_product.offset_product_f32x8
     product.emit(builder, types.void, function.args[0])
     calls = [

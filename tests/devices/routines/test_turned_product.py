@@ -8,10 +8,11 @@ import re
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from llvmlite import ir
 
 from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.codegen import kernel_machine
+from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines import turned_product
 from pyrelay.devices.routines.convolution import convolution_kernel
 from pyrelay.ir.types import DTYPES
@@ -21,9 +22,9 @@ from tests.devices.running_kernels import run
 def test_a_tile_reads_each_value_once_and_is_not_unrolled() -> None:
     """Of 6 positions, and of 4: a value of the image for each, two vectors of the panel, and a
     product for each of both. Unrolled, values were read too early, and spilled."""
-    module = ir.Module()
+    module = ir.Module("", "")
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "caller")
-    builder = ir.IRBuilder(function.append_basic_block())
+    builder = IRBuilder(function.append_basic_block("entry"))
     turned_product.turned_product_f32x8.emit(builder, types.void, function.args[0])
     builder.ret_void()
     optimised = llvm.parse_assembly(str(module))
