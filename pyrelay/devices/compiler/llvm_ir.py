@@ -5,7 +5,7 @@ Reference).
 
 The names are those of llvmlite's `ir`, and so is what they mean. An instruction is text from the
 start here, where llvmlite keeps objects that name and format each other: a program is written and
-printed in less than half of the time, which first calls wait for (decision nnnn llvm-text).
+printed in less than half of the time, which first calls wait for (decision 0120).
 
 Equal types are one object. Pointers know what they point at, so that loads and calls need not be
 told; LLVM is not told at all.
