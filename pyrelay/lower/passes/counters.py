@@ -4,9 +4,10 @@ In: the body of a scalar kernel. Out: the same without the checks of sums that c
 in the time that a program has.
 
 A counter is a variable that starts from small numbers and from other counters, and to which each
-statement adds a small constant, as `k += 1` in whatever loops and branches. Then none is ever
-further from zero than where it started plus the greatest such constant for each sum that has been
-computed: with steps of at most 16, 2^62 is years away at a sum in every cycle of the clock.
+statement adds what is certainly small, as `k += 1` and `n += x & 1` in whatever loops and branches.
+Then none is ever further from zero than where it started plus the greatest such step for each sum
+that has been computed: with steps of at most 255, 2^61 is three weeks away at a sum in every cycle
+of the clock.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from pyrelay.lower.kernels.kernel import (
     statements,
 )
 
-_GREATEST_STEP = 16
+_GREATEST_STEP = 255
 _GREATEST_START = 1 << 61
+_DEEPEST = 4  # from what is asked of to what tells
 _STEPS = frozenset(["add", "subtract"])
 _CHOICES = frozenset(["minimum", "maximum"])
 _CHECKS = frozenset(["add_overflows", "subtract_overflows"])
@@ -42,10 +44,12 @@ def without_counter_checks(body: Body) -> Body:
     checks = [s for s in statements(body) if isinstance(s, Compute) and s.primitive in _CHECKS]
     if not checks:
         return body
-    found = counters(body)
+    small = _Small(body)
+    found = _counters(body, small)
     never: set[Operand] = {
         s.out for s in checks
-        if s.args[0].dtype == i64 and _is_step(s.primitive.removesuffix("_overflows"), s, found)
+        if s.args[0].dtype == i64
+        and _is_step(s.primitive.removesuffix("_overflows"), s, found, small)
     }
     return _without(body, never) if never else body
 
@@ -53,6 +57,50 @@ def without_counter_checks(body: Body) -> Body:
 def counters(body: Body) -> set[Local]:
     """The greatest set of integers that are only made of small numbers, each other and steps: none
     is ever far from zero."""
+    return _counters(body, _Small(body))
+
+
+class _Small:
+    """Which integers are certainly no further from zero than a step may be."""
+
+    def __init__(self, body: Body) -> None:
+        self._makers: dict[Operand, Compute] = {}
+        self._values: dict[Operand, list[Operand]] = {}
+        for s in statements(body):
+            match s:
+                case Compute(out=out):
+                    self._makers[out] = s
+                case Assign(variable=variable, value=value):
+                    self._values.setdefault(variable, []).append(value)
+
+    def __contains__(self, operand: Operand) -> bool:
+        return self._is_small(operand, _DEEPEST)
+
+    def _is_small(self, operand: Operand, depth: int) -> bool:
+        if isinstance(operand, Literal):
+            return operand.dtype.kind in "iu" and abs(operand.value) <= _GREATEST_STEP
+        if operand.dtype.kind == "b" or (operand.dtype.kind in "iu" and operand.dtype.size == 1):
+            return True
+        if depth == 0:
+            return False
+        if operand.variable:
+            values = self._values.get(operand, [])
+            return bool(values) and all(self._is_small(v, depth - 1) for v in values)
+        match self._makers.get(operand):
+            case Compute(primitive="cast" | "absolute" | "negative", args=(a,)):
+                return a.dtype.kind in "iub" and self._is_small(a, depth - 1)
+            case Compute(primitive="bitwise_and", args=args):
+                return any(isinstance(a, Literal) and a.value >= 0 and a in self for a in args)
+            case Compute(primitive="remainder", args=(_, Literal() as by)):
+                return by.dtype.kind in "iu" and abs(by.value) <= _GREATEST_STEP
+            case Compute(primitive="where", args=(_, *args)):
+                return all(self._is_small(a, depth - 1) for a in args)
+            case Compute(primitive="minimum" | "maximum", args=args):
+                return all(self._is_small(a, depth - 1) for a in args)
+        return False
+
+
+def _counters(body: Body, small: _Small) -> set[Local]:
     sources: dict[Local, list[tuple[Operand, ...] | None]] = {}  # None: made of something else
 
     def note(out: Local, made: tuple[Operand, ...] | None) -> None:
@@ -70,10 +118,12 @@ def counters(body: Body) -> set[Local]:
             case Compute(out=out, primitive=name, args=args) if name in _CHOICES:
                 note(out, args)
             case Compute(out=out, primitive=name, args=(a, b)) if name in _STEPS:
-                if _is_small(b):
+                if b in small:
                     note(out, (a,))
                 else:
-                    note(out, (b,) if _is_small(a) and name == "add" else None)
+                    note(out, (b,) if a in small and name == "add" else None)
+            case Compute(out=out) if out in small:
+                note(out, ())
             case Compute(out=out) | Load(out=out) | Read(out=out):
                 note(out, None)
             case Call(outs=outs):
@@ -101,16 +151,12 @@ def _may_start(operand: Operand) -> bool:
     return isinstance(operand, Local) or abs(operand.value) <= _GREATEST_START
 
 
-def _is_small(operand: Operand) -> bool:
-    return isinstance(operand, Literal) and abs(operand.value) <= _GREATEST_STEP
-
-
-def _is_step(name: str, compute: Compute, counters: set[Local]) -> bool:
-    """Whether a sum adds a small constant to a counter."""
+def _is_step(name: str, compute: Compute, counters: set[Local], small: _Small) -> bool:
+    """Whether a sum adds a small number to a counter."""
     a, b = compute.args
-    if _is_small(a) and name == "add":
-        a, b = b, a
-    return a in counters and _is_small(b)
+    if a in counters and b in small:
+        return True
+    return name == "add" and b in counters and a in small
 
 
 def _without(body: Body, never: set[Operand]) -> Body:

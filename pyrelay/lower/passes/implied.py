@@ -159,6 +159,8 @@ class _Walk:
             low, high = self._exact_ends(name, args)
             return _FALSE if low >= LEAST and high <= GREATEST else None
         if name in _EQUAL and all(a.dtype == i64 for a in args):
+            if self._is_shifted_back(*args):
+                return _FALSE if name == "not_equal" else _TRUE
             a, b = map(self.known.of, args)
             apart = a.high < b.low or b.high < a.low
             return None if not apart else _TRUE if name == "not_equal" else _FALSE
@@ -178,6 +180,21 @@ class _Walk:
                 if value is neutral and not (isinstance(other, Local) and other.variable):
                     return other
         return None
+
+    def _is_shifted_back(self, back: Operand, number: Operand) -> bool:
+        """Whether `back` is `number`, shifted to the left by so few bits that none left, and back
+        again."""
+        match self.makers.get(back):  # type: ignore[arg-type]
+            case Compute(primitive="right_shift", args=(Local() as shifted, Literal() as by)):
+                maker = self.makers.get(shifted)
+                if maker is None or maker.primitive != "left_shift" or not 0 <= by.value < 63:
+                    return False
+                a, bits = maker.args
+                if a is not number or not isinstance(bits, Literal) or bits.value != by.value:
+                    return False
+                found = self.known.of(number)
+                return found.low << by.value >= LEAST and found.high << by.value <= GREATEST
+        return False
 
     def _exact_ends(self, name: str, args: Sequence[Operand]) -> tuple[int, int]:
         """Between what a sum, a difference or a product lies if it may have more than 64 bits."""

@@ -226,6 +226,8 @@ class Intervals:
             case "bitwise_and", [a, b]:
                 parts = [each for each in (a, b) if each.low >= 0]
                 return _smaller(parts) if parts else ANY
+            case ("bitwise_or" | "bitwise_xor"), [a, b] if a.low >= 0 and b.low >= 0:
+                return Interval(0, (1 << max(a.high, b.high).bit_length()) - 1, {})
         return ANY
 
     def _halved(self, total: Operand, above: Mapping[Local, int]) -> Mapping[Local, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyrelay.ir.types import bool_, i64
+from pyrelay.ir.types import bool_, i32, i64, u8
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
@@ -70,3 +70,31 @@ def test_what_was_read_or_multiplied_is_checked() -> None:
     assert fails((Assign(k, given), While(tuple(stepped(k, k, literal(1)))))) == 1
     doubled = (Compute(twice, "multiply", (k, literal(2))), *stepped(k, twice, literal(1)))
     assert fails((Assign(k, literal(1)), While(doubled))) == 1
+
+
+def test_steps_that_are_certainly_small_are_not_checked() -> None:
+    k, step, masked = variable(), Local(i64), Local(i64)
+    either, chosen = variable(), Local(i64)
+    for by in (
+        [Compute(step, "bitwise_and", (Local(i64), literal(255)))],
+        [Compute(step, "remainder", (Local(i64), literal(10)))],
+        [Compute(step, "cast", (Local(u8),))],
+        [If(Local(bool_), (Assign(either, literal(1)),), (Assign(either, literal(3)),)),
+         Compute(step, "where", (Local(bool_), either, literal(-7)))],
+    ):  # fmt: skip
+        assert fails((Assign(k, literal(0)), While((*by, *stepped(k, step, k))))) == 0
+    for unknown in (
+        [Compute(step, "bitwise_and", (Local(i64), literal(-256)))],
+        [Compute(step, "bitwise_and", (Local(i64), literal(256)))],
+        [Compute(step, "remainder", (Local(i64), Local(i64)))],
+        [Compute(step, "cast", (Local(i32),))],
+        [Compute(masked, "bitwise_and", (k, literal(15))),
+         Compute(step, "where", (Local(bool_), masked, chosen))],
+    ):  # fmt: skip
+        assert fails((Assign(k, literal(0)), While((*unknown, *stepped(k, k, step))))) == 1
+
+
+def test_what_starts_from_a_remainder_is_a_counter() -> None:
+    k, rest = variable(), Local(i64)
+    start = Compute(rest, "remainder", (Local(i64), literal(10))), Assign(k, rest)
+    assert fails((*start, While(tuple(stepped(k, k, literal(1)))))) == 0

@@ -300,3 +300,29 @@ def test_ends_of_unsigned_numbers_are_known() -> None:
             except (IndexError, OverflowError):
                 ways.append("outside")
         assert ways[0] == ways[1], k
+
+
+def feedback(s: Any, bits: Any) -> Any:
+    ones = wide = 0
+    for _ in range(20):
+        bit = (s ^ (s >> 2) ^ (s >> 3) ^ (s >> 5)) & 1
+        s = (s >> 1) | (bit << 15)
+        ones += s & 1
+        wide = ((s & 0xFF) | (ones & 0x0F)) << bits
+    return s, ones, wide
+
+
+def to_the_left_by_few(s: Any) -> Any:
+    return feedback(s, 54)[2]
+
+
+def test_short_numbers_shifted_by_few_bits_are_not_checked() -> None:
+    f = pyrelay.jit(to_the_left_by_few)
+    for s in (0xACE1, -5, 2**40 + 1):
+        assert f(s) == to_the_left_by_few(s)
+    assert "return 1" not in str(f.code(0xACE1))
+
+
+def test_a_shift_that_leaves_64_bits_raises() -> None:
+    with pytest.raises(OverflowError):
+        pyrelay.jit(lambda s: feedback(s, 56))(0xACE1)
