@@ -7,7 +7,6 @@ arguments, keep what they compiled, and notice when a name they read means somet
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from pyrelay import config, errors
 from pyrelay.bound_method import BoundMethod
 from pyrelay.compiled import Compiled
+from pyrelay.pullbacks import WithPullback, with_pullback
 
 
 def jit(
@@ -183,20 +183,23 @@ def vjp(
 
     The second result is a function, which may be called often: its argument has the structure and
     the shapes of the value, None standing for zeros, and it gives a tuple with a cotangent for each
-    argument. It runs the function on what the arguments were when `vjp` was called; what the
-    function reads elsewhere (globals, objects that it captured) it reads again, and prints and
-    writes to these happen again. With has_aux the function returns (value, auxiliary), and
-    auxiliary is last.
+    argument, for what the arguments were when `vjp` was called. It keeps what it needs of the run
+    of the function, so it costs the backward pass alone. Where the derivative goes through a
+    `while` loop or a recursion, and inside compiled functions, it runs the function again instead,
+    with its prints and what it reads and writes elsewhere. With has_aux the function returns
+    (value, auxiliary), and auxiliary is last.
     Raises GradientError, when that is called, for cotangents that do not fit.
 
     >>> y, pullback = pyrelay.vjp(lambda x: x * x, np.array([1.0, 2.0]))
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    kept = copy.deepcopy(primals)
-    value = _transform("jit", function, {}, device)(*primals)
-    made = _transform("pullback", function, {"has_aux": bool(has_aux)}, device)
-    pullback = functools.partial(made, kept)
+    options = {"has_aux": bool(has_aux)}
+    value, pullback = with_pullback(
+        _transform("vjp", function, options, device),
+        _transform("pullback", function, options, device),
+        _transform("jit", function, {}, device), primals,
+    )
     return (value[0], pullback, value[1]) if has_aux else (value, pullback)
 
 
@@ -263,6 +266,7 @@ def _transform(
     It is kept with the function. What `functools.wraps` copied to another function is not taken.
     """
     _check_callable(function, kind)
+    made_of = WithPullback if kind == "vjp" else Compiled
     if device is not None:
         device = config.checked("device", device)
     elif isinstance(function, (Compiled, BoundMethod)):
@@ -270,11 +274,11 @@ def _transform(
     try:
         known = vars(function).setdefault("__pyrelay_derivatives__", {})
     except TypeError:  # an object without attributes of its own
-        return Compiled(kind, function, options, device)
+        return made_of(kind, function, options, device)
     key = (kind, device, *map(repr, options.values()))
     found = known.get(key)
     if found is None or found.__pyrelay__[1] is not function:
-        found = known[key] = Compiled(kind, function, options, device)
+        found = known[key] = made_of(kind, function, options, device)
     made: Compiled = found
     return made
 

@@ -95,7 +95,7 @@ class Program:
             if flat.pools:
                 _check_reused(binding, flat)
             given = [
-                _prepared(leaves[k], n) for k, n in zip(binding.parameters, names, strict=True)
+                prepared(leaves[k], n) for k, n in zip(binding.parameters, names, strict=True)
             ]
             for k in unread:
                 given[position[k]] = given[position[k]].copy()
@@ -166,7 +166,7 @@ class _Numbered:
         return self.results[self.kept[number]]
 
 
-def _prepared(leaf: Any, name: str) -> Any:
+def prepared(leaf: Any, name: str) -> Any:
     """A leaf as a program takes it: numbers as they are, arrays C-contiguous and native."""
     if (
         type(leaf) is np.ndarray and leaf.ndim and id(leaf.dtype) in types.CANONICAL

@@ -90,8 +90,10 @@ def call_known(
     if got is not None:
         return call(it, got, args, keywords)
     if isinstance(fn, functools.partial):
-        first = tuple(map(V.Known, fn.args))
-        named = {k: V.Known(v) for k, v in fn.keywords.items()}
+        from pyrelay.infer.attributes import captured
+
+        first = tuple(captured(it, v) for v in fn.args)
+        named = {k: captured(it, v) for k, v in fn.keywords.items()}
         return call(it, V.Known(fn.func), (*first, *args), {**named, **keywords})
     if isinstance(fn, python_types.MethodType):
         from pyrelay.infer.attributes import captured

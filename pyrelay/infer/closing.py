@@ -122,8 +122,9 @@ class Close:
         self.returning = True
         tree = self._outcome(value, raised)
         body = it.builder.block(self.atoms)
-        symbols = [s for p in attempt.params for s in types.type_symbols(p.type)]  # type: ignore[arg-type]
-        entry = Function("main", tuple(attempt.params), body, tuple(dict.fromkeys(symbols)))
+        params = (*attempt.params, *it.program.seeds)
+        symbols = [s for p in params for s in types.type_symbols(p.type)]  # type: ignore[arg-type]
+        entry = Function("main", params, body, tuple(dict.fromkeys(symbols)))
         name = it.program.unique("main")
         functions = {**it.program.functions, name: replace(entry, name=name)}
         if attempt.asked.near:
@@ -147,7 +148,7 @@ class Close:
     def _read(self, entry: Function) -> tuple[int, ...]:
         """The leaves whose parameters the program reads."""
         read = set(free_vars(entry.body))
-        leaves = zip(self.attempt.parameters, entry.params, strict=True)
+        leaves = zip(self.attempt.parameters, entry.params, strict=False)  # then come seeds
         return tuple(leaf for leaf, param in leaves if param in read)
 
     def _writes(

@@ -1,7 +1,8 @@
 """Derivatives of functions of many results: directions, pullbacks and Jacobians.
 
 In: a callable, its arguments, and which derivative of it (`V.Derivative`): "jvp" along tangents,
-"pullback" of cotangents (what `vjp` returns), "jacfwd", "jacrev", "jacobian", "hessian", "hvp".
+"pullback" of cotangents (what `vjp` returns in programs), "vjp" (the same by cotangents that the
+program is given later, see `pullbacks`), "jacfwd", "jacrev", "jacobian", "hessian", "hvp".
 Out: `Jvp` and `Vjp` requests of the specialised callee, in a loop over directions for Jacobians.
 Results have the structure of the function's result, each leaf that of the arguments.
 """
@@ -51,6 +52,8 @@ def call_differential(
     """
     if request.kind == "hessian":
         request = replace(request, callee=replace(request, kind=_ROWS_OF_HESSIAN))
+    if request.kind == "vjp":
+        return _seeded(it, request, args)
     direct: Callable[..., V.Value] | None = {
         "jvp": _jvp, "pullback": _pullback, "hvp": _hvp,
     }.get(request.kind)  # type: ignore[assignment]
@@ -209,6 +212,8 @@ def _jvp(
 def _listed(it: Interpreter, value: V.Value, name: str) -> Sequence[V.Value]:
     if isinstance(value, V.Tuple):
         return value.items
+    if isinstance(value, V.Known) and isinstance(value.value, tuple):
+        return tuple(map(V.Known, value.value))
     if isinstance(value, V.Ref) and value.root.kind == "list":
         content = it.content(value.root)
         if isinstance(content, tuple):
@@ -308,8 +313,7 @@ def _fitted(it: Interpreter, value: V.Value, name: str, ty: TensorType) -> Atom:
 def _pullback(
     it: Interpreter, request: V.Derivative, primals: V.Value, cotangent: V.Value
 ) -> V.Value:
-    assert isinstance(primals, V.Tuple)
-    points = [unshared(it, p) for p in primals.items]
+    points = [unshared(it, p) for p in _listed(it, primals, "primals")]
     call = _Call(it, request, points, {}, range(len(points)))
     found = call.outputs.directions(0, cotangent, "the cotangent")
     for leaf in found:
@@ -323,6 +327,36 @@ def _pullback(
         cotangents = [_zero(it, ty) for ty in extra]  # type: ignore[arg-type]
     made = call.inputs.of(call.chosen, call.arguments, dict(zip(wrt, cotangents, strict=True)))
     return V.Tuple(tuple(made))
+
+
+def _seeded(it: Interpreter, request: V.Derivative, primals: Sequence[V.Value]) -> V.Value:
+    """The value (with the auxiliary data), the cotangents of the arguments, and the structure of
+    the value with the number of its cotangent at each floating leaf.
+
+    These cotangents are parameters of the program's own, in this order behind all others.
+    """
+    call = _Call(it, request, primals, {}, range(len(primals)))
+    wrt, results = call.inputs.leaves(call.chosen), call.results
+    for leaf in results:
+        _require_size(call, leaf, "use jvp")
+    extra = [call.atoms[k].type for k in wrt]
+    cotangents: list[Any]
+    if wrt and results:
+        seeds = {k: Var("seed", call.result_type(k), span=it.builder.span) for k in results}
+        it.program.seeds += seeds.values()
+        cotangents = call.run(call.backward(seeds, wrt), extra)
+    else:
+        call.run(call.call())
+        cotangents = [_zero(it, ty) for ty in extra]  # type: ignore[arg-type]
+        results = []
+    number = {leaf: k for k, leaf in enumerate(results)}
+
+    def place(leaf: int | None, of_array: bool) -> V.Value:
+        return V.Known(None if leaf is None else number.get(leaf))
+
+    (places,) = call.outputs.placed([0], [call.value], place, constants=True)
+    made = call.inputs.of(call.chosen, call.arguments, dict(zip(wrt, cotangents, strict=True)))
+    return V.Tuple((call.with_auxiliary(call.value), V.Tuple(tuple(made)), places))
 
 
 def _require_size(call: _Call, leaf: int, hint: str) -> None:

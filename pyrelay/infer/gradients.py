@@ -341,6 +341,12 @@ class Gradients:
         if not (isinstance(layout, L.LPlace) and isinstance(given, V.Ref)):
             return None
         content = self.it.content(given.root)
+        if isinstance(layout.content, L.LGrown):
+            raise self.it.failure(
+                errors.GradientError,
+                "nothing can be passed in for a list of so many items",
+                hints=("return an array, np.array(items), or a list of known length",),
+            )
         if given.root.kind != layout.kind or L.content_head(content) != layout.content.head:
             return None
         if isinstance(content, dict):

@@ -43,6 +43,7 @@ class Program:
     declared: dict[Any, Any] = field(default_factory=dict)  # what functions say of their arrays
     making: list[Any] = field(default_factory=list)  # specialisations in progress, outermost first
     names: dict[str, int] = field(default_factory=dict)
+    seeds: list[Var] = field(default_factory=list)  # parameters behind those of the arguments
     hidden: dict[int, V.Value] = field(default_factory=dict)  # id of a captured object -> value
     new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object
     objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
