@@ -27,6 +27,9 @@ REAL = "real"  # the part's dtype for complex operands, else the operands' dtype
 COMPLEX = "complex"  # the complex dtype whose parts the operands are
 TARGET = "target"  # which dtype, who uses the primitive says
 
+NEAR_ANGLE = 2.0**19
+"""The largest angle, in radians, that `near_sin` and `near_cos` take."""
+
 Spelling = Callable[[DType], str]
 
 
@@ -180,6 +183,8 @@ _MATH = (
         _plain(name, 1, "fc", _kinds(_math(name), c=_prelude(name, 1)))
         for name in ("sqrt", "exp", "log", "sin", "cos")
     ),
+    # Of angles that are at most `NEAR_ANGLE`: without branches, for f64 too.
+    *(_plain(f"near_{name}", 1, "f", _math(name)) for name in ("sin", "cos")),
     *(
         _plain(name, 1, "f", _math(name))
         for name in (

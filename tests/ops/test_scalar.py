@@ -21,6 +21,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "fma": lambda a, b, c: a * b + c,
     "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
     "erf": np.vectorize(math.erf),
+    "near_sin": np.sin,
+    "near_cos": np.cos,
     **{name: OPS[name].numpy for name in ("erfc", "lgamma", "gamma")},
     "real": np.real,
     "imag": np.imag,

@@ -4,7 +4,9 @@ In: lanes of f32 or f64; out: lanes.  Branch-free, special values as in C99 Anne
 in ``vector_math.ERROR_BOUNDS``.  Sine, cosine and tangent of f32 reduce their argument in f64 with
 a table of 2/pi that starts where the argument's exponent makes its bits matter (Payne and Hanek,
 *Radian Reduction for Trigonometric Functions*, SIGNUM 18, 1983); polynomials are Chebyshev fits
-at 50 digits.  In f64, sin, cos and tan are the C library's.
+at 50 digits.  In f64, sin, cos and tan are the C library's, which tables make quick and no vectors;
+of angles that are known to be small, sin and cos are found by subtracting quarter turns in parts
+(Cody and Waite, *Software Manual for the Elementary Functions*, 1980).
 """
 
 from __future__ import annotations
@@ -30,6 +32,16 @@ _SIN_TAIL = (-0.16666666663844049, 0.008333331870341349, -0.00019840084376422702
              2.724962008007533e-06)  # fmt: skip
 _COS_TAIL = (-0.4999999999996371, 0.04166666663727906, -0.001388888508002599,
              2.4799858750748857e-05, -2.7236822001886194e-07)  # fmt: skip
+# (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2, on |r| <= pi / 4, for f64
+_NEAR_SIN_TAIL = (-0.16666666666666666, 0.008333333333330948, -0.00019841269836756774,
+                  2.7557316101617874e-06, -2.505113165023518e-08,
+                  1.5918115263265974e-10)  # fmt: skip
+_NEAR_COS_TAIL = (0.041666666666666664, -0.0013888888888887398, 2.480158729876456e-05,
+                  -2.7557317271145144e-07, 2.087614614655861e-09,
+                  -1.1382623647474603e-11)  # fmt: skip
+# pi / 2 as a sum of three numbers of 33 bits, and what is left
+_QUARTER_TURN = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21,
+                 8.4784276603689e-32)  # fmt: skip
 # (atan(t) - t) / t**3 in t**2, on |t| <= tan(pi / 8)
 _ATAN_TAIL = {
     32: (-0.3333333175381697, 0.1999953879477192, -0.14263897112598675, 0.1074309966767457,
@@ -178,6 +190,46 @@ def lane_tan(x: Lane) -> Lane:
     odd = (n & 1).differs(0)
     value = odd.choose(-cosine, sine) / odd.choose(sine, cosine)
     return x.equals(0.0).choose(x, value.narrow())
+
+
+def _difference(a: Lane, b: Lane) -> tuple[Lane, Lane]:
+    """``a - b`` rounded, and what rounding lost (Knuth's two-sum)."""
+    total = a - b
+    of_b = a - total
+    return total, (a - (total + of_b)) + (of_b - b)
+
+
+def _near_turned(x: Lane, quarter: int) -> Lane:
+    """``sin(x + quarter * pi / 2)`` of an f64 of at most ``NEAR_ANGLE``."""
+    magic = 1.5 * 2.0**52
+    shifted = x * (2 / _PI) + magic
+    turns = shifted - magic
+    first, second, third, rest = _QUARTER_TURN
+    # The first three products are exact, and so is the first difference.
+    angle, lost = _difference(x - turns * first, turns * second)
+    angle, more = _difference(angle, turns * third)
+    lost = lost + more - turns * rest
+    high = angle + lost
+    low = lost - (high - angle)
+    z = high * high
+    half = z * 0.5
+    about = 1.0 - half
+    sine = high + (z * high).fma(z.polynomial(_NEAR_SIN_TAIL), low * about)
+    tail = (z * z).fma(z.polynomial(_NEAR_COS_TAIL), (1.0 - about) - half)
+    cosine = about + (tail - high * low)
+    n = shifted.bits() + quarter
+    value = (n & 1).differs(0).choose(cosine.bits(), sine.bits())
+    return (value ^ ((n & 2) << 62)).as_float()
+
+
+def lane_near_sin(x: Lane) -> Lane:
+    if x.format is SINGLE:
+        return lane_sin(x)
+    return x.equals(0.0).choose(x, _near_turned(x, 0))  # keeps the sign of zero
+
+
+def lane_near_cos(x: Lane) -> Lane:
+    return lane_cos(x) if x.format is SINGLE else _near_turned(x, 1)
 
 
 # -- inverses ------------------------------------------------------------------------------------

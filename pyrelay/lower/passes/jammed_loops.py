@@ -23,19 +23,20 @@ A check of floats, such as `math.exp` makes of its result, only notes in its lan
 one of a block does, the rounds of that block go one by one instead, and fail where they do. So what
 stands in front of a chain, `s += math.exp(x[i])`, or between checks is done for a block of rounds
 even without a loop inside, if that is a function that takes long. There, what lies far apart is
-loaded first, number by number.
+loaded first, number by number. Sines and cosines of doubles are no vectors for all angles: lanes
+note angles that are too far from zero.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.types import bool_, i32, i64
+from pyrelay.ir.types import bool_, f32, f64, i32, i64
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
@@ -71,11 +72,13 @@ from pyrelay.lower.passes.lane_blocks import (
     made_by,
     read_by,
 )
+from pyrelay.ops.scalar import NEAR_ANGLE
 
 _BYTES = 128  # of the lanes of a block
 _REST = 32  # of those of a block of what is left
 _APART = 8  # lanes that read far from each other
-_MOST_KEPT = 6  # numbers that are kept for each lane
+_MOST_KEPT = 6  # numbers that are kept for each lane, through loops
+_MOST_LEFT = 12  # those that are left to the rest of a round, without a loop before it
 _FEW_VARIABLES = 2  # of which whole blocks find room in registers
 _MOST_READING, _MOST_STATEMENTS = 60, 200  # statements that are moved, and of a round
 _WRITTEN_OUT = 25  # rounds of inner loops that LLVM makes statements of
@@ -88,16 +91,20 @@ _SIDE_BY_SIDE = _PLACES | frozenset([
     "where", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
     "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast", "exp2", "expm1",
     "log2", "log10", "log1p", "cbrt", "erf", "arcsin", "arccos", "arctan", "sinh", "cosh", "power",
+    "arctan2", "hypot", "arcsinh", "arccosh", "arctanh", "near_sin", "near_cos",
     "add_reassociated",
 ])  # fmt: skip
 """Primitives that vectors have, or that LLVM makes of such."""
 _LONG = frozenset([
     "exp", "log", "tanh", "sigmoid", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "erf",
-    "arcsin", "arccos", "arctan", "sinh", "cosh", "power",
+    "arcsin", "arccos", "arctan", "sinh", "cosh", "power", "arctan2", "hypot", "arcsinh",
+    "arccosh", "arctanh", "sin", "cos", "near_sin", "near_cos",
 ])  # fmt: skip
 """Those that are many instructions each."""
 _WORTH = _LONG | frozenset(["sqrt"])
 """Those that are worth a second look at their checks."""
+_ANGLES = {"sin": "near_sin", "cos": "near_cos"}
+"""Those that are a call of a library for each number, and what they are for small angles."""
 _ASKED = frozenset(["isnan", "isinf", "isfinite", "equal", "not_equal", "less", "less_equal",
                     "greater", "greater_equal"])  # fmt: skip
 _JOINED = frozenset(["logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or"])
@@ -112,12 +119,15 @@ Uses: TypeAlias = Counter[Operand]
 
 
 def jammed(kernel: Kernel) -> Body:
-    """The body of a kernel with its loops of chains as blocks of lanes."""
-    if not kernel.apart:
+    """The body of a kernel with its loops of chains as blocks of lanes.
+
+    Where arrays may share memory, a round reads nothing that another one stores, for the rounds
+    are shared out among threads. LLVM makes vectors of these, but for functions of angles.
+    """
+    candidate = _is_candidate if kernel.apart else _has_angles
+    if not any(isinstance(s, For) and candidate(s) for s in statements(kernel.body)):
         return kernel.body
-    if not any(isinstance(s, For) and _is_candidate(s) for s in statements(kernel.body)):
-        return kernel.body
-    return tuple(_walked(kernel.body, Integers(), _counted(kernel.body)))
+    return tuple(_walked(kernel.body, Integers(), _counted(kernel.body), candidate))
 
 
 def _is_candidate(loop: For) -> bool:
@@ -127,24 +137,30 @@ def _is_candidate(loop: For) -> bool:
     )
 
 
+def _has_angles(loop: For) -> bool:
+    return any(_is_of_angle(s) for s in loop.body)
+
+
 def _counted(body: Body) -> Uses:
     return Counter(o for s in statements(body) for o in operands(s))
 
 
-def _walked(body: Body, integers: Integers, uses: Uses) -> Iterator[Statement]:
+def _walked(
+    body: Body, integers: Integers, uses: Uses, candidate: Callable[[For], bool]
+) -> Iterator[Statement]:
     for statement in body:
         integers.note(statement)
         if isinstance(statement, For):
-            reading = _reading(statement, integers, uses)
+            reading = _reading(statement, integers, uses) if candidate(statement) else None
             if reading is not None:
                 yield from Blocks(reading).statements()
                 continue
             inside = Integers(integers)
             inside.enter(statement)
-            yield replace(statement, body=tuple(_walked(statement.body, inside, uses)))
+            yield replace(statement, body=tuple(_walked(statement.body, inside, uses, candidate)))
         else:
             yield replace_bodies(
-                statement, lambda b: tuple(_walked(b, Integers(integers), uses))
+                statement, lambda b: tuple(_walked(b, Integers(integers), uses, candidate))
             )
 
 
@@ -153,7 +169,7 @@ def _walked(body: Body, integers: Integers, uses: Uses) -> Iterator[Statement]:
 
 def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     """What may be moved of a loop, if that pays."""
-    if loop.rescaled is not None or not _is_candidate(loop):
+    if loop.rescaled is not None:
         return None
     every = list(statements(loop.body))
     if len(every) > _MOST_STATEMENTS or any(isinstance(s, Call) for s in every):
@@ -161,6 +177,8 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     outside = uses - _counted(loop.body)
     length = _pure(loop.body)
     while length := _to_last(loop, length):
+        if len(list(statements(loop.body[:length]))) > _MOST_READING:
+            return None
         doubted, doubt = _doubted(loop, length)
         more = len(doubted.body) - len(loop.body)
         reading = _grouped(doubted, length + more, outside, doubt)
@@ -189,7 +207,8 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
                 return None  # a sum is a vector of its own there
             reading.whole = loop
             _choose_lanes(reading, far)
-            return reading if len(reading.kept) <= _MOST_KEPT else None
+            most = _MOST_KEPT if has_loops(reading.body) else _MOST_LEFT
+            return reading if len(reading.kept) <= most else None
     return None
 
 
@@ -207,11 +226,13 @@ def _sum(extent: Extent, integers: Integers) -> list[tuple[int, Operand]]:
 
 
 def _doubted(loop: For, length: int) -> tuple[For, Local | None]:
-    """A loop whose first statements note whether one of their checks fails, and go on."""
+    """A loop whose first statements note whether one of their checks fails, or an angle is too
+    large for vectors, and go on."""
     first = loop.body[:length]
-    if not any(isinstance(s, Fail) for s in statements(first)):
+    if not any(isinstance(s, Fail) or _is_of_angle(s) for s in statements(first)):
         return loop, None
     doubt = Local(bool_, variable=True)
+    varying = _varying(loop, first, None)
 
     def noted(body: Body) -> Body:
         out: list[Statement] = []
@@ -219,12 +240,35 @@ def _doubted(loop: For, length: int) -> tuple[For, Local | None]:
             if isinstance(s, Fail):
                 either = Local(bool_)
                 out += [Compute(either, "logical_or", (doubt, s.cond)), Assign(doubt, either)]
+            elif isinstance(s, Compute) and _is_of_angle(s) and s.out in varying:
+                out += [*_far_noted(s.args[0], doubt), replace(s, primitive=_ANGLES[s.primitive])]
             else:
                 out.append(replace_bodies(s, noted))
         return tuple(out)
 
     before = Assign(doubt, Literal(False, bool_))
     return replace(loop, body=(before, *noted(first), *loop.body[length:])), doubt
+
+
+def _is_of_angle(statement: Statement) -> bool:
+    """Whether a statement is a function of a double that calls a library."""
+    return (
+        isinstance(statement, Compute)
+        and statement.primitive in _ANGLES
+        and statement.out.dtype == f64
+    )
+
+
+def _far_noted(angle: Operand, doubt: Local) -> list[Statement]:
+    """Notes in `doubt` whether an angle is too large for vectors, or no number."""
+    size, near, far, either = Local(f64), Local(bool_), Local(bool_), Local(bool_)
+    return [
+        Compute(size, "absolute", (angle,)),
+        Compute(near, "less_equal", (size, Literal(NEAR_ANGLE, f64))),
+        Compute(far, "logical_not", (near,)),
+        Compute(either, "logical_or", (doubt, far)),
+        Assign(doubt, either),
+    ]
 
 
 def _asks_floats(fail: Fail, makers: Mapping[Operand, Compute]) -> bool:
@@ -263,7 +307,8 @@ def _to_last(loop: For, length: int) -> int:
     no vectors of, up to the last check or long function."""
     body = loop.body
     loops = has_loops(body[:length])
-    checks = any(isinstance(s, Fail) for s in body[:length]) or _is_chain(loop, length)
+    checks = any(isinstance(s, Fail) or _is_of_angle(s) for s in body[:length])
+    checks = checks or _is_chain(loop, length)
     while length:
         last = body[length - 1]
         if has_loops((last,)):
@@ -291,7 +336,7 @@ def _grouped(loop: For, length: int, outside: Uses, doubt: Local | None) -> Read
     body, rest = loop.body[:length], loop.body[length:]
     if breaks(rest):
         return 0
-    if len(list(statements(body))) > _MOST_READING or not _starts_anew(body, rest, outside):
+    if not _starts_anew(body, rest, outside):
         return 0
     varying = _varying(loop, body, doubt)
     again: dict[Operand, Compute] = {}
@@ -377,7 +422,9 @@ def _check(statement: Statement, varying: set[Operand]) -> None:
             case Load(array=Pointed()):
                 raise _UnfitError
             case Compute(out=out, primitive=name) if differs:
-                if name not in _SIDE_BY_SIDE or not _fits(out):
+                if name not in _SIDE_BY_SIDE and not (name in _ANGLES and out.dtype == f32):
+                    raise _UnfitError
+                if not _fits(out):
                     raise _UnfitError
                 if name == "divide" and out.dtype.kind != "f":
                     raise _UnfitError

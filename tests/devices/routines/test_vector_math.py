@@ -17,6 +17,7 @@ from pyrelay.devices.compiler import kernel_compiler
 from pyrelay.devices.compiler.codegen import kernel_machine
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.devices.routines.vector_math import ERROR_BOUNDS
+from pyrelay.ops.scalar import NEAR_ANGLE
 from tests.devices.running_kernels import (
     SHORT_NAMES,
     elementwise,
@@ -39,6 +40,8 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "sin": mpmath.sin,
     "cos": mpmath.cos,
+    "near_sin": mpmath.sin,
+    "near_cos": mpmath.cos,
     "tan": mpmath.tan,
     "arcsin": mpmath.asin,
     "arccos": mpmath.acos,
@@ -50,7 +53,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "arctanh": mpmath.atanh,
     "erf": mpmath.erf,
 }
-NOT_NUMPYS = {"sigmoid", "erf", "exp_of_negative"}
+NOT_NUMPYS = {"sigmoid", "erf", "exp_of_negative", "near_sin", "near_cos"}
 CALLS_LIBRARY = {("sin", "f64"), ("cos", "f64"), ("tan", "f64")}
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 8.0, 1e-40, -1e-40, 5e-324, 88.7, 88.8, -87.3,
            -103.9, -104.1, 709.7, 709.8, -745.1, -745.2, 1e30, 3e38, 1e308, np.inf, -np.inf,
@@ -79,6 +82,14 @@ def sample(dtype: Any, seed: int = 0) -> np.ndarray:
     ]
     parts = [part.astype(dtype) for part in ordinary]
     return np.concatenate([everywhere, -everywhere, *parts, special])
+
+
+def quarter_turns(dtype: Any) -> np.ndarray:
+    """The floats nearest to multiples of pi / 2, where sines and cosines are smallest."""
+    n = np.random.default_rng(1).integers(1, int(NEAR_ANGLE / 1.6), 2000).tolist()
+    with mpmath.workprec(200):
+        nearest = np.array([float(each * mpmath.pi / 2) for each in n]).astype(dtype)
+    return np.concatenate([nearest, -nearest, np.nextafter(nearest, dtype(0))])
 
 
 def exact(function: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
@@ -125,6 +136,9 @@ def test_errors_stay_within_the_stated_bound(name: str, dtype: Any) -> None:
         x = x[np.abs(x) < 2000]
     if name == "exp_of_negative":
         x = x[(x > -2000) & (x < 1)]
+    if name.startswith("near_"):
+        x = np.append(x, quarter_turns(dtype))
+        x = x[np.abs(x) <= NEAR_ANGLE]
     computed = elementwise(f"{name}(x0)", x, result=dtype)
     with mpmath.workprec(precision(name, x)):
         finite = errors(computed, exact(_with_poles(name), x))
@@ -157,6 +171,13 @@ def test_infinities_nan_and_signed_zeros_are_as_in_numpy(name: str, dtype: Any) 
     np.testing.assert_array_almost_equal_nulp(computed[finite], expected[finite], 2)
     infinite = np.isinf(expected)
     np.testing.assert_array_equal(computed[infinite], expected[infinite])
+
+
+def test_sines_of_small_angles_keep_the_sign_of_zero() -> None:
+    x = np.array([0.0, -0.0, 5e-324, -5e-324, 1e-300, 2.0**-27])
+    found = elementwise("near_sin(x0)", x, result=np.float64)
+    np.testing.assert_array_equal(found, np.sin(x))
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(x))
 
 
 @FLOATS
@@ -242,7 +263,9 @@ def kernel(block, begin, end):
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="masks of AVX-512")
 @pytest.mark.parametrize("short", ["f32", "f64"])
-@pytest.mark.parametrize("name", sorted(UNARY.keys() - {"arcsinh", "arccosh"}))
+@pytest.mark.parametrize(
+    "name", sorted(UNARY.keys() - {"arcsinh", "arccosh", "near_sin", "near_cos"})
+)
 def test_one_by_one_no_number_waits_for_the_one_before(
     name: str, short: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -523,6 +524,69 @@ def test_checks_of_floats_do_not_keep_functions_from_being_vectors() -> None:
     text = str(pyrelay.jit(of_columns).code(x, x, x))
     fetched = r"for i\d+ in range\(16\):\n(.*\n){1,3} +store_inner_f64\(c0, i\d+, load_f64"
     assert re.search(fetched, text)
+
+
+def turned(x: Any, y: Any, out: Any) -> Any:
+    """Angles that only a loop knows, sums of them in order, and of an angle for all."""
+    s = 0.0
+    for i in range(len(out)):
+        s += math.sin(x[i]) * math.cos(y[i] - x[i]) + math.sin(y[0])
+        out[i] = s
+    return s
+
+
+def polar(x: Any, y: Any, out: Any) -> Any:
+    """What stands between checks of two functions is left to the rest of a round."""
+    s = 0.0
+    for i in range(len(out)):
+        out[i] = math.hypot(x[i], y[i])
+        s += math.atan2(y[i], x[i])
+    return s + math.cos(s)
+
+
+def waves(x: Any, y: Any, out: Any) -> Any:
+    """Sums in an inner loop."""
+    for i in range(len(out)):
+        s = 0.0
+        for j in range(len(x)):
+            s += np.cos(x[j] * y[i])
+        out[i] = s
+    return out
+
+
+ANGLES = (turned, waves, lambda x, y, out: np.sin(x) * y + np.cos(x), lambda x, y, out: np.sum(
+    np.sin(np.outer(x, y)), axis=0))  # fmt: skip
+
+
+@pytest.mark.parametrize("f", [polar, *ANGLES])
+@pytest.mark.parametrize("large", [1e5, -(2.0**19), 2.0**19 + 1, 1e22, math.nan, math.inf])
+def test_large_angles_are_left_to_the_library(f: Callable[..., Any], large: float) -> None:
+    compiled = pyrelay.jit(f)
+    rng = np.random.default_rng(7)
+    for n in (1, 3, 4, 17, 37):
+        for place in {0, n // 2, n - 1}:
+            x, y = rng.uniform(-9, 9, n), rng.uniform(-9, 9, n)
+            x[place] = large
+            mine, theirs = np.zeros(n), np.zeros(n)
+            with np.errstate(invalid="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                found, wanted = outcome(compiled, x, y, mine), outcome(f, x, y, theirs)
+            if isinstance(wanted, tuple):
+                assert found == wanted
+            else:
+                np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_sines_of_doubles_are_vectors() -> None:
+    x = np.linspace(0.1, 1.0, 40)
+    for f in ANGLES:
+        text = str(pyrelay.jit(f).code(x, x, x.copy()))
+        assert " in lanes(16, 8)" in text, text
+        assert "near_" in text
+    assert " in lanes(16, 8)" in str(pyrelay.jit(polar).code(x, x, x.copy()))
+    single = x.astype(np.float32)  # those LLVM makes vectors of
+    assert "near_" not in str(pyrelay.jit(ANGLES[2]).code(single, single, single))
 
 
 def test_integers_that_hang_on_a_check_are_not_made_without_it() -> None:
