@@ -15,7 +15,9 @@ tile of a panel of columns leaves a copy of it to the others.
 Images whose positions are far apart, or few, are not copied either: vectors lie along the outputs
 (``convolution_turned``).
 
-With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``).
+With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``). Their
+products have vectors along the outputs too, so that a few tiles are as good as many: weights are
+turned, transformed, and multiplied with all tiles of a unit while they lie in the second cache.
 
 The first axis that is not of extent 1 counts the rows; a row has the positions of the other axes.
 """
@@ -55,7 +57,7 @@ WINDOW = 3  # taps along both axes of windows that are summed as such
 _DIRECT = 48  # columns from which on these are summed where they lie
 _AHEAD = 4096  # bytes of these that are fetched before they are read
 SHORT = 64  # positions of rows that are copied as a whole
-MOST_TILES, FEWEST_TILES = 64, 12  # at a time, and of all images for transforms to pay
+MOST_TILES = 64  # at a time
 
 _FORWARD = """\
 from pyrelay.devices.routines.offset_product import (
@@ -236,21 +238,20 @@ def kernel(block, begin, end):
 """
 
 # 3 by 3 taps in f32, where tiles of 4 by 4 outputs are many enough to pay for their transforms and
-# those of the weights (``winograd``): the units of work are rows of tiles by ``{outputs}`` outputs.
+# those of the weights (``winograd``): the units of work are rows of tiles by panels of outputs.
 _WINOGRAD = """\
     across, down = (out2 + 3) // 4, (out0 + 3) // 4
     plain = flat and stride0 == 1 and stride2 == 1 and step0 == 1 and step2 == 1
     tiled = plain and taps0 == 3 and taps2 == 3 and channels >= 16 and outputs >= 16
-    tiled = tiled and across <= {most_tiles} and across * down * batch >= {fewest_tiles}
+    tiled = tiled and across <= {most_tiles}
     tiled = tiled and pixels * 5 >= across * down * 32  # else tiles are mostly empty
+    # Where few positions are seen, direct products take as long as the transforms of the weights.
+    paid = {tile_worth} * across * down * batch + {weights_worth}
+    tiled = tiled and 9 * pixels * batch >= paid
     if tiled:
-        store_ordered_i64(words, 10, 0)
-        store_ordered_i64(words, 11, 0)
-        store_ordered_i64(words, 12, 0)
-        store_ordered_i64(words, 13, 0)
         bands = {most_tiles} // across
         bands = (down + bands - 1) // bands
-        output_blocks = (outputs + {block_most}) // {block}
+        output_blocks = (outputs + {wide_most}) // {wide}
         all_units = batch * groups * column_blocks * blocks
         # Small images are taken several at a time.
         together = {most_tiles} // (across * down) if bands == 1 else 1
@@ -259,27 +260,29 @@ _WINOGRAD = """\
         all_tiled = entry_blocks * groups * output_blocks * bands
         spectra, values = local_f32({spectra_size}), local_f32({values_size})
         sums, halves = local_f32({sums_size}), local_f32({halves_size})
-        tile_places = local_i64({tile_line})
+        tile_places, tile_list = local_i64({tile_line}), local_i64({tile_list})
         pitch = (across * 4 + 2 + {lanes_most}) // {lanes} * {lanes}
-        for k in range({block}):
-            store_ordered_i64(table, k, k * {tile_line})
         own, own_end = begin * all_tiled // all_units, end * all_tiled // all_units
         while own < own_end:
-            # Blocks of outputs of the same tiles share the transforms of the image.
             output_block, rest = own % output_blocks, own // output_blocks
-            sharing = output_blocks - output_block
-            sharing = own_end - own if own_end - own < sharing else sharing
-            sharing = {shared} if {shared} < sharing else sharing
-            own += sharing
-            o0 = output_block * {block}
-            o_count = outputs - o0 if outputs - o0 < sharing * {block} else sharing * {block}
             band, rest = rest % bands, rest // bands
             first = down * band // bands
             high = down * (band + 1) // bands - first
             group, entry = rest % groups, rest // groups * together
             entries = batch - entry if batch - entry < together else together
             own_tiles = high * across
-            tiles = (entries * own_tiles + {lanes_most}) // {lanes} * {lanes}
+            tiles = entries * own_tiles
+            # Blocks of outputs of the same tiles share the transforms of the image.
+            sharing = {sums_most} // (tiles * {wide}) if tiles > 0 else 1
+            left = output_blocks - output_block
+            left = own_end - own if own_end - own < left else left
+            sharing = left if left < sharing else sharing
+            own += sharing
+            o0 = output_block * {wide}
+            o_count = outputs - o0 if outputs - o0 < sharing * {wide} else sharing * {wide}
+            at_once = {values_most} // tiles if tiles > 0 else 1
+            parts = (channels + at_once - 1) // at_once
+            at_once = (channels + parts - 1) // parts
             low, stop = before2, before2 + extent2
             low = 0 if low < 0 else (across * 4 + 2 if low > across * 4 + 2 else low)
             stop = low if stop < low else (across * 4 + 2 if stop > across * 4 + 2 else stop)
@@ -292,12 +295,29 @@ _WINOGRAD = """\
             for row in range(6):
                 for k in range(entries * high * pitch):
                     store_ordered_f32(halves, row * {halves_plane} + k, f32(0))
-            for k in range(tiles):
-                k_line = k // across if k < entries * own_tiles else 0
+            for k in range((tiles + {lanes_most}) // {lanes} * {lanes}):
+                k_line = k // across if k < tiles else 0
                 store_ordered_i64(tile_places, k, k_line * pitch + k % across * 4)
+            for k in range(tiles):
+                store_ordered_i64(tile_list, k * 2, values + k * 4)
+                store_ordered_i64(tile_list, k * 2 + 1, sums + k * {wide} * 4)
+            for element in range(36):
+                for k in range(sharing * tiles * {wide}):
+                    store_ordered_f32(sums, element * {sums_plane} + k, f32(0))
+            for k in range({block}):
+                store_ordered_i64(table, k, k * tiles)
+            store_ordered_i64(words, 1, table)
+            store_ordered_i64(words, 2, 0)
+            store_ordered_i64(words, 3, 1)
+            store_ordered_i64(words, 5, tile_list)
+            store_ordered_i64(words, 6, tiles)
+            store_ordered_i64(words, 9, {block})
+            store_ordered_i64(words, 10, {wide})
+            store_ordered_i64(words, 11, depth_all * 4)
+            store_ordered_i64(words, 13, {added})
             c0 = 0
             while c0 < channels and high > 0:
-                c_count = channels - c0 if channels - c0 < {block} else {block}
+                c_count = channels - c0 if channels - c0 < at_once else at_once
                 for c in range(c_count):
                     for which in range(entries):
                         plane = ((entry + which) * groups + group) * channels + c0 + c
@@ -309,35 +329,43 @@ _WINOGRAD = """\
                                 halves + ((which * high + r) * pitch + low) * 4, {halves_plane},
                                 stop - low)
                     winograd_image_{vectors}(
-                        halves, {halves_plane}, tile_places, values + c * {tile_line} * 4,
+                        halves, {halves_plane}, tile_places, values + c * tiles * 4,
                         {values_plane}, tiles)
-                for o in range(o_count):
-                    winograd_weights_{vectors}(
-                        w + ((group * outputs + o0 + o) * channels + c0) * 36,
-                        spectra + o * {block} * 4, {spectra_plane}, c_count)
-                for element in range(36):
-                    store_ordered_i64(words, 0, spectra + element * {spectra_plane} * 4)
-                    store_ordered_i64(words, 1, {block})
-                    store_ordered_i64(words, 2, values + element * {values_plane} * 4)
-                    store_ordered_i64(words, 3, sums + element * {sums_plane} * 4)
-                    store_ordered_i64(words, 4, {tile_line})
-                    store_ordered_i64(words, 5, table)
-                    store_ordered_i64(words, 6, o_count)
-                    store_ordered_i64(words, 7, tiles)
-                    store_ordered_i64(words, 8, c_count)
-                    store_ordered_i64(words, 9, c0)
-                    offset_product_{vectors}(words)
-                c0 += {block}
+                for part in range(sharing * ((c_count + {block_most}) // {block})):
+                    o, c = part % sharing * {wide}, part // sharing * {block}
+                    count = c_count - c if c_count - c < {block} else {block}
+                    weights = w + ((group * outputs + o0 + o) * channels + c0 + c) * 36
+                    panel = o_count - o if o_count - o < {wide} else {wide}
+                    store_ordered_i64(words, 14, panel)
+                    turned_weights_{vectors}(patches, weights, depth_all, panel, count * 9)
+                    winograd_weights_{vectors}(patches, spectra, {spectra_plane}, count)
+                    # Weights of the next outputs, or channels, are fetched meanwhile.
+                    weights += {wide} * depth_all * 4
+                    if (part + 1) % sharing == 0:
+                        weights += {block} * 36 - sharing * {wide} * depth_all * 4
+                    for element in range(36):
+                        store_ordered_i64(words, 0, spectra + element * {spectra_plane} * 4)
+                        store_ordered_i64(words, 4, count)
+                        store_ordered_i64(words, 7, element * {values_plane} + c * tiles)
+                        store_ordered_i64(words, 8, weights + element * {block})
+                        store_ordered_i64(words, 12, element * {sums_plane} + o * tiles)
+                        turned_product_{vectors}(words)
+                c0 += at_once
             for which in range(entries):
                 row = ((entry + which) * groups + group) * outputs + o0
-                for o in range(o_count):
-                    for r in range(high):
-                        q0 = (first + r) * 4
-                        q_count = out0 - q0 if out0 - q0 < 4 else 4
+                for o in range(0, o_count, {wide}):
+                    for tile in range(own_tiles):
+                        q0, q2 = tile // across * 4, tile % across * 4
+                        rows = out0 - first * 4 - q0
+                        at = o * tiles + (which * own_tiles + tile) * {wide}
                         winograd_outputs_{vectors}(
-                            sums + (o * {tile_line} + which * own_tiles + r * across) * 4,
-                            {sums_plane}, across,
-                            y + ((row + o) * pixels + q0 * out2) * 4, out2, q_count, out2)
+                            sums + at * 4, {sums_plane}, patches + (q0 * out2 + q2) * {wide} * 4,
+                            out2 * {wide}, rows if rows < 4 else 4,
+                            out2 - q2 if out2 - q2 < 4 else 4)
+                    q_count = out0 - first * 4 if out0 - first * 4 < high * 4 else high * 4
+                    turned_sums_{vectors}(
+                        patches, y + ((row + o) * pixels + first * 4 * out2) * 4, pixels,
+                        o_count - o if o_count - o < {wide} else {wide}, q_count * out2)
                 q_end = out0 if out0 < (first + high) * 4 else (first + high) * 4
                 # Transforms spread what is not finite: such outputs are added up term by term.
                 spread = f32(0)
@@ -369,25 +397,25 @@ _WINOGRAD = """\
                     call_address(finisher, finishing, row, row + o_count)
         return 0
 """
-_BLOCK = 32  # channels, and outputs of a unit, at a time
-_SHARED = 2  # units of the same tiles that are done together
-_TILE_LINE = MOST_TILES + 16  # an odd number of cache lines, and room for a vector more
+_BLOCK = 64  # channels at a time: each of 36 products fetches a cache line of what is next
+_ADDED = 32  # of these at a time: twice as many, errors half as large again
+_SUMS, _VALUES = 5120, 2560  # elements of a plane of sums, and of transforms of the image
+_ROOMS = "values", "spectra", "sums"  # of 36 planes
+_TILE_WORTH, _WEIGHTS_WORTH = 45, 120  # products that a tile and the weights' transform cost
 
 
 def _winograd(lanes: int) -> str:
     planes = {
-        "values_plane": _BLOCK * _TILE_LINE + 16,
-        "spectra_plane": _SHARED * _BLOCK * _BLOCK + 16,
-        "sums_plane": _SHARED * _BLOCK * _TILE_LINE + 16,
-        "halves_plane": MOST_TILES * max(8, lanes) + 32,
-    }
+        "values_plane": _VALUES + 16, "spectra_plane": _BLOCK * 2 * lanes + 16,
+        "sums_plane": _SUMS + 16, "halves_plane": MOST_TILES * max(8, lanes) + 32,
+    }  # fmt: skip
+    rooms = {f"{name}_size": 36 * planes[f"{name}_plane"] + 64 for name in _ROOMS}
     return _WINOGRAD.format(
         vectors=f"f32x{lanes}", lanes=lanes, lanes_most=lanes - 1, block=_BLOCK,
-        block_most=_BLOCK - 1, shared=_SHARED, tile_line=_TILE_LINE, most_tiles=MOST_TILES,
-        fewest_tiles=FEWEST_TILES, values_size=36 * planes["values_plane"] + 64,
-        halves_size=6 * planes["halves_plane"] + 64,
-        spectra_size=36 * planes["spectra_plane"] + 64, sums_size=36 * planes["sums_plane"] + 64,
-        **planes,
+        block_most=_BLOCK - 1, wide=2 * lanes, wide_most=2 * lanes - 1, most_tiles=MOST_TILES,
+        tile_line=MOST_TILES + lanes, tile_list=2 * MOST_TILES, added=_ADDED, sums_most=_SUMS,
+        values_most=_VALUES, tile_worth=_TILE_WORTH, weights_worth=_WEIGHTS_WORTH,
+        halves_size=6 * planes["halves_plane"] + 64, **rooms, **planes,
     )  # fmt: skip
 
 

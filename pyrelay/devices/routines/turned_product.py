@@ -17,6 +17,11 @@ vector at a time, so an image is not copied, however far apart its positions are
         words[7]     elements behind these first values to which offsets are relative
         words[8..11] weights that are turned next, of which each tile fetches a piece: their address
                      or 0, bytes of a line, how many lines, bytes from one to the next
+        words[12]    elements behind the addresses of sums where these lie
+        words[13]    how many k are added up before that is added to the sums: the fewer, the
+                     smaller the error
+        words[14]    how many outputs count: where that is no more than a vector has elements, the
+                     second one of each line of the panel is not read, nor is that of the sums
 
 ``turned_weights_f32x8(panel, weights, line, rows, count)``
     ``panel[k, o] = weights[o, k]`` for ``count`` values of k; lines are ``line`` elements apart.
@@ -45,7 +50,7 @@ from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
 
 _ACROSS = 2  # vectors of a panel
-_WORDS = 12
+_WORDS = 15
 _CACHE_LINE = 64
 
 
@@ -73,7 +78,7 @@ class _Product(_Writer):
     def write(self, *parameters: Word) -> None:
         f = self.f
         (self.panel, self.table, self.first, self.step, self.k, self.list, count, self.behind,
-         weights, length, lines, apart) = (
+         weights, length, lines, apart, further, self.together, outputs) = (
             f.load(parameters[0], 8 * place) for place in range(_WORDS)
         )  # fmt: skip
         # Sixteen accumulators of 32 registers, or twelve of 16.
@@ -81,6 +86,7 @@ class _Product(_Writer):
         # Every tile fetches as much of each line of the next weights.
         tiles = count.unsigned_div(tall) + 1
         share = (length + (tiles - 1)).unsigned_div(tiles) + (_CACHE_LINE - 1) & -_CACHE_LINE
+        self.further, narrow = further * self.size, outputs <= self.lanes
         row, fetched = f.variable(0), f.variable(weights.equals(0).choose(length, 0))
         with f.while_(lambda: row.now < count):
             following = f.smaller(fetched.now + share, length)
@@ -91,25 +97,30 @@ class _Product(_Writer):
             i, left = row.now, count - row.now
             # Two lower tiles for eight positions, not a high one and a piece of another.
             two = (left > tall) & (left <= 2 * (tall - 2))
-            rows = two.choose(tall - 2, f.smaller(left, tall))
-            with f.either(rows > tall - 2) as (many, few):
-                with many:
-                    self._tile(tall, i, rows)
-                with few:
-                    self._tile(tall - 2, i, rows)
+            rows = (two & ~narrow).choose(tall - 2, f.smaller(left, tall))
+            with f.either(narrow) as (half, panel):
+                with half:
+                    self._tile(tall, 1, i, rows)
+                with panel, f.either(rows > tall - 2) as (many, some):
+                    with many:
+                        self._tile(tall, _ACROSS, i, rows)
+                    with some, f.either(rows > tall - 4) as (several, few):
+                        with several:
+                            self._tile(tall - 2, _ACROSS, i, rows)
+                        with few:
+                            self._tile(tall - 4, _ACROSS, i, rows)
             row.set(i + rows)
 
-    def _tile(self, tall: int, i: Word, rows: Word) -> None:
+    def _tile(self, tall: int, across: int, i: Word, rows: Word) -> None:
         """The sums of ``rows`` positions from ``i`` on; in place of those beyond them, the last
         one's are computed once more."""
         f, b, lanes = self.f, self.f.b, self.lanes
-        code = Code(b, Shape(self.element, lanes, tall, _ACROSS))
+        code = Code(b, Shape(self.element, lanes, tall, across))
         entries = [self.list + f.smaller(i + r, i + rows - 1) * 16 for r in range(tall)]
         images = [code.pointer((f.load(e) + self.behind * self.size).raw) for e in entries]
-        steps = [code.word(v * lanes) for v in range(_ACROSS)]
-        targets = [
-            code.at(code.pointer(f.load(entry, 8).raw), step) for entry in entries for step in steps
-        ]
+        steps = [code.word(v * lanes) for v in range(across)]
+        lines = [code.pointer((f.load(entry, 8) + self.further).raw) for entry in entries]
+        targets = [code.at(line, step) for line in lines for step in steps]
         panel = code.pointer(self.panel.raw)
         table = b.inttoptr(self.table.raw, WORD.as_pointer())
 
@@ -122,13 +133,20 @@ class _Product(_Writer):
             for row, image in enumerate(images):
                 factor = code.splat(code.load_scalar(code.at(image, offset)))
                 for v, vector in enumerate(vectors):
-                    out.append(code.fma(factor, vector, sums[row * _ACROSS + v]))
+                    out.append(code.fma(factor, vector, sums[row * across + v]))
             return out
 
-        before = [code.load(target) for target in targets]
-        _, *sums = code.loop(self.k.raw, 1, [self.first.raw, *before], body, unrolled=False)
-        for target, total in zip(targets, sums, strict=True):
-            code.store(total, target)
+        nothing = [llvm.Constant(code.shape.vector, None)] * len(targets)
+        done = f.variable(0)
+        with f.while_(lambda: done.now < self.k):
+            part = f.smaller(self.k - done.now, self.together)
+            first = self.first + done.now * self.step
+            _, *sums = code.loop(part.raw, 1, [first.raw, *nothing], body, unrolled=False)
+            # Sums beyond ``rows`` are those of the last row: all are read before one is written.
+            before = [code.load(target) for target in targets]
+            for target, total, more in zip(targets, before, sums, strict=True):
+                code.store(b.fadd(total, more), target)
+            done.set(done.now + part)
 
 
 class _Weights(_Writer):

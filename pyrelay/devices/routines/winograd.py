@@ -16,13 +16,13 @@ the largest sum of absolute products (``tests/devices/routines/test_winograd.py`
         such planes, ``apart`` elements apart -> 36 planes of ``tiles`` elements, ``plane`` elements
         apart. The words of ``places`` say where in a source each tile begins, so that tiles of
         several lines and images fill vectors. Reads and writes up to one vector beyond the ends
-    winograd_weights_f32x8(weights, target, plane, channels)
-        the 9 taps of ``channels`` channels -> 36 planes of ``channels`` elements, likewise
-    winograd_outputs_f32x8(source, plane, tiles, y, line, rows, columns)
-        36 planes of ``tiles`` elements -> at most 4 rows of y, ``line`` elements apart, of
-        ``columns`` elements; nothing is written beyond them
-
-At most ``MOST_TILES`` tiles.
+    winograd_weights_f32x8(panel, target, plane, channels)
+        a line of two vectors, of as many outputs, for each of the 9 taps of each channel -> 36
+        planes of a line for each channel, ``plane`` elements apart
+    winograd_outputs_f32x8(source, plane, target, line, rows, columns)
+        36 lines of two vectors, ``plane`` elements apart, the sums of a tile -> its positions, of
+        which ``rows`` by ``columns`` are written: lines side by side, ``line`` elements from row
+        to row
 """
 
 from __future__ import annotations
@@ -38,13 +38,10 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import Intrinsic, fixed
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
-from pyrelay.devices.routines.convolution_first import MOST_TILES
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
 
 _FLOAT = llvm.FloatType()
-_INDEX = llvm.IntType(32)
 _SIZE = 4
-_CACHE_LINE = 64
 
 
 class _Vectors:
@@ -191,69 +188,40 @@ def _whole_columns(code: Code, pointers: Sequence[Any], count: int) -> list[Any]
 
 class _Weights(_Writer):
     def write(self, *parameters: Word) -> None:
-        weights, target, plane, channels = parameters
-        f, code, vectors = self.f, self.code, self.vectors
-        following = weights + channels * (9 * _SIZE)
-        with over(f, 0, channels, self.lanes) as channel:
-            # The weights of the next channels lie behind these: they are fetched meanwhile.
-            for at in range(0, 9 * _SIZE * self.lanes, _CACHE_LINE):
-                place = following + channel * (9 * _SIZE) + at
-                code.prefetch(code.pointer(place.raw), written=False)
-            pointers = code.clamped_rows(
-                code.pointer(weights.raw), code.word(9), self.lanes, channels.raw, channel.raw
-            )
-            taps = _columns(code, pointers, 9)
+        panel, target, plane, channels = parameters
+        f, code, vectors, wide = self.f, self.code, self.vectors, 2 * self.lanes
+        with over(f, 0, channels, 1) as channel, over(f, 0, f.number(wide), self.lanes) as lane:
+            taps = [code.load(self.at(panel, (channel * 9 + k) * wide + lane)) for k in range(9)]
             columns = [vectors.weights(taps[column::3]) for column in range(3)]
             for row in range(6):
                 values = vectors.weights([column[row] for column in columns])
                 for column, value in enumerate(values):
-                    code.store(value, self.at(target, plane * (row * 6 + column) + channel))
+                    to = plane * (row * 6 + column) + channel * wide + lane
+                    code.store(value, self.at(target, to))
 
 
 class _Outputs(_Writer):
     def write(self, *parameters: Word) -> None:
-        source, plane, tiles, y, line, rows, columns = parameters
-        f, code, vectors, lanes = self.f, self.code, self.vectors, self.lanes
-        width = 4 * (MOST_TILES + lanes)
-        buffer = self.local(4 * width)
-        with over(f, 0, tiles, lanes) as tile:
-            halves: list[list[Any]] = []
-            for row in range(6):
-                sums = [
-                    code.load(self.at(source, plane * (row * 6 + column) + tile))
+        source, plane, target, line, rows, columns = parameters
+        f, code, vectors, wide = self.f, self.code, self.vectors, 2 * self.lanes
+        with over(f, 0, f.number(wide), self.lanes) as lane:
+            halves = [
+                vectors.outputs([
+                    code.load(self.at(source, plane * (row * 6 + column) + lane))
                     for column in range(6)
-                ]
-                halves.append(vectors.outputs(sums))
-            columns_of = [vectors.outputs([half[column] for half in halves]) for column in range(4)]
-            for row in range(4):
-                values = [column[row] for column in columns_of]
-                self._interleaved(values, buffer + (tile * 4 + row * width) * _SIZE)
-        whole = columns.unsigned_div(lanes) * lanes
-        with over(f, 0, rows, 1) as number:
-            start, to = number * width, number * line
-            with over(f, 0, whole, lanes) as j:
-                code.store(code.load(self.at(buffer, start + j)), self.at(y, to + j))
-            with over(f, whole, columns, 1) as j:
-                f.b.store(code.load_scalar(self.at(buffer, start + j)), self.at(y, to + j))
-
-    def _interleaved(self, columns: Sequence[Any], target: Word) -> None:
-        """Store four vectors, an element of each in turn."""
-        b, lanes = self.f.b, self.lanes
-        pairs = [k // 2 + k % 2 * lanes for k in range(2 * lanes)]
-        both = llvm.VectorType(_INDEX, 2 * lanes)
-        left = b.shuffle_vector(columns[0], columns[1], llvm.Constant(both, pairs))
-        right = b.shuffle_vector(columns[2], columns[3], llvm.Constant(both, pairs))
-        for part in range(4):
-            places = range(part * lanes, (part + 1) * lanes)
-            index = [k // 4 * 2 + k % 2 + (2 * lanes if k % 4 > 1 else 0) for k in places]
-            value = b.shuffle_vector(
-                left, right, llvm.Constant(llvm.VectorType(_INDEX, lanes), index)
-            )
-            self.code.store(value, self.at(target, part * lanes))
+                ])
+                for row in range(6)
+            ]  # fmt: skip
+            by_column = [vectors.outputs([half[column] for half in halves]) for column in range(4)]
+            stored = code.stored([column[row] for row in range(4) for column in by_column])
+            with f.counting(rows) as row, f.counting(columns) as column:
+                number = (row * 4 + column).raw
+                value = f.b.load(f.b.gep(stored, [number], source_etype=code.shape.vector))
+                code.store(value, self.at(target, row * line + column * wide + lane))
 
 
 _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
-    "lines": (_Lines, 7), "image": (_Image, 6), "weights": (_Weights, 4), "outputs": (_Outputs, 7),
+    "lines": (_Lines, 7), "image": (_Image, 6), "weights": (_Weights, 4), "outputs": (_Outputs, 6),
 }
 
 

@@ -20,8 +20,9 @@ from tests.devices.running_kernels import run
 
 
 def test_a_tile_reads_each_value_once_and_is_not_unrolled() -> None:
-    """Of 6 positions, and of 4: a value of the image for each, two vectors of the panel, and a
-    product for each of both. Unrolled, values were read too early, and spilled."""
+    """Of 6 positions, of 4 and of 2: a value of the image for each, two vectors of the panel, and a
+    product for each of both; of 6 where half of a panel counts, one. Unrolled, values were read too
+    early, and spilled."""
     module = ir.Module("", "")
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "caller")
     builder = IRBuilder(function.append_basic_block("entry"))
@@ -32,22 +33,22 @@ def test_a_tile_reads_each_value_once_and_is_not_unrolled() -> None:
     passes = llvm.create_pass_builder(kernel_machine(), options)
     passes.getModulePassManager().run(optimised, passes)
     text = str(optimised)
-    assert len(re.findall(r"call .{0,40}@llvm\.fmuladd\.v8f32", text)) == 2 * (6 + 4)
-    assert len(re.findall(r"= load float", text)) == 6 + 4
+    assert len(re.findall(r"call .{0,40}@llvm\.fmuladd\.v8f32", text)) == 2 * (6 + 4 + 2) + 6
+    assert len(re.findall(r"= load float", text)) == 6 + 4 + 2 + 6
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-def test_weights_beyond_the_image_are_no_terms(stride: int) -> None:
+@pytest.mark.parametrize(("stride", "extent"), [(1, 5), (1, 7), (2, 7)])
+def test_weights_beyond_the_image_are_no_terms(stride: int, extent: int) -> None:
     """As in plain NumPy, where such a tap has no slice: infinite weights reach no other output."""
     source = convolution_kernel(DTYPES["f32"], "forward", False)
-    x = np.ones((2, 40, 7, 7), np.float32)
+    x = np.ones((2, 40, extent, extent), np.float32)
     w = np.ones((32, 40, 3, 3), np.float32)
     w[:, :, 0, :] = np.inf
-    out = (7 - 1) // stride + 1
+    out = (extent - 1) // stride + 1
     y = np.zeros((2, 32, out, out), np.float32)
-    axes = (1, 1, 1, 1, 1, 0, *(7, 3, out, stride, 1, 1) * 2)
+    axes = (1, 1, 1, 1, 1, 0, *(extent, 3, out, stride, 1, 1) * 2)
     run(source, x, w, y, 2, 1, 40, 32, *axes, 0, 0, ranges=[(0, 4)])
     sees = np.arange(out) * stride > 0
     assert np.isinf(y[:, :, sees]).all()
-    seen = np.where(np.isin(np.arange(out) * stride, (0, 6)), 2, 3)
+    seen = np.where(np.isin(np.arange(out) * stride, (0, extent - 1)), 2, 3)
     np.testing.assert_array_equal(y[1, 31, 0], 40 * 2 * seen)

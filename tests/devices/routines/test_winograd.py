@@ -59,6 +59,8 @@ def test_tiles_reach_every_edge(bits: int | None) -> None:
         (17, 40, 1, (90, 5), (2, 2), (2, 2)),
         (20, 18, 1, (7, 250), (1, 1), (1, 1)),
         (16, 16, 1, (14, 40), (-1, 5), (0, -3)),
+        (100, 70, 1, (7, 7), (1, 1), (1, 1)),  # eight tiles of two images, and whole panels
+        (700, 33, 1, (8, 9), (1, 1), (1, 1)),  # channels in parts, and a panel of one output
     ]:
         entries = 33 if channels == 40 else 2
         x, w = normal(entries, channels, *extents), normal(outputs, channels // groups, 3, 3)
@@ -67,7 +69,7 @@ def test_tiles_reach_every_edge(bits: int | None) -> None:
 
 
 def test_the_error_is_below_a_hundred_thousandth_of_the_largest_sum() -> None:
-    for channels, outputs, extent in [(64, 32, 24), (256, 16, 16), (512, 16, 14)]:
+    for channels, outputs, extent in [(64, 32, 24), (256, 16, 16), (512, 16, 14), (512, 32, 7)]:
         for shift in (0.0, 3.0):
             x, w = normal(1, channels, extent, extent), normal(outputs, channels, 3, 3)
             x += np.float32(shift)
@@ -94,6 +96,17 @@ def test_what_is_not_finite_spreads_no_further_than_its_neighbours() -> None:
     np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
     there = np.isfinite(wanted)
     np.testing.assert_allclose(found[there], wanted[there], atol=1e-4)
+
+
+def test_tiles_of_one_image_are_enough() -> None:
+    """A 7 by 7 image has four. Its outputs round as the largest element that their tile sees does,
+    which direct products would not do for outputs that do not see it themselves."""
+    x, w = normal(1, 16, 7, 7), normal(16, 16, 3, 3)
+    x[0, 0, 0, 0] = 1e8
+    found, wanted = convolved(x, w)
+    near = np.abs(found - wanted)[:, :, 2:4, 2:4]
+    assert (near > 0.1).any(), "no output of the tile rounds as its largest element does"
+    assert np.abs(found - wanted)[:, :, 4:, 4:].max() < 1e-4
 
 
 def test_sums_that_overflow_in_a_transform_only_are_found() -> None:
