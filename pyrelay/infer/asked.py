@@ -291,6 +291,11 @@ class Asked:
             self.refusal = self.refusal or failure
             self.granted += 1
             return None
+        if self.quick and self.sequences_wanted and self.sequences is None:
+            self._open_sequences()  # their keys may be such
+            self.refusal = self.refusal or failure
+            self.granted += 1
+            return None
         if self.quick:
             attempt.outgrown.clear()  # those that were nodes for no need
             self.tables -= self.quick

@@ -49,7 +49,7 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         if op in ("==", "!="):
             same = trees.equals(it, x, y)
             return same if op == "==" else unary(it, "not", same)
-    elif isinstance(x, V.ArrayRef) or isinstance(y, V.ArrayRef):
+    elif _is_for_numpy(it, x, y) or _is_for_numpy(it, y, x):
         return _with_array(it, op, x, y)
     sets_compared = sets.binary(it, op, x, y)
     if sets_compared is not None:
@@ -73,13 +73,21 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     return _ordered(it, op, lefts, rights)
 
 
+def _is_for_numpy(it: Interpreter, x: V.Value, y: V.Value) -> bool:
+    """Whether x is an array, or a number of NumPy's where y is a sequence."""
+    ty = V.number_type(x)
+    of_numpy = ty is not None and not ty.weak
+    return isinstance(x, V.ArrayRef) or (of_numpy and _items(it, y)[0] in (tuple, list))
+
+
 def _with_array(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
-    """An array and a sequence are compared element by element, as in NumPy."""
+    """An array, or a number of NumPy's, and a sequence are compared element by element, as in
+    NumPy."""
     from pyrelay.infer.names.adapters import to_array
 
     if _items(it, y)[0] in (tuple, list) or _items(it, x)[0] in (tuple, list):
         return compare(it, op, *(
-            v if isinstance(v, V.ArrayRef) else to_array(it, v) for v in (x, y)
+            v if V.tensor_type(v) is not None else to_array(it, v) for v in (x, y)
         ))
     raise it.failure(
         errors.TypeMismatchError,

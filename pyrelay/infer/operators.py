@@ -96,7 +96,7 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         masked = wide.of_known(it, op, x.value, y.value) if it.program.wide else None
         return _fold(it, op, x, y) if masked is None else masked
     x, y = number_of_enum(x), number_of_enum(y)
-    x, y = _beside_an_array(it, x, y), _beside_an_array(it, y, x)
+    x, y = _beside_an_array(it, op, x, y), _beside_an_array(it, op, y, x)
     exact = _on_extents(it, op, x, y)
     if exact is None and it.program.wide is not False:
         exact = wide.binary(it, op, x, y)
@@ -149,12 +149,16 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 _NUMPY_FLOAT = TensorType(types.f64)
 
 
-def _beside_an_array(it: Interpreter, value: V.Value, other: V.Value) -> V.Value:
-    """A list or tuple whose other operand is an array as the array that NumPy makes of it."""
+def _beside_an_array(it: Interpreter, op: str, value: V.Value, other: V.Value) -> V.Value:
+    """A list or tuple whose other operand is NumPy's as the array that NumPy makes of it.
+
+    Times a number of NumPy's it is repeated, as it is times one of Python's.
+    """
     listed = V.is_list(value) or (isinstance(value, V.Tuple) and value.cls is None) or (
         isinstance(value, V.Known) and isinstance(value.value, tuple)
-    )
-    if not listed or not isinstance(other, V.ArrayRef) or not other.type.shape:
+    ) or isinstance(value, V.OpenTuple)
+    ty = V.tensor_type(other)
+    if not listed or ty is None or ty.weak or not (isinstance(other, V.ArrayRef) or op != "*"):
         return value
     from pyrelay.infer.names.adapters import operand
 

@@ -295,3 +295,22 @@ def perceptron(X, y, epochs):
         if mistakes == 0:
             break
     return w, epoch
+
+
+def _regressed(x, y, depth):
+    best, cut = 0.0, 0.0
+    for t in x:
+        below = x < t
+        if 0 < below.sum() < len(below):
+            gain = abs(y[below].mean() - y[~below].mean())
+            if gain > best:
+                best, cut = gain, t
+    if depth == 0 or best == 0:
+        return y.mean()
+    below = x < cut
+    return _regressed(x[below], y[below], depth - 1) - _regressed(x[~below], y[~below], depth - 1)
+
+
+@use((POINTS[:, 0].copy(), LABELS * 2.0, 2), (POINTS[:1, 0].copy(), LABELS[:1] * 2.0, 1))
+def regression_tree_by_recursion(x, y, depth):
+    return _regressed(x, y, depth)

@@ -151,3 +151,16 @@ def lists_in_their_order(n):
     rows = [[k % 2] * (k % 3) for k in range(n)]
     rows.sort(reverse=True)
     return sorted(groups.values()), by_length, rows
+
+
+@use(([17, 4, 75, 9, 2, 80, 2],), ([5],))
+def sorted_by_digits(items):
+    """Each round fills buckets anew, from a list that only the first one is given."""
+    most, unit = max(items), 1
+    while most // unit > 0:
+        buckets = [[] for _ in range(10)]
+        for item in items:
+            buckets[item // unit % 10].append(item)
+        items = [item for bucket in buckets for item in bucket]
+        unit *= 10
+    return items

@@ -75,3 +75,17 @@ def lists_written_out(x):
     pairs = [[a] * 2 for a in positive]
     print(pairs)
     return str(positive), f"{pairs!r} {len(positive)}", ",".join(map(str, x.tolist()))
+
+
+@use((NUMBERS[:3], 3), (NUMBERS[3:], 2))
+def lists_beside_numbers_of_numpy(x, n):
+    """NumPy makes an array of a list beside one of its numbers, except to multiply."""
+    found = [x[k] + 1 for k in range(n)]
+    largest = np.max(found)
+    scale = largest + np.log(np.exp(found - largest).sum())
+    pair = (1.0, 2.0)
+    return (
+        scale, found + np.float64(0.5), np.int64(2) - found, found / np.float32(3), found // x[0],
+        pair - x[0], x[0] / tuple(found), found * np.int64(2), np.array(2.0) * found,
+        found < largest, largest == found, pair >= x[0],
+    )

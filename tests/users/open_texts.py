@@ -244,3 +244,18 @@ def numbers_among_operators(n):
         elif value == "-":
             total *= 2
     return total, -tokens[n - 1][1]
+
+
+@use(("tobeornottobe",), long=True)
+def codes_of_repeated_texts(text):
+    """A dict of many texts, made at once, that gets longer ones."""
+    numbers = {chr(k): k for k in range(256)}
+    found, last = [], ""
+    for char in text:
+        if last + char in numbers:
+            last += char
+        else:
+            found.append(numbers[last])
+            numbers[last + char] = len(numbers)
+            last = char
+    return [*found, numbers[last]], len(numbers)

@@ -28,6 +28,8 @@ from pyrelay.ir import dims, types
 MOST_BRANCHES = 4
 #: More keys than this are not compared one by one in a program, if their dict can be a table.
 MOST_COMPARED = 2000
+#: A comparison of strings or tuples counts as so many of numbers: it is about as much longer.
+COMPARED_ITEMS = 10
 
 
 def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> V.Value:
@@ -104,10 +106,7 @@ def choose_by_key(
     """
     from pyrelay.infer.flow.control import branch
 
-    program = it.program
-    program.compared += len(content)
-    if ref.root.made is not None and program.compared > MOST_COMPARED and not program.compares:
-        raise needs.NeedsTable(ref.root.made)
+    _count_compared(it, ref, key, len(content))
     pairs = list(content.items())
 
     def among(k: int) -> V.Value:
@@ -122,14 +121,26 @@ def choose_by_key(
     return among(0)
 
 
+def _count_compared(it: Interpreter, ref: V.Ref, key: V.Value, keys: int) -> None:
+    """Count the comparisons of a key with those of a dict.
+
+    Raises NeedsTable for a dict of the program if they are too many.
+    """
+    program = it.program
+    program.compared += keys * (1 if isinstance(key, V.Scalar) else COMPARED_ITEMS)
+    if ref.root.made is not None and program.compared > MOST_COMPARED and not program.compares:
+        raise needs.NeedsTable(ref.root.made)
+
+
 def has_key(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
-    """`key in ref` of a dict."""
+    """`key in ref` of a dict. Raises NeedsTable for one of the program of too many keys."""
     from pyrelay.infer.operators import either
 
     content = it.content(ref.root)
     note(ref, key, it)
     if not is_computed(it, key):
         return V.Known(it.static(key, "the key") in content)
+    _count_compared(it, ref, key, len(content))
     found: V.Value = V.Known(False)
     for known in content:
         if _same_sort(known, key):

@@ -225,17 +225,21 @@ class Joiner:
         return LNode(("varied", None if self.going == "neither" else going), (joined,))
 
     def _grown(self, a: Any, b: Any) -> LGrown:
-        inner = _ItemJoiner(bound=self.bound, pairs=self.pairs, same=self.same)
+        def join(x: Layout, y: Layout, of_one_list: bool = True) -> Layout:
+            return as_template(_ItemJoiner(  # the places of each template have their own numbers
+                bound=self.bound, pairs=self.pairs, same=self.same, of_one_list=of_one_list,
+            )(x, y))
+
         templates: list[Layout] = []
         for side in (a, b):
             items = [side.template] if isinstance(side, LGrown) else list(
                 map(as_template, side.children)
             )
             if items:
-                templates.append(functools.reduce(lambda x, y: as_template(inner(x, y)), items))
+                templates.append(functools.reduce(join, items))
         joined = templates[0] if templates else LKnown(UNREAD)
         for other in templates[1:]:
-            joined = as_template(replace(inner, of_one_list=False)(joined, other))
+            joined = join(joined, other, of_one_list=False)
         for side in (a, b):
             if isinstance(side, LGrown) and not same_structure(side.template, joined):
                 raise JoinError(side.template, joined, "the items of a list differ in structure")

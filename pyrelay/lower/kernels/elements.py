@@ -77,6 +77,8 @@ class Elements:
         #: The memory of an array variable and whether it is written, None if it has none.
         self.home: Callable[[Atom], tuple[Array, bool] | None] = self._of_parameter
         self._rule_depth = -1
+        #: What a rule read of arrays that are written, for when it runs again.
+        self._loaded: dict[tuple[Any, ...], Value] | None = None
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -84,6 +86,7 @@ class Elements:
         """The element of `atom` at `index`, with all it needs computed first."""
         first = self._aligned(atom, index)
         pending: list[tuple[Atom, Index]] = [(atom, first)]
+        loaded: dict[tuple[Any, ...], dict[tuple[Any, ...], Value]] = {}  # for each that waits
         while pending:
             here, at = pending[-1]
             if self._known(here, at) is not None:
@@ -93,7 +96,7 @@ class Elements:
             if missing:
                 pending += missing
                 continue
-            needed = self._computed(here, at)
+            needed = self._computed(here, at, loaded.setdefault(self._key(here, at), {}))
             if needed is not None:
                 # What is known in a scope further in stays unknown where the rule runs.
                 assert self._known(*needed) is None, needed
@@ -108,7 +111,7 @@ class Elements:
         found = self.home(atom)
         if found is not None and found[1]:
             assert isinstance(atom, Var)
-            return self._load(atom, at, *found)  # what it holds now, whatever it held before
+            return self._written(atom, at, *found)
         known = self._known(atom, at)
         if known is not None:
             return known
@@ -158,15 +161,17 @@ class Elements:
         wanted = [(arg, self._aligned(arg, index)) for arg in let.rhs.args]
         return [each for each in wanted if self._known(*each) is None]
 
-    def _computed(self, atom: Atom, index: Index) -> tuple[Atom, Index] | None:
+    def _computed(
+        self, atom: Atom, index: Index, loaded: dict[tuple[Any, ...], Value]
+    ) -> tuple[Atom, Index] | None:
         """Compute an element; what it needs first, if that is not known."""
         try:
-            self._compute(atom, index)
+            self._compute(atom, index, loaded)
         except _NeededError as needed:
             return needed.atom, needed.index
         return None
 
-    def _compute(self, atom: Atom, index: Index) -> None:
+    def _compute(self, atom: Atom, index: Index, loaded: dict[tuple[Any, ...], Value]) -> None:
         assert isinstance(atom, Var)
         depth = max((v.scope.depth for v in index), default=0)
         with self.s.at(depth):
@@ -180,7 +185,7 @@ class Elements:
                 self._remember(atom, index, self.s.read(slot))
                 return
             let = self.lets[atom]
-            values = self.apply(let, index)
+            values = self.apply(let, index, loaded=loaded)
             for out, value in zip(let.outs, values, strict=True):
                 self._remember(out, index, value)
 
@@ -201,17 +206,35 @@ class Elements:
         assert isinstance(ty, TensorType)
         return self.s.load(array, self.s.ravel(index, ty.shape), parallel=not written)
 
-    def apply(self, let: Let, index: Index, *, repeatable: bool = True) -> tuple[Value, ...]:
+    def _written(self, var: Var, index: Index, array: Array, written: bool) -> Value:
+        """An element of an array that is written: what it holds now, whatever it held before.
+
+        A rule that runs again reads the same as before: it may say by what it reads which others
+        it needs, and nothing is written in between.
+        """
+        if self._loaded is None or len(self.s.scopes) - 1 > self._rule_depth:
+            return self._load(var, index, array, written)
+        key = self._key(var, index)
+        if key not in self._loaded:
+            self._loaded[key] = self._load(var, index, array, written)
+        return self._loaded[key]
+
+    def apply(
+        self, let: Let, index: Index, *, repeatable: bool = True,
+        loaded: dict[tuple[Any, ...], Value] | None = None,
+    ) -> tuple[Value, ...]:
         """Run the element rule of a Let in the innermost scope: one value per output.
 
         If `repeatable`, an element that is not known yet ends the run by an exception, to be
-        computed first; otherwise it is computed at once.
+        computed first; otherwise it is computed at once. loaded: what earlier runs read of arrays
+        that are written.
         """
         rhs = let.rhs
         assert isinstance(rhs, OpCall), rhs
         assert rhs.op.element is not None, rhs.op
         s = self.s
-        saved = s.span, s.result, s.weak, self._rule_depth
+        saved = s.span, s.result, s.weak, self._rule_depth, self._loaded
+        self._loaded = loaded
         s.span, self._rule_depth = let.span, len(s.scopes) - 1 if repeatable else -1
         s.result = tuple(v.type for v in let.outs)  # type: ignore[misc]
         tensors = [a.type for a in rhs.args if isinstance(a.type, TensorType)]
@@ -219,7 +242,7 @@ class Elements:
         try:
             out = rhs.op.element(s, index, *(Reader(self, a) for a in rhs.args), **rhs.attrs)
         finally:
-            s.span, s.result, s.weak, self._rule_depth = saved
+            s.span, s.result, s.weak, self._rule_depth, self._loaded = saved
         values = out if isinstance(out, tuple) else (out,)
         lifted = []
         for var, value in zip(let.outs, values, strict=True):
