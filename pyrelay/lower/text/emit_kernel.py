@@ -61,6 +61,7 @@ from pyrelay.lower.kernels.pending import Pending, readers
 from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
 from pyrelay.lower.passes.held_elements import with_held_elements
+from pyrelay.lower.passes.idle_rounds import without_idle_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.unrolling import unrolled
@@ -90,8 +91,9 @@ def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
     kernel = replace(kernel, body=parted(kernel.body))
     kernel = replace(kernel, body=with_held_elements(kernel))
+    kernel = replace(kernel, body=jammed(kernel))
     kernel = replace(
-        kernel, body=unrolled(with_cold_paths(with_chosen_arms(jammed(kernel)))),
+        kernel, body=unrolled(with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))),
         routines=tuple(
             replace(r, body=with_cold_paths(with_chosen_arms(r.body), r.results))
             for r in kernel.routines
