@@ -140,11 +140,12 @@ def header(kernel: Kernel) -> str:
 
 
 def _has_short_rows(kernel: Kernel) -> bool:
-    """Whether a kernel of a program's loops computes with rows of a few elements."""
+    """Whether a kernel of a program's loops computes with rows of a few floats: of integers, as in
+    hashes, LLVM's vectors of straight lines are slower."""
     return kernel.apart and any(
         isinstance(s, For) and isinstance(s.start, Literal) and isinstance(s.stop, Literal)
         and not s.lanes and 2 <= s.stop.value - s.start.value <= _LONGEST_ROW
-        and any(isinstance(inner, Load) for inner in s.body)
+        and any(isinstance(inner, Load) and inner.out.dtype.kind in "fc" for inner in s.body)
         for s in statements(kernel.body)
     )
 

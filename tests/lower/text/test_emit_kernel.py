@@ -173,6 +173,17 @@ def scattered(x: Any, n: int) -> Any:
     return inside
 
 
+def mixed(blocks: Any) -> Any:
+    words = np.zeros(32, dtype=np.uint32)
+    for q in range(len(blocks)):
+        for i in range(16):
+            words[i] = blocks[q, i]
+        for i in range(16, 32):
+            w = words[i - 15]
+            words[i] = words[i - 16] + ((w >> np.uint32(7)) | (w << np.uint32(25)))
+    return words
+
+
 def test_kernels_with_rows_of_a_few_elements_say_so() -> None:
     x, v = np.random.default_rng(0).random((2, 5, 3))
     fast = pyrelay.jit(pushed)
@@ -180,6 +191,7 @@ def test_kernels_with_rows_of_a_few_elements_say_so() -> None:
     np.testing.assert_allclose(fast(x, v), pushed(x, v), rtol=1e-14)
     assert "SHORT_ROWS = True" in fast.code(x, v)
     assert "SHORT_ROWS" not in pyrelay.jit(scattered).code(x[0], 9)
+    assert "SHORT_ROWS" not in pyrelay.jit(mixed).code(np.ones((3, 16), dtype=np.uint32))
 
 
 def steps_by(x: Any, factor: Any) -> Any:
