@@ -4,7 +4,8 @@ A kernel is a Python text that defines ``kernel(block, begin, end)`` in the lang
 ``kernel_language``; ``kernel_lowering`` lowers it.  LLVM optimises and emits it here, for the
 machine this process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers
 256 bits on most Intel models, which halves the speed of compute-bound kernels).  A text that sets
-``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied.  One that sets
+``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied, as is what other
+texts call that has (decision nnnn hand-written-apart).  One that sets
 ``SHORT_ROWS = True`` has loops over rows of a few elements, which are no loops any more when LLVM
 looks for vectors: it looks at straight lines too then, which is a loss where there are no rows.
 What LLVM makes of straight lines is verified: it has put vectors before what they are made of.
@@ -16,13 +17,14 @@ It refers to nothing but libm, ``memset``, ``memcpy``, ``memmove``, ``posix_mema
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from pyrelay.devices.compiler.codegen import kernel_machine, tidy
 from pyrelay.devices.compiler.kernel_lowering import lower_kernel
+from pyrelay.devices.compiler.llvm_ir import Module
 from pyrelay.devices.routines.calls import Routine
 
 SYMBOL = "pyrelay_kernel"
@@ -42,25 +44,40 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     layout = str(machine.target_data)
     module = lower_kernel(functions["kernel"], names, SYMBOL, machine.triple, layout)
     routines = [each for each in names.values() if isinstance(each, Routine)]
-    texts = [str(module)]
-    for each in routines:
-        lowered = lower_kernel(
-            functions[each.symbol], names, each.symbol, machine.triple, layout, each.kinds
-        )
-        texts.append(str(lowered))
+    modules = [module] + [
+        lower_kernel(functions[each.symbol], names, each.symbol, machine.triple, layout, each.kinds)
+        for each in routines
+    ]
     symbols = [each.symbol for each in routines]
-    reference = _linked(texts, symbols)
     if names.get("BY_HAND"):
+        reference = _linked(map(str, modules), symbols)
         tidy(reference, machine)
-    elif not names.get("SHORT_ROWS"):
+        return reference
+    texts = [each.without_hand() for each in modules]
+    reference = _linked(texts, symbols)
+    if not names.get("SHORT_ROWS"):
         _optimise(reference, machine, False)
     elif not _packed(reference, machine):
         reference = _linked(texts, symbols)
         _optimise(reference, machine, False)
+    _add_hand(reference, modules, machine)
     return reference
 
 
-def _linked(texts: Sequence[str], symbols: Iterable[str]) -> llvm.ModuleRef:
+def _add_hand(
+    module: llvm.ModuleRef, parts: Iterable[Module], machine: llvm.TargetMachine
+) -> None:
+    """Add what the parts of an optimised module have written by hand, only tidied."""
+    names = {each.name for part in parts for each in part.functions if each.by_hand}
+    for text in filter(None, (part.by_hand() for part in parts)):
+        hand = llvm.parse_assembly(text)
+        tidy(hand, machine)
+        module.link_in(hand)
+    for name in names:
+        module.get_function(name).linkage = "internal"
+
+
+def _linked(texts: Iterable[str], symbols: Iterable[str]) -> llvm.ModuleRef:
     """A kernel and its routines as one module."""
     first, *others = texts
     module = llvm.parse_assembly(first)

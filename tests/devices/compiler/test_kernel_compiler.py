@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 import pyrelay
+from pyrelay.devices.compiler.kernel_compiler import optimised_module
 
 
 def filtered(f, h, q, r, x, p, seen):
@@ -24,3 +27,29 @@ def test_straight_lines_that_llvm_packs_wrongly_are_not_packed() -> None:
     seen = np.random.default_rng(0).standard_normal((9, 2))
     args = (f, np.eye(2, 4), 0.01 * np.eye(4), 0.1 * np.eye(2), np.zeros(4), np.eye(4), seen)
     np.testing.assert_allclose(pyrelay.jit(filtered)(*args), filtered(*args), rtol=1e-9)
+
+_PRODUCT = """
+from pyrelay.devices.routines.matmul_blocks import product_f32x8
+from pyrelay.devices.compiler.vocabulary import *
+
+def kernel(block, begin, end):
+    product_f32x8(block, begin, end)
+    for i in range(begin, end):
+        store_f32(param_i64(block, 0), i, load_f32(param_i64(block, 1), i) + f32(1.0))
+    return 0
+"""
+
+
+def test_what_is_written_by_hand_is_left_as_it_is_beside_what_is_not() -> None:
+    """LLVM's whole pipeline took seconds over the tiles of products, and made them slower."""
+    product = r"define internal i64 @product_f32x8\(.*?^}"
+    made = []
+    for text in (_PRODUCT, "BY_HAND = True\n" + _PRODUCT):
+        found = re.search(product, str(optimised_module(text, "kernel")), re.DOTALL | re.MULTILINE)
+        assert found is not None
+        made.append(len(re.findall(r"^  \S", found[0], re.MULTILINE)))
+    apart, tidied = made
+    assert apart == tidied
+    module = str(optimised_module(_PRODUCT, "kernel"))
+    rest = re.sub(product, "", module, flags=re.DOTALL | re.MULTILINE)
+    assert "fadd <" in rest  # which is vectorised

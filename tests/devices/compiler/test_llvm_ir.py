@@ -108,3 +108,41 @@ def test_a_module_is_what_llvm_parses() -> None:
     assert not inside.is_declaration
     assert module.functions == [outside, inside]
     llvm.parse_assembly(text).verify()
+
+
+def test_what_is_written_by_hand_is_a_module_of_its_own() -> None:
+    """With copies of what it calls and reads; the rest of the module declares it."""
+    module = ir.Module("", "")
+    kind = ir.FunctionType(I32, [I32])
+    table = ir.GlobalVariable(module, I32, "table")
+    unread = ir.GlobalVariable(module, I32, "unread")
+    for each in (table, unread):
+        each.linkage, each.initializer = "internal", I32(3)
+    small, hand, outside, main = (
+        ir.Function(module, kind, name) for name in ("small", "hand", "outside", "main")
+    )
+    small.linkage = hand.linkage = "internal"
+    hand.by_hand = True
+    for f, called in ((small, outside), (hand, small), (main, hand)):
+        b = IRBuilder(f.append_basic_block("entry"))
+        b.ret(b.add(b.call(called, f.args), b.load(table)))
+    kernel, apart = module.without_hand(), module.by_hand()
+    assert 'declare i32 @"hand"(i32)' in kernel
+    assert 'define  i32 @"main"' in kernel
+    assert 'define weak_odr i32 @"hand"' in apart
+    assert 'define internal i32 @"small"' in apart
+    assert 'declare i32 @"outside"(i32)' in apart
+    assert "main" not in apart
+    assert "unread" not in apart
+    whole = llvm.parse_assembly(kernel)
+    for _ in range(2):  # of two parts of a module
+        whole.link_in(llvm.parse_assembly(apart))
+    whole.verify()
+    assert not whole.get_function("hand").is_declaration
+
+
+def test_a_module_without_such_functions_has_none_apart() -> None:
+    module = ir.Module("", "")
+    ir.Function(module, ir.FunctionType(I32, [I32]), "f")
+    assert module.by_hand() == ""
+    assert module.without_hand() == str(module)
