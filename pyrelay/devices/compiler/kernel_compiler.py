@@ -5,7 +5,7 @@ A kernel is a Python text that defines ``kernel(block, begin, end)`` in the lang
 machine this process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers
 256 bits on most Intel models, which halves the speed of compute-bound kernels).  A text that sets
 ``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied, as is what other
-texts call that has (decision nnnn hand-written-apart).  One that sets
+texts call that has (decision 0125).  One that sets
 ``SHORT_ROWS = True`` has loops over rows of a few elements, which are no loops any more when LLVM
 looks for vectors: it looks at straight lines too then, which is a loss where there are no rows.
 What LLVM makes of straight lines is verified: it has put vectors before what they are made of.
