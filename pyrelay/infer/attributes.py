@@ -127,7 +127,8 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
             from pyrelay.infer.flow.unions import distribute
 
             return distribute(
-                it, obj, lambda case: get_attribute(it, case, name), lambda c: getattr(c, name)
+                it, obj, lambda case: get_attribute(it, case, name), lambda c: getattr(c, name),
+                lambda case: _absent(it, case, name),
             )
         case V.Data():
             from pyrelay.infer.nodes import trees
@@ -190,6 +191,15 @@ def _missing(
     return it.failure(
         errors.AttributeMissingError, f"{V.describe(obj)} has no attribute {name!r}", hints=hints
     )
+
+
+def _absent(it: Interpreter, obj: V.Value, name: str) -> Exception | None:
+    """What Python raises where an object of the user's has no attribute of that name."""
+    if not (isinstance(obj, V.Ref) and obj.root.kind == "object" and obj.cls is not None):
+        return None
+    if name in it.content(obj.root) or hasattr(obj.cls, name) or hasattr(obj.cls, "__getattr__"):
+        return None
+    return AttributeError(f"{obj.cls.__name__!r} object has no attribute {name!r}")
 
 
 def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:

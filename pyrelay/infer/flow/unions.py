@@ -30,6 +30,7 @@ _MOST_DISTRIBUTED = 100
 
 Use = Callable[[V.Value], V.Value]
 Python = Callable[[Any], object]
+Absent = Callable[[V.Value], Exception | None]
 
 #: What a case is rejected with that Python rejects when it gets there.
 _REJECTED = (
@@ -39,22 +40,24 @@ _REJECTED = (
 
 
 def distribute(
-    it: Interpreter, value: V.Union, use: Use, python: Python | None = None
+    it: Interpreter, value: V.Union, use: Use, python: Python | None = None,
+    absent: Absent | None = None,
 ) -> V.Value:
     """Do something with a value that is one of several cases.
 
     `python` does in Python what the use does: where the use of some cases is an error, the running
-    program raises what `python` raises of a like object. An error in all cases is the user's.
+    program raises what `python` raises of a like object, or what `absent` says of the case itself.
+    An error in all cases is the user's.
     """
     free = _for_free(it, value, use)
     if free is not None:
         return free
-    return distribute_all(it, value, lambda case: [use(case)], python)[0]
+    return distribute_all(it, value, lambda case: [use(case)], python, absent=absent)[0]
 
 
 def distribute_all(
     it: Interpreter, value: V.Union, use: Callable[[V.Value], Sequence[V.Value]],
-    python: Python | None = None, names: Sequence[str] = (),
+    python: Python | None = None, names: Sequence[str] = (), absent: Absent | None = None,
 ) -> list[V.Value]:
     """As `distribute`, of a use with several values or none."""
     from pyrelay.infer.flow.control import branch
@@ -79,6 +82,8 @@ def distribute_all(
                 return given[-1]
             except _REJECTED as error:
                 wrong = None if python is None else _python_error(it, case, python)
+                if wrong is None and absent is not None:
+                    wrong = absent(case)
                 rejected.append(error)
                 if wrong is None or len(rejected) == len(value.alive):
                     raise rejected[0] from None

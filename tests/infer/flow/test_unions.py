@@ -1,0 +1,58 @@
+"""Values that are one of several: what only some of them have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+
+class Dense:
+    def __init__(self, x):
+        self.x, self.slope = x, 2 * x
+
+
+class Rectifier:
+    def __init__(self, x):
+        self.x, self.mask = x, None
+
+
+def slope(x, k):
+    layer = Dense(x) if k > 0 else Rectifier(x)
+    return layer.slope
+
+
+def slope_or_zeros(x, k):
+    layer = Dense(x) if k > 0 else Rectifier(x)
+    try:
+        return layer.slope
+    except AttributeError:
+        return 0 * x
+
+
+def slope_of_named(x, k):
+    layers = {f"{kind.__name__}{n}": kind(n * x) for n in (1, 2) for kind in (Dense, Rectifier)}
+    return layers[f"Dense{k}"].slope
+
+
+def test_an_attribute_that_only_some_objects_have_is_read_where_it_is_there():
+    x = np.array([1.0, 3.0])
+    compiled = pyrelay.jit(slope)
+    np.testing.assert_array_equal(compiled(x, 1), 2 * x)
+    with pytest.raises(AttributeError) as wanted:
+        slope(x, -1)
+    with pytest.raises(AttributeError) as caught:
+        compiled(x, -1)
+    assert str(caught.value).startswith(str(wanted.value))
+    for f, k in ((slope_or_zeros, 1), (slope_or_zeros, -1), (slope_of_named, 2)):
+        np.testing.assert_array_equal(pyrelay.jit(f)(x, k), f(x, k))
+
+
+def test_an_attribute_that_no_object_has_is_refused_at_once():
+    def f(x, k):
+        layer = Dense(x) if k > 0 else Rectifier(x)
+        return layer.slop
+
+    with pytest.raises(pyrelay.PyrelayError, match="has no attribute 'slop'"):
+        pyrelay.jit(f)(np.ones(2), 1)
