@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from pyrelay.infer import calls, derivatives, handing_over, needs, specialisation
 from pyrelay.infer import values as V
+from pyrelay.infer.flow import handling
 from pyrelay.infer.function_bodies import Result, Specialisation, argument_types, own_symbols
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import leaf_types
@@ -29,11 +30,19 @@ def call_checkpointed(
     it: Interpreter, request: V.Derivative, args: Sequence[V.Value],
     keywords: Mapping[str, V.Value],
 ) -> V.Value:
-    """The value of `checkpoint(f)(*args, **keywords)`."""
+    """The value of `checkpoint(f)(*args, **keywords)`.
+
+    In a `try` that may catch what f raises it is that of f, whose derivative keeps what it needs.
+    """
     closure = as_closure(it, request.callee, args, keywords)
     bound = calls.bind_arguments(it, closure, args, keywords)
     arguments = specialisation.arguments_of(it, closure, bound)
-    spec = derivatives.specialised(it, closure, arguments, ())
+    try:
+        spec = derivatives.specialised(it, closure, arguments, ())
+    except derivatives.NeverReturnsError:
+        return calls.call(it, request.callee, args, keywords)
+    if handling.must_be_followed(it, spec.name):
+        return calls.call(it, request.callee, args, keywords)
     if spec.result is None:
         raise needs.Diverges
     atoms, extents, places = handing_over.encode_arguments(it, spec, arguments)

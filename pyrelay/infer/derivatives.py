@@ -25,6 +25,10 @@ from pyrelay.ir.types import TensorType
 NO_AUXILIARY = "with has_aux=True the function must return a pair (value, auxiliary data)"
 
 
+class NeverReturnsError(errors.GradientError):
+    """A function that raises whatever it is given."""
+
+
 def call_derivative(
     it: Interpreter, request: V.Derivative, args: Sequence[V.Value],
     keywords: Mapping[str, V.Value],
@@ -129,7 +133,7 @@ def _specialised_with(
         made, result = function_bodies.interpret_function(it, spec)
     if result is None:
         raise it.failure(
-            errors.GradientError,
+            NeverReturnsError,
             f"{V.function_name(function)!r} never returns, so it has no derivative",
         )
     spec.result = result

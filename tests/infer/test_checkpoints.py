@@ -311,3 +311,85 @@ def test_a_program_without_derivatives_has_none_of_it():
     assert list(module.functions) == [module.entry]
     lets = list(walk.nested_lets(module.functions[module.entry].body))
     assert not any(walk.is_call(let, name) for let in lets for name in ("ruled", "barrier"))
+
+
+def limited(x):
+    y = np.exp(x)
+    if y[0] > 1.3:
+        raise ValueError("too large")
+    return y * y
+
+
+def refusing(x):
+    raise ValueError(x.shape)
+
+
+def in_each_round(f: Any) -> Any:
+    def loss(x):
+        total = 0.0
+        for k in range(3):
+            try:
+                total += np.sum(f(x * k))
+            except ValueError:
+                total += np.sum(x * x)
+        return total
+
+    return loss
+
+
+def with_a_last_word(f: Any) -> Any:
+    def loss(x):
+        total = np.sum(x)
+        try:
+            total = total + np.sum(f(-np.abs(x)))
+        finally:
+            total = total * 2
+        return total
+
+    return loss
+
+
+@pytest.mark.parametrize("around", [in_each_round, with_a_last_word])
+@pytest.mark.parametrize("f", [limited, refusing])
+def test_what_a_checkpointed_function_raises_can_be_caught(around, f):
+    if around is with_a_last_word and f is refusing:
+        with pytest.raises(ValueError, match="3"):
+            jit(around(checkpoint(f)))(X[0])
+        return
+    x = np.array([0.3, -0.4, 1.2])
+    wanted, slope = value_and_grad(around(f))(x)
+    found, same = value_and_grad(around(checkpoint(f)))(x)
+    assert found == wanted == pytest.approx(around(f)(x))
+    np.testing.assert_allclose(same, slope)
+
+
+def test_rules_of_functions_and_checkpoints_hold_inside_of_each_other():
+    @pyrelay.custom_vjp
+    def steep(x):
+        return np.sin(x) * x
+
+    @steep.def_vjp
+    def _(cotangent, value, x):
+        return (5 * cotangent,)
+
+    @pyrelay.custom_vjp
+    def replaced(x):
+        return 2 * squared(x)
+
+    @replaced.def_vjp
+    def _(cotangent, value, x):
+        return (cotangent * squared(x),)
+
+    @checkpoint
+    def squared(x):
+        return np.tanh(x) ** 2
+
+    x = np.array([0.3, -0.4, 1.2])
+    inside = grad(lambda x: np.sum(checkpoint(lambda x: steep(x) ** 2)(x)))
+    np.testing.assert_allclose(inside(x), 10 * np.sin(x) * x)
+    np.testing.assert_allclose(grad(lambda x: np.sum(checkpoint(steep)(x)))(x), [5.0, 5.0, 5.0])
+    np.testing.assert_allclose(jacfwd(inside)(x), np.diag(np.full(3, 50.0)))
+    outside = grad(lambda x: np.sum(replaced(x)))
+    np.testing.assert_allclose(outside(x), np.tanh(x) ** 2)
+    slope = 2 * np.tanh(x) * (1 - np.tanh(x) ** 2)
+    np.testing.assert_allclose(jacfwd(outside)(x), np.diag(slope))

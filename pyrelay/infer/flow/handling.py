@@ -458,6 +458,12 @@ def _function_raises(it: Interpreter, name: str, seen: set[str]) -> bool:
     return False
 
 
+def must_be_followed(it: Interpreter, name: str) -> bool:
+    """Whether a call stands where somebody catches what this function of the program may raise, so
+    that its body has to be run in line."""
+    return it.guarded and bool(it.handling) and _function_raises(it, name, set())
+
+
 def settle(it: Interpreter) -> None:
     """Refuse the program if a function raises that was taken not to while it was being made."""
     for name, error in it.program.silent.items():
