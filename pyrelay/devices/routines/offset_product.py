@@ -61,7 +61,8 @@ kernel's text. Names are made on demand, for vectors of so many elements:
 
 Panels of columns stay in the first cache while bands of rows pass (Goto and van de Geijn,
 *Anatomy of High-Performance Matrix Multiplication*, ACM TOMS 34, 2008). Columns left over that fill
-no more than half a vector are dot products along k: images of 7 by 7 or 9 by 9 leave one.
+no more than half a vector are dot products along k, and so are a few beside a whole vector: images
+of 7 by 7 or 9 by 9 leave one.
 """
 
 from __future__ import annotations
@@ -114,34 +115,38 @@ class _Product:
         f, wide = self.f, 2 * self.lanes
         with over(f, 0, self.m, BAND) as h0, over(f, 0, self.n, wide) as j:
             columns, end = self.n - j, f.smaller(self.m, h0 + BAND)
-            fitting = (columns <= self.lanes // 2) & (self.k <= _DOTS)
-            with f.either(fitting) as (dots, tiles):
-                with dots:
-                    self._dots(h0, end, j, columns)
-                with tiles:
-                    row, first = f.variable(h0), self._at(self.b, j)
-                    source, table = f.variable(first), f.variable(self.table)
-                    many = (end - h0 > self.tall) & (columns >= wide)
-                    # Every tile fetches as many of the lines that are read next.
-                    bands = (end - h0 + (self.tall - 1)).unsigned_div(self.tall)
-                    share = (self.k + (bands - 1)).unsigned_div(bands)
-                    fetched = f.variable(self.following.equals(0).choose(self.k, 0))
-                    with f.when(self.room.differs(0) & many):
-                        self._fetch(j, fetched, share)
-                        self.line, self.offsets = first, self.table
-                        self._tile(self.tall, 2, h0, j, f.number(self.tall), copies=True)
-                        source.set(self.room)
-                        table.set(self.places)
-                        row.set(h0 + self.tall)
-                    with f.while_(lambda: row.now < end):
-                        i, left = row.now, end - row.now
-                        self._fetch(j, fetched, share)
-                        # Two lower tiles for eight rows, not a high one and a piece of another.
-                        two = (left > self.tall) & (left <= 2 * (self.tall - 2))
-                        count = two.choose(self.tall - 2, f.smaller(left, self.tall))
-                        self.line, self.offsets = source.now, table.now
-                        self._tiles(i, j, count, columns)
-                        row.set(i + count)
+            # A vector and a few columns are that vector, and dot products.
+            split = (columns > self.lanes) & (columns <= self.lanes + self.lanes // 4)
+            split = split & (self.k <= _DOTS)
+            tiled = split.choose(self.lanes, columns)
+            dots = (columns <= self.lanes // 2) & (self.k <= _DOTS)
+            with f.when(~dots):
+                row, first = f.variable(h0), self._at(self.b, j)
+                source, table = f.variable(first), f.variable(self.table)
+                many = (end - h0 > self.tall) & (columns >= wide)
+                # Every tile fetches as many of the lines that are read next.
+                bands = (end - h0 + (self.tall - 1)).unsigned_div(self.tall)
+                share = (self.k + (bands - 1)).unsigned_div(bands)
+                fetched = f.variable(self.following.equals(0).choose(self.k, 0))
+                with f.when(self.room.differs(0) & many):
+                    self._fetch(j, fetched, share)
+                    self.line, self.offsets = first, self.table
+                    self._tile(self.tall, 2, h0, j, f.number(self.tall), copies=True)
+                    source.set(self.room)
+                    table.set(self.places)
+                    row.set(h0 + self.tall)
+                with f.while_(lambda: row.now < end):
+                    i, left = row.now, end - row.now
+                    self._fetch(j, fetched, share)
+                    # Two lower tiles for eight rows, not a high one and a piece of another.
+                    two = (left > self.tall) & (left <= 2 * (self.tall - 2))
+                    count = two.choose(self.tall - 2, f.smaller(left, self.tall))
+                    self.line, self.offsets = source.now, table.now
+                    self._tiles(i, j, count, tiled)
+                    row.set(i + count)
+            with f.when(dots | split):
+                start = split.choose(j + self.lanes, j)
+                self._dots(h0, end, start, self.n - start)
 
     def _fetch(self, j: Word, fetched: Variable, count: Word) -> None:
         """Fetches, at column ``j``, the next ``count`` of the lines that are read next."""
