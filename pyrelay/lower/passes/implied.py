@@ -56,6 +56,7 @@ _DEEPEST = 16
 _MOST_TRIALS = 4  # of what a round leaves as it was
 _MOST_ROUNDS = 32  # of a loop that is gone through
 _FAR = 1 << 60  # steps of at most 16 take years to get so far
+_FEW_SECONDS = 1 << 30  # rounds
 _LARGEST_TRIAL = 400  # statements
 _MOST_COPIES = 6  # from one variable to the next, of what a round adds
 _TRUE, _FALSE = Literal(True, bool_), Literal(False, bool_)
@@ -74,6 +75,7 @@ class _Walk:
 
     def __init__(self, body: Body) -> None:
         self.known = Intervals()
+        self.extents: set[Local] = set()
         self.names: dict[Operand, Operand] = {}
         self.makers: dict[Local, Compute] = {}  # of values, as long as these are what they give
         self.choices: dict[Local, _Choice] = {}  # of variables that a branch has set
@@ -94,6 +96,7 @@ class _Walk:
         """Another walk from here on, of which nothing is kept."""
         new = object.__new__(_Walk)
         new.known, new.names, new.makers = self.known.copy(), dict(self.names), dict(self.makers)
+        new.extents = self.extents
         new.choices, new.checked = dict(self.choices), dict(self.checked)
         new.readers = {variable: list(readers) for variable, readers in self.readers.items()}
         new.assigns, new.left, new.ends = self.assigns, self.left, []
@@ -114,6 +117,7 @@ class _Walk:
             case Read(out=out, parameter=parameter):
                 if parameter.role == EXTENT:
                     self.known.put(out, Interval(0, LONGEST, {}))
+                    self.extents.add(out)
             case Assign(variable=variable, value=value):
                 self._forget(variable)
                 self.known.put(variable, self.known.value(value))
@@ -343,6 +347,8 @@ class _Walk:
         for variable in changed:
             self._forget(variable)
             self.known.put(variable, kept[variable])
+        if isinstance(s, For) and not s.bounded and self._is_bounded(s):
+            s = replace(s, bounded=True)
         mark = self.known.mark()
         self._begin(s, changed, slow)
         self.ends.append((changed, []))
@@ -355,6 +361,15 @@ class _Walk:
             self._forget(variable)
             self.known.put(variable, kept[variable])
         return replace(s, body=body)
+
+    def _is_bounded(self, s: For) -> bool:
+        """Whether a loop has no more rounds than an array has elements, or a few seconds."""
+        if self.known.of(s.start).low < -_FEW_SECONDS:
+            return False
+        stop = self.known.value(s.stop)
+        return stop.high <= _FEW_SECONDS or any(
+            extent in self.extents and more <= _FEW_SECONDS for extent, more in stop.above.items()
+        )
 
     def _begin(
         self, s: For | While, changed: Sequence[Local], slow: Mapping[Local, int]

@@ -37,8 +37,8 @@ class Interval:
         return Interval(min(self.low, other.low), max(self.high, other.high), above)
 
     def kept(self, other: Interval) -> Interval:
-        """What of this holds of another one as well, as it is said here."""
-        low = self.low if other.low >= self.low else LEAST
+        """What of this holds of another one as well, as it is said here, or that it has no sign."""
+        low = self.low if other.low >= self.low else 0 if min(self.low, other.low) >= 0 else LEAST
         high = self.high if other.high <= self.high else GREATEST
         above = {s: n for s, n in self.above.items() if other.above.get(s, n + 1) <= n}
         return Interval(low, high, above)

@@ -326,3 +326,29 @@ def test_short_numbers_shifted_by_few_bits_are_not_checked() -> None:
 def test_a_shift_that_leaves_64_bits_raises() -> None:
     with pytest.raises(OverflowError):
         pyrelay.jit(lambda s: feedback(s, 56))(0xACE1)
+
+
+def by_halves(x: Any, m: Any) -> Any:
+    """Loops that end within an array, by steps that double."""
+    width = 1
+    while width < len(x):
+        for low in range(0, len(x), 2 * width):
+            for k in range(low, min(low + width, len(x))):
+                x[k] = x[k] * 0.5 + width
+        for k in range(width // 2):
+            x[k] += 1.0
+        width *= 2
+    return x
+
+
+def as_often_as_asked(x: Any, m: Any) -> Any:
+    for k in range(m):
+        x[0] = x[0] * 0.5 + k
+    return x
+
+
+@pytest.mark.parametrize(("f", "parted"), [(by_halves, False), (as_often_as_asked, True)])
+def test_loops_that_end_within_an_array_are_not_parted(f: Callable[..., Any], parted: bool) -> None:
+    x, compiled = np.random.default_rng(5).random(37), pyrelay.jit(f)
+    np.testing.assert_array_equal(compiled(x.copy(), 7), f(x.copy(), 7))
+    assert ("in range(start" in str(compiled.code(x, 7))) == parted
