@@ -9,6 +9,8 @@ texts call that has (decision 0125).  One that sets
 ``SHORT_ROWS = True`` has loops over rows of a few elements, which are no loops any more when LLVM
 looks for vectors: it looks at straight lines too then, which is a loss where there are no rows.
 What LLVM makes of straight lines is verified: it has put vectors before what they are made of.
+One that sets ``ROW_WINDOWS = True`` reads neighbours in rows of matrices: its loops are made
+vectors before LLVM hands on loads from round to round (``lower.passes.row_windows``).
 
 The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
 It refers to nothing but libm, ``memset``, ``memcpy``, ``memmove``, ``posix_memalign`` and ``free``.
@@ -55,6 +57,8 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
         return reference
     texts = [each.without_hand() for each in modules]
     reference = _linked(texts, symbols)
+    if names.get("ROW_WINDOWS"):
+        _optimise(reference, machine, False, 1)
     if not names.get("SHORT_ROWS"):
         _optimise(reference, machine, False)
     elif not _packed(reference, machine):
@@ -99,8 +103,11 @@ def _packed(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> bool:
     return True
 
 
-def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, short_rows: bool) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
+def _optimise(
+    module: llvm.ModuleRef, machine: llvm.TargetMachine, short_rows: bool, level: int = 3
+) -> None:
+    """Optimises a module; at level 1 no load is left out for one of another round."""
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = True
     options.slp_vectorization = short_rows
     builder = llvm.create_pass_builder(machine, options)

@@ -64,6 +64,7 @@ from pyrelay.lower.passes.held_elements import with_held_elements
 from pyrelay.lower.passes.idle_rounds import without_idle_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
 from pyrelay.lower.passes.parted_loops import parted
+from pyrelay.lower.passes.row_windows import has_row_windows
 from pyrelay.lower.passes.unrolling import unrolled
 from pyrelay.lower.text import call_spelling
 from pyrelay.lower.text.printing import unparse
@@ -115,6 +116,8 @@ def emit(kernel: Kernel) -> str:
     imports: list[ast.stmt] = []
     if _has_short_rows(kernel):
         declared.append(binding("SHORT_ROWS", ast.Constant(True)))
+    if has_row_windows(kernel):
+        declared.append(binding("ROW_WINDOWS", ast.Constant(True)))
     if numbers:
         imports.append(_import("math", numbers))
     if words:
