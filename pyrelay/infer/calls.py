@@ -24,6 +24,7 @@ from pyrelay.infer.frames import Frame
 from pyrelay.infer.guards import NameGuard, keyword_defaults, registered
 from pyrelay.infer.in_python import ONCE, examples
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.unbound import call_unbound
 from pyrelay.ir.nodes import Block, Function, Var
 
 _DEEPEST_INLINE = 200
@@ -145,6 +146,9 @@ def call_known(
         if type(made) is list:  # the parts of a text
             return it.new_ref("list", tuple(map(V.Known, made)))
         return V.Known(made)
+    unbound = call_unbound(it, fn, args, keywords)
+    if unbound is not None:
+        return unbound
     raise unsupported(it, fn)
 
 

@@ -4,6 +4,7 @@ and dicts with entries given by name."""
 from __future__ import annotations
 
 import functools
+import heapq
 import os
 from collections import Counter, OrderedDict, defaultdict
 from dataclasses import dataclass
@@ -131,3 +132,53 @@ def resized_in_place(x):
 @use(("abc",), ("/",), ("",), ("a/",))
 def of_paths(text):
     return os.path.join(text, "b")
+
+
+@use((["b", "A c"], {"x": 3, "y": 5}))
+def methods_of_texts_by_their_class(words, d):
+    parts = [list(map(str.upper, part)) for part in map(str.split, words)]
+    return (
+        sorted(words, key=str.lower), parts, ",".join(map(str.strip, words)),
+        list(filter(str.isalpha, "a1b")), max(d, key=d.get),
+    )
+
+
+@use(([3, 1, 2], [1.5, 2.0]), ([], []))
+def methods_of_others_by_their_class(items, x):
+    copied = []
+    for item in items:
+        list.append(copied, item)
+    try:
+        said = [str.upper(item) for item in items]
+    except TypeError as error:
+        said = str(error)
+    return copied, said, list(map(float.is_integer, x)), list(map(int.bit_length, items))
+
+
+@use((36,), (7,))
+def divisors(n):
+    """As they are found often."""
+    pairs = ([i, n // i] for i in range(1, int(n**0.5) + 1) if n % i == 0)
+    return sorted(set(functools.reduce(list.__add__, pairs)))
+
+
+@use((np.arange(6.0).reshape(2, 3),), wrt=(0,))
+def methods_of_arrays_by_their_class(x):
+    return np.ndarray.sum(x, axis=0), list(map(np.ndarray.max, x))
+
+
+@use(([4, 2, 9], [8, 1]), ([], [3]))
+def merged_by_the_library(a, b):
+    a, b = sorted(a), sorted(b)
+    down = heapq.merge(a[::-1], b[::-1], key=lambda v: v // 2, reverse=True)
+    return list(heapq.merge(a, b, [3])), list(down)
+
+
+@use((b"ab\x00\xff",), (b"",))
+def bytes_gone_through(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ 0xEDB88320 if crc & 1 else crc >> 1
+    return crc ^ 0xFFFFFFFF, sum(data), [b ^ 1 for b in data], list(b"ab"), 255 in data

@@ -28,11 +28,6 @@ def flags_in_a_bytearray(n):
     return bytearray(n)
 
 
-@refuse((b"abc",), "bytes is not iterable", "np.frombuffer(data, np.uint8)")
-def sum_of_bytes(data):
-    return sum(b for b in data)
-
-
 @refuse((3,), "are not supported", "give each field an array of its own")
 def fields_of_records(n):
     return np.zeros(n, [("u", float), ("v", float)])["u"]

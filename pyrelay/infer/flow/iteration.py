@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import needs, protocols
+from pyrelay.infer import needs, own_arrays, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters, sets
 from pyrelay.infer.flow.generators import collected, is_generator, taken
@@ -15,7 +15,7 @@ from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.trees import fields, is_namedtuple
-from pyrelay.ir import dims
+from pyrelay.ir import dims, types
 from pyrelay.records import dataclass
 
 
@@ -63,6 +63,8 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return _static(sets.in_order(it, value))
         case V.Known(v) if isinstance(v, (str, tuple, list, range, dict)):
             return _static(tuple(V.Known(x) for x in v))
+        case V.Known(bytes() as v):
+            return _bytes(it, v)
         case V.Known(v) if isinstance(v, enum.EnumType):
             members: list[Any] = list(v)
             return _static(tuple(map(V.Known, members)))
@@ -92,8 +94,6 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
     ):
         raise order_wanted(it)
     hints = ("write 'for i in range(n)'",) if V.number_type(value) is not None else ()
-    if isinstance(value, V.Known) and isinstance(value.value, bytes):
-        hints = ("pass np.frombuffer(data, np.uint8), and write int(b) for each b of it",)
     from pyrelay.infer.names.builtins import class_of
 
     failure = it.failure(
@@ -143,6 +143,21 @@ def _list(it: Interpreter, ref: V.Ref) -> Iteration:
     return Iteration(
         count(), lambda i: get_item(it, ref, i, checked=True), not growing, (ref,), count
     )
+
+
+def _bytes(it: Interpreter, value: bytes) -> Iteration:
+    """Over known bytes: Python's ints, from an array, so that the loop is compiled as a loop."""
+    from pyrelay.infer.arrays.subscripts import get_item
+    from pyrelay.infer.attributes import captured
+
+    def item(index: V.Value) -> V.Value:
+        if isinstance(index, V.Known):
+            return V.Known(value[index.value])
+        array = captured(it, own_arrays.codes(value.decode("latin-1")))
+        found = it.atom(get_item(it, array, index, checked=True))
+        return it.result(it.builder.handle(it.builder.cast(found, types.i64, weak=True)))
+
+    return Iteration(V.Known(len(value)), item)
 
 
 def _static(items: tuple[V.Value, ...]) -> Iteration:

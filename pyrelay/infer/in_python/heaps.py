@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = [
     "bisect", "bisect_left", "bisect_right", "heapify", "heappop", "heappush", "heappushpop",
-    "heapreplace", "insort", "insort_left", "insort_right", "nlargest", "nsmallest",
+    "heapreplace", "insort", "insort_left", "insort_right", "merge", "nlargest", "nsmallest",
 ]
 
 
@@ -93,6 +93,30 @@ def heapify(heap: Any) -> None:
 def nsmallest(n: Any, iterable: Iterable[Any], key: Any = None) -> Any:
     """heapq.nsmallest."""
     return sorted(iterable, key=key)[: max(n, 0)]
+
+
+def merge(*iterables: Iterable[Any], key: Any = None, reverse: Any = False) -> Any:
+    """heapq.merge: the items of sorted iterables in order, of equal ones the first one's first."""
+    merged: list[Any] = []
+    for iterable in iterables:
+        merged = _two_merged(merged, list(iterable), key, reverse)
+    yield from merged
+
+
+def _two_merged(a: Any, b: Any, key: Any, reverse: Any) -> Any:
+    merged = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        x, y = (a[i], b[j]) if key is None else (key(a[i]), key(b[j]))
+        if x < y if reverse else y < x:
+            merged.append(b[j])
+            j += 1
+        else:
+            merged.append(a[i])
+            i += 1
+    merged.extend(a[i:])
+    merged.extend(b[j:])
+    return merged
 
 
 def nlargest(n: Any, iterable: Iterable[Any], key: Any = None) -> Any:
