@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,21 +56,36 @@ class FirstCall:
     kernels_warm: int | None
 
 
-def measure(framework: str, workload: str, repeats: int, *, warm: bool) -> FirstCall:
-    """Run `repeats` pairs of processes: one on an empty cache, one on what that one left."""
-    cold: list[dict[str, Any]] = []
-    second: list[dict[str, Any]] = []
+def measure(
+    frameworks: Sequence[str], workload: str, repeats: int, *, caching: Sequence[str]
+) -> dict[str, FirstCall | str]:
+    """By turns, run `repeats` pairs of processes of each framework: one on an empty cache and,
+    where the framework is among `caching`, one on what that one left.
+
+    A framework whose process fails has the reason for its figures.
+    """
+    runs: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in frameworks}
+    failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="pyrelay-bytecode-") as bytecode:
         for turn in range(repeats + 1):
-            with tempfile.TemporaryDirectory(prefix="pyrelay-cold-") as cache:
-                variables = environment(bytecode, cache)
-                runs = [
-                    _fresh_process(framework, workload, variables)
-                    for _ in range(2 if warm and turn > 0 else 1)
-                ]
-            if turn > 0:
-                cold.append(runs[0])
-                second += runs[1:]
+            for name in frameworks:
+                if name in failed:
+                    continue
+                count = 2 if name in caching and turn > 0 else 1
+                with tempfile.TemporaryDirectory(prefix="pyrelay-cold-") as cache:
+                    variables = environment(bytecode, cache)
+                    try:
+                        found = [_fresh_process(name, workload, variables) for _ in range(count)]
+                    except RuntimeError as reason:
+                        failed[name] = str(reason)
+                    else:
+                        runs[name].append(found)
+    return {name: failed.get(name) or _medians(runs[name][1:]) for name in frameworks}
+
+
+def _medians(pairs: Sequence[Sequence[dict[str, Any]]]) -> FirstCall:
+    cold = [pair[0] for pair in pairs]
+    second = [run for pair in pairs for run in pair[1:]]
 
     def median(of: list[dict[str, Any]], what: str) -> float:
         return statistics.median(run[what] for run in of)
@@ -82,8 +97,8 @@ def measure(framework: str, workload: str, repeats: int, *, warm: bool) -> First
     return FirstCall(
         cold=median(cold, "whole"),
         cold_call=median(cold, "call"),
-        warm=median(second, "whole") if warm else None,
-        warm_call=median(second, "call") if warm else None,
+        warm=median(second, "whole") if second else None,
+        warm_call=median(second, "call") if second else None,
         per_call=median(cold, "per_call"),
         kernels_cold=most(cold),
         kernels_warm=most(second),
