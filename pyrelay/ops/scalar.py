@@ -28,7 +28,7 @@ COMPLEX = "complex"  # the complex dtype whose parts the operands are
 TARGET = "target"  # which dtype, who uses the primitive says
 
 NEAR_ANGLE = 2.0**19
-"""The largest angle, in radians, that `near_sin` and `near_cos` take."""
+"""The largest angle, in radians, that `near_sin`, `near_cos` and `near_tan` take."""
 
 Spelling = Callable[[DType], str]
 
@@ -184,7 +184,7 @@ _MATH = (
         for name in ("sqrt", "exp", "log", "sin", "cos")
     ),
     # Of angles that are at most `NEAR_ANGLE`: without branches, for f64 too.
-    *(_plain(f"near_{name}", 1, "f", _math(name)) for name in ("sin", "cos")),
+    *(_plain(f"near_{name}", 1, "f", _math(name)) for name in ("sin", "cos", "tan")),
     *(
         _plain(name, 1, "f", _math(name))
         for name in (

@@ -23,6 +23,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "erf": np.vectorize(math.erf),
     "near_sin": np.sin,
     "near_cos": np.cos,
+    "near_tan": np.tan,
     **{name: OPS[name].numpy for name in ("erfc", "lgamma", "gamma")},
     "real": np.real,
     "imag": np.imag,

@@ -5,7 +5,7 @@ in ``vector_math.ERROR_BOUNDS``.  Sine, cosine and tangent of f32 reduce their a
 a table of 2/pi that starts where the argument's exponent makes its bits matter (Payne and Hanek,
 *Radian Reduction for Trigonometric Functions*, SIGNUM 18, 1983); polynomials are Chebyshev fits
 at 50 digits.  In f64, sin, cos and tan are the C library's, which tables make quick and no vectors;
-of angles that are known to be small, sin and cos are found by subtracting quarter turns in parts
+of angles that are known to be small they are found by subtracting quarter turns in parts
 (Cody and Waite, *Software Manual for the Elementary Functions*, 1980).
 """
 
@@ -199,8 +199,9 @@ def _difference(a: Lane, b: Lane) -> tuple[Lane, Lane]:
     return total, (a - (total + of_b)) + (of_b - b)
 
 
-def _near_turned(x: Lane, quarter: int) -> Lane:
-    """``sin(x + quarter * pi / 2)`` of an f64 of at most ``NEAR_ANGLE``."""
+def _near_parts(x: Lane) -> tuple[Lane, Lane, Lane]:
+    """An f64 of at most ``NEAR_ANGLE`` as quarter turns, and the sine and the cosine of what is
+    left."""
     magic = 1.5 * 2.0**52
     shifted = x * (2 / _PI) + magic
     turns = shifted - magic
@@ -216,8 +217,13 @@ def _near_turned(x: Lane, quarter: int) -> Lane:
     about = 1.0 - half
     sine = high + (z * high).fma(z.polynomial(_NEAR_SIN_TAIL), low * about)
     tail = (z * z).fma(z.polynomial(_NEAR_COS_TAIL), (1.0 - about) - half)
-    cosine = about + (tail - high * low)
-    n = shifted.bits() + quarter
+    return shifted.bits(), sine, about + (tail - high * low)
+
+
+def _near_turned(x: Lane, quarter: int) -> Lane:
+    """``sin(x + quarter * pi / 2)`` of such an f64."""
+    turns, sine, cosine = _near_parts(x)
+    n = turns + quarter
     value = (n & 1).differs(0).choose(cosine.bits(), sine.bits())
     return (value ^ ((n & 2) << 62)).as_float()
 
@@ -230,6 +236,16 @@ def lane_near_sin(x: Lane) -> Lane:
 
 def lane_near_cos(x: Lane) -> Lane:
     return lane_cos(x) if x.format is SINGLE else _near_turned(x, 1)
+
+
+def lane_near_tan(x: Lane) -> Lane:
+    if x.format is SINGLE:
+        return lane_tan(x)
+    n, sine, cosine = _near_parts(x)
+    odd = (n & 1).differs(0)
+    above = odd.choose((-cosine).bits(), sine.bits()).as_float()
+    value = above / odd.choose(sine.bits(), cosine.bits()).as_float()
+    return x.equals(0.0).choose(x, value)  # keeps the sign of zero
 
 
 # -- inverses ------------------------------------------------------------------------------------

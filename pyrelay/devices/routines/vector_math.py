@@ -128,6 +128,7 @@ sin = _function("sin", t.lane_sin, 1, _complex(_complex_sin))
 cos = _function("cos", t.lane_cos, 1, _complex(_complex_cos))
 near_sin = _function("near_sin", t.lane_near_sin)
 near_cos = _function("near_cos", t.lane_near_cos)
+near_tan = _function("near_tan", t.lane_near_tan)
 tan = _function("tan", t.lane_tan)
 arcsin = _function("arcsin", t.lane_arcsin)
 arccos = _function("arccos", t.lane_arccos)
@@ -161,7 +162,7 @@ ERROR_BOUNDS: Mapping[str, float] = MappingProxyType(
         "exp": 1.1, "exp_of_negative": 1.1, "exp2": 1.1, "expm1": 2.0, "log": 1.0, "log2": 2.0,
         "log10": 2.2, "log1p": 1.0, "tanh": 2.6, "sigmoid": 2.6, "power": 1.2, "sqrt": 0.5,
         "cbrt": 1.5, "hypot": 1.2, "sin": 0.6, "cos": 0.6, "near_sin": 1.0, "near_cos": 1.0,
-        "tan": 0.6, "arcsin": 2.6, "arccos": 1.6, "arctan": 2.0, "arctan2": 2.6, "sinh": 1.6,
-        "cosh": 1.6, "arcsinh": 2.0, "arccosh": 1.7, "arctanh": 2.0, "erf": 1.7,
+        "near_tan": 2.5, "tan": 0.6, "arcsin": 2.6, "arccos": 1.6, "arctan": 2.0, "arctan2": 2.6,
+        "sinh": 1.6, "cosh": 1.6, "arcsinh": 2.0, "arccosh": 1.7, "arctanh": 2.0, "erf": 1.7,
     }
 )  # fmt: skip

@@ -23,8 +23,8 @@ A check of floats, such as `math.exp` makes of its result, only notes in its lan
 one of a block does, the rounds of that block go one by one instead, and fail where they do. So what
 stands in front of a chain, `s += math.exp(x[i])`, or between checks is done for a block of rounds
 even without a loop inside, if that is a function that takes long. There, what lies far apart is
-loaded first, number by number. Sines and cosines of doubles are no vectors for all angles: lanes
-note angles that are too far from zero.
+loaded first, number by number. Sines, cosines and tangents of doubles are no vectors for all
+angles: lanes note those that are too far from zero.
 """
 
 from __future__ import annotations
@@ -92,18 +92,18 @@ _SIDE_BY_SIDE = _PLACES | frozenset([
     "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast", "exp2", "expm1",
     "log2", "log10", "log1p", "cbrt", "erf", "arcsin", "arccos", "arctan", "sinh", "cosh", "power",
     "arctan2", "hypot", "arcsinh", "arccosh", "arctanh", "near_sin", "near_cos",
-    "add_reassociated",
+    "near_tan", "add_reassociated",
 ])  # fmt: skip
 """Primitives that vectors have, or that LLVM makes of such."""
 _LONG = frozenset([
     "exp", "log", "tanh", "sigmoid", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "erf",
     "arcsin", "arccos", "arctan", "sinh", "cosh", "power", "arctan2", "hypot", "arcsinh",
-    "arccosh", "arctanh", "sin", "cos", "near_sin", "near_cos",
+    "arccosh", "arctanh", "sin", "cos", "tan", "near_sin", "near_cos", "near_tan",
 ])  # fmt: skip
 """Those that are many instructions each."""
 _WORTH = _LONG | frozenset(["sqrt"])
 """Those that are worth a second look at their checks."""
-_ANGLES = {"sin": "near_sin", "cos": "near_cos"}
+_ANGLES = {"sin": "near_sin", "cos": "near_cos", "tan": "near_tan"}
 """Those that are a call of a library for each number, and what they are for small angles."""
 _ASKED = frozenset(["isnan", "isinf", "isfinite", "equal", "not_equal", "less", "less_equal",
                     "greater", "greater_equal"])  # fmt: skip

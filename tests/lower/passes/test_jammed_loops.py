@@ -555,7 +555,7 @@ def waves(x: Any, y: Any, out: Any) -> Any:
 
 
 ANGLES = (turned, waves, lambda x, y, out: np.sin(x) * y + np.cos(x), lambda x, y, out: np.sum(
-    np.sin(np.outer(x, y)), axis=0))  # fmt: skip
+    np.sin(np.outer(x, y)), axis=0), lambda x, y, out: np.tan(x) + y)  # fmt: skip
 
 
 @pytest.mark.parametrize("f", [polar, *ANGLES])
