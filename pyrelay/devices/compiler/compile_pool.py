@@ -32,8 +32,8 @@ _MOST = 4
 """Processes, this one included, unless the setting says otherwise: a program has few kernels."""
 _EACH = 8
 """Kernels for which one process more is started."""
-_HAND, _TEXT, _START = 0.3, 0.05, 0.6
-"""Seconds, about: a kernel that arranges its registers itself, any other, a process's start."""
+_ROUTINE, _TEXT, _LINE, _START = 0.25, 0.02, 0.002, 0.6
+"""Seconds, about: a routine that a kernel has, a kernel, each line of it, a process's start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ class Task:
     @property
     def seconds(self) -> float:
         """About how long it takes."""
-        return _HAND if "BY_HAND = True" in self.source else _TEXT
+        routines = self.source.count("\nfrom pyrelay.devices.routines.")
+        routines += self.source.startswith("from pyrelay.devices.routines.")
+        return _TEXT + _LINE * self.source.count("\n") + _ROUTINE * routines
 
 
 class Compiler:
