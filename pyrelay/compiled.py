@@ -14,13 +14,12 @@ import sys
 import threading
 import time
 import types as python_types
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyrelay import config, errors, overlapping
+from pyrelay import config, errors, notices, overlapping
 from pyrelay.autoreload import follow_autoreload
 from pyrelay.bound_method import BoundMethod
 from pyrelay.callables import (
@@ -33,10 +32,10 @@ from pyrelay.callables import (
     positional,
 )
 from pyrelay.collecting import few_collections
-from pyrelay.deep_stack import deep, on_deep_stack
+from pyrelay.deep_stack import deep, on_deep_stack, on_deep_stack_telling
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
-from pyrelay.tracebacks import PACKAGE_DIRECTORY, frames_to_the_user, trimmed, user_facing
+from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
 
 if TYPE_CHECKING:
     from pyrelay.inspection import Lowered
@@ -308,7 +307,12 @@ class Compiled:
             entry = self._on_disk(args, keywords)
         if entry is not None:
             return entry
-        entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
+        tell = functools.partial(
+            notices.tell_of_long_compilation, self.__qualname__, self.__pyrelay__[0]
+        )
+        entry, crowded = on_deep_stack_telling(
+            notices.PATIENCE, tell, self._found_or_made, key, args, keywords
+        )
         if crowded:
             self._warn(entry.program.binding)
         return entry
@@ -400,13 +404,7 @@ class Compiled:
         if self._warned:
             return
         self._warned = True
-        static = ", ".join(dict.fromkeys(binding.leaf_names[leaf] for leaf in binding.static))
-        why = f"the value of {static} has to be known" if static else "what it reads keeps changing"
-        warnings.warn(
-            f"pyrelay compiled {self.__qualname__} {_MOST_PROGRAMS} times for arguments of the "
-            f"same types, because {why}; f.explain() says more.",
-            RuntimeWarning, stacklevel=frames_to_the_user(),
-        )
+        notices.warn_of_many_programs(self.__qualname__, _MOST_PROGRAMS, binding)
 
     # -- looking inside ----------------------------------------------------------------------------
 

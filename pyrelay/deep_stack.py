@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, ParamSpec, TypeVar
 
-__all__ = ["RECURSION_LIMIT", "STACK_SIZE", "deep", "on_deep_stack"]
+__all__ = ["RECURSION_LIMIT", "STACK_SIZE", "deep", "on_deep_stack", "on_deep_stack_telling"]
 
 STACK_SIZE = 512 << 20
 #: A level of recursion that goes through C code takes up to about 2 KiB of stack.
@@ -42,14 +42,31 @@ def on_deep_stack(work: Callable[P, R], /, *args: P.args, **keywords: P.kwargs) 
 
     Called from such work, it is a plain call. So it is where the system refuses a thread.
     """
+    return _done(functools.partial(work, *args, **keywords))
+
+
+def on_deep_stack_telling(
+    seconds: float, late: Callable[[], None], work: Callable[P, R], /,
+    *args: P.args, **keywords: P.kwargs,
+) -> R:
+    """`on_deep_stack`, and `late()`, once, where the caller has waited for so many seconds.
+
+    Not where the work is a plain call: whoever waits for that has other work that is late.
+    """
+    return _done(functools.partial(work, *args, **keywords), seconds, late)
+
+
+def _done(
+    work: Callable[[], R], seconds: float | None = None, late: Callable[[], None] | None = None
+) -> R:
     if getattr(_here, "deep", False):
-        return work(*args, **keywords)
-    task = _Task(functools.partial(work, *args, **keywords))
+        return work()
+    task = _Task(work)
     try:
         thread = _started(task.run)
     except RuntimeError:
-        return work(*args, **keywords)
-    task.wait(thread)
+        return work()
+    task.wait(thread, seconds, late)
     return task.outcome()
 
 
@@ -103,11 +120,19 @@ class _Task(Generic[R]):
             with self._lock:
                 self._stoppable = False
 
-    def wait(self, thread: threading.Thread) -> None:
-        """Wait for the end; what interrupts the waiting stops the work."""
+    def wait(
+        self, thread: threading.Thread, seconds: float | None, late: Callable[[], None] | None
+    ) -> None:
+        """Wait for the end; what interrupts the waiting stops the work.
+
+        Calls `late`, once, where the work has not ended after so many seconds.
+        """
         while thread.is_alive():
             try:
-                thread.join()
+                thread.join(seconds)
+                if late is not None and thread.is_alive():
+                    seconds, tell, late = None, late, None
+                    tell()
             except BaseException as error:
                 self._stop(thread, error)
 
