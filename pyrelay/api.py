@@ -14,7 +14,6 @@ from typing import Any
 from pyrelay import config, errors
 from pyrelay.bound_method import BoundMethod
 from pyrelay.compiled import Compiled
-from pyrelay.pullbacks import WithPullback, with_pullback
 
 
 def jit(
@@ -194,6 +193,8 @@ def vjp(
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
+    from pyrelay.pullbacks import with_pullback
+
     options = {"has_aux": bool(has_aux)}
     value, pullback = with_pullback(
         _transform("vjp", function, options, device),
@@ -266,7 +267,11 @@ def _transform(
     It is kept with the function. What `functools.wraps` copied to another function is not taken.
     """
     _check_callable(function, kind)
-    made_of = WithPullback if kind == "vjp" else Compiled
+    made_of: type[Compiled] = Compiled
+    if kind == "vjp":
+        from pyrelay.pullbacks import WithPullback
+
+        made_of = WithPullback
     if device is not None:
         device = config.checked("device", device)
     elif isinstance(function, (Compiled, BoundMethod)):
