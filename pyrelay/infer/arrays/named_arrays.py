@@ -8,6 +8,7 @@ of these reads happen is not known here: an attempt that did not read one asks f
 from __future__ import annotations
 
 import dis
+import random
 import types as python_types
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,12 +22,16 @@ from pyrelay.ir import types
 
 _MOST = 64
 """Arrays, and functions to look through: beyond, code names more than one program reads."""
+_METHODS = (python_types.BuiltinMethodType, python_types.MethodType)
+_STATES = (np.random.RandomState, random.Random)
+"""What functions as np.random.choice and random.shuffle are methods of."""
 _MOST_TEXTS = 24
 _LONGEST = 64  # characters of a text that one of several may be
 
 
 def named_arrays(functions: Sequence[Any]) -> list[needs.NeedsCapture]:
-    """Requests for the arrays that functions name, in the order of the code, each array once."""
+    """Requests for the arrays that functions name, and for what their functions that draw numbers
+    change, in the order of the code, each once."""
     found: dict[int, needs.NeedsCapture] = {}
     for function, reads in _named_functions(functions):
         own = of_pyrelay(function)
@@ -101,6 +106,8 @@ def _arrays(guard: NameGuard) -> Iterator[tuple[Any, NameGuard | None]]:
             pending += [(item, None) for item in value]
         elif type(value) is np.ndarray and value.ndim and types.from_numpy(value.dtype) is not None:
             yield value, source
+        elif isinstance(value, _METHODS) and type(value.__self__) in _STATES:
+            yield value.__self__, None
 
 
 def _reads(function: python_types.FunctionType) -> Iterator[NameGuard]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 import types as python_types
 
 import numpy as np
@@ -62,6 +63,27 @@ def draws(seed, n):
     return total
 
 
+def thrown(x, sides):
+    return x * np.sum(B) + np.random.random() * sides + random.random()
+
+
+def throws(x, n):
+    total = 0.0
+    for _ in range(n):
+        total += np.sum(A) * x
+        for _ in range(n):
+            total += thrown(x, 6)
+    return total
+
+
+def shuffled_if(x, n):
+    for i in range(n):
+        x += A[i]
+        if USES_ALL:
+            np.random.shuffle(x)
+    return x
+
+
 def tally(words):
     """Strings that code names, and one that it does not read."""
     counts = {}
@@ -104,6 +126,23 @@ def test_one_attempt_more_finds_all_texts(attempts):
     assert len(attempts) == 3  # the first finds that the dict's keys are computed
     found = [need.value.tobytes().decode("utf-32-le") for need in named_texts([tally])]
     assert sorted(found) == ["after", "stop", "total", "unread"]
+
+
+def test_one_attempt_more_finds_what_functions_draw_from_and_the_arrays(attempts):
+    random.seed(5)
+    np.random.seed(5)
+    expected = throws(2.0, 3)
+    random.seed(5)
+    np.random.seed(5)
+    assert pyrelay.jit(throws)(2.0, 3) == pytest.approx(expected)
+    assert len(attempts) <= 4  # the others are for which state it is, and for what draws raise
+
+
+def test_what_is_not_drawn_from_is_no_part_of_the_program(attempts):
+    before = np.random.get_state()[1].copy()
+    np.testing.assert_array_equal(pyrelay.jit(shuffled_if)(np.ones(4), 2), np.full(4, 2.0))
+    assert [h.name for h in attempts[-1].hidden] == ["A"]
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
 def test_derivatives_of_arrays_read_in_loops(attempts):
