@@ -529,8 +529,8 @@ class Compiled:
         if pickled_by_value() and isinstance(function, python_types.FunctionType):
             from pyrelay.frontend import source
 
-            texts = source.texts_without_files(function)
-            return Compiled.__new__, (Compiled,), (kind, function, options, self.device, texts)
+            carried = source.carried(function)
+            return Compiled.__new__, (Compiled,), (kind, function, options, self.device, carried)
         if isinstance(function, python_types.FunctionType) and found is not function:
             raise pickle.PicklingError(
                 f"{self!r} cannot be pickled: {self.__qualname__} is not found by that name in "
@@ -543,9 +543,8 @@ class Compiled:
     def __setstate__(self, state: Any) -> None:
         from pyrelay.frontend import source
 
-        kind, function, options, device, texts = state
-        for name, lines in texts.items():
-            source.keep_text(name, lines)
+        kind, function, options, device, carried = state
+        source.keep_carried(carried)
         self.__init__(kind, function, options, device)  # type: ignore[misc]
 
     def _call_text(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:

@@ -31,6 +31,8 @@ from pyrelay.python_trees import children
 from pyrelay.records import dataclass
 
 FunctionNode = ast.FunctionDef | ast.Lambda
+_Identity = tuple[str, int, bytes, tuple[str, ...], tuple[str, ...]]
+Carried = tuple[dict[_Identity, str], dict[str, list[str]]]
 
 #: Nodes whose bodies become code objects of the kind we look for, and those we only pass through.
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -106,6 +108,9 @@ def position(node: ast.AST) -> tuple[int, int, int, int]:
 _files: OrderedDict[tuple[str, int, int], _File] = OrderedDict()
 #: By file name: what `linecache` had when functions of the file were defined, newest first.
 _kept: dict[str, list[list[str]]] = {}
+#: By what is the same in every process of a function's code: its file name, of functions that came
+#: from another process without one.
+_named: dict[_Identity, str] = {}
 _lock = threading.Lock()
 
 
@@ -114,13 +119,15 @@ def of(function: types.FunctionType) -> FunctionSource:
 
     Raises SourceUnavailableError if there is no text, or if the text is not that of the function.
     """
-    code, known = function.__code__, False
-    for lines in _versions(function):
-        found = _find(code, _split(lines)) if lines else None
-        if found is not None:
-            return found
-        known = known or bool(lines)
-    raise _changed(code) if known else _unavailable(code)
+    given, known = function.__code__, False
+    name = _named.get(_identity(given))
+    for code in (given, given.replace(co_filename=name)) if name else (given,):
+        for lines in _versions(function, code.co_filename):
+            found = _find(code, _split(lines)) if lines else None
+            if found is not None:
+                return found
+            known = known or bool(lines)
+    raise _changed(given) if known else _unavailable(given)
 
 
 def keep(function: types.FunctionType) -> None:
@@ -130,7 +137,7 @@ def keep(function: types.FunctionType) -> None:
     """
     name = function.__code__.co_filename
     linecache.checkcache(name)
-    keep_text(name, _cached_lines(function))
+    keep_text(name, _cached_lines(function, name))
 
 
 def keep_text(name: str, lines: list[str]) -> None:
@@ -142,26 +149,41 @@ def keep_text(name: str, lines: list[str]) -> None:
             del versions[_VERSIONS_KEPT:]
 
 
-def texts_without_files(function: types.FunctionType) -> dict[str, list[str]]:
-    """The lines of a function's notebook cell, and of those of all functions that it may call.
-
-    By file name, for another process, which can read files but not cells.
-    """
+def carried(function: types.FunctionType) -> Carried:
+    """What goes along with a function to another process, of all functions that it may call too:
+    the names of their files, which cloudpickle 3.1.3 leaves away, and the lines of notebook cells,
+    which nobody else can read, by name."""
+    names: dict[_Identity, str] = {}
     texts: dict[str, list[str]] = {}
     pending, seen = [function], {id(function)}
     while pending:
         one = pending.pop()
-        if not os.path.exists(one.__code__.co_filename):
-            for lines in _versions(one):
-                if lines and _find(one.__code__, _split(lines)) is not None:
-                    texts[one.__code__.co_filename] = lines
+        name = _named.get(_identity(one.__code__), one.__code__.co_filename)
+        names[_identity(one.__code__)] = name
+        if not os.path.exists(name):
+            code = one.__code__.replace(co_filename=name)
+            for lines in _versions(one, name):
+                if lines and _find(code, _split(lines)) is not None:
+                    texts[name] = lines
         for value in _read_by(one):
             while hasattr(value, "__pyrelay__"):
                 value = value.__pyrelay__[1]
             if isinstance(value, types.FunctionType) and id(value) not in seen:
                 seen.add(id(value))
                 pending.append(value)
-    return texts
+    return names, texts
+
+
+def keep_carried(found: Carried) -> None:
+    """Keep what came along with a function from another process."""
+    names, texts = found
+    _named.update(names)
+    for name, lines in texts.items():
+        keep_text(name, lines)
+
+
+def _identity(code: types.CodeType) -> _Identity:
+    return code.co_name, code.co_firstlineno, code.co_code, code.co_names, code.co_varnames
 
 
 def _read_by(function: types.FunctionType) -> Iterator[Any]:
@@ -176,24 +198,24 @@ def _read_by(function: types.FunctionType) -> Iterator[Any]:
             yield cell.cell_contents
 
 
-def _versions(function: types.FunctionType) -> Iterator[list[str]]:
-    """The texts that may be the function's: what is known now, read again, kept before."""
-    name = function.__code__.co_filename
-    yield _cached_lines(function)
+def _versions(function: types.FunctionType, name: str) -> Iterator[list[str]]:
+    """The texts that may be the function's, of the file or cell of this name: what is known now,
+    read again, kept before."""
+    yield _cached_lines(function, name)
     linecache.checkcache(name)
-    yield _cached_lines(function)
+    yield _cached_lines(function, name)
     with _lock:
         versions = tuple(_kept.get(name, ()))
     yield from versions
 
 
-def _cached_lines(function: types.FunctionType) -> list[str]:
-    """The lines of the function's file or cell as `linecache` has them; none without a text.
+def _cached_lines(function: types.FunctionType, name: str) -> list[str]:
+    """The lines of the function's file or cell, `name`, as `linecache` has them; none without a
+    text.
 
     Modules that are frozen into the interpreter (`collections.abc`, `os.path`) say in `__file__`
     where their text lies, if the installation has it.
     """
-    name = function.__code__.co_filename
     lines = linecache.getlines(name, function.__globals__)
     if not lines and name.startswith("<frozen "):
         lines = linecache.getlines(str(function.__globals__.get("__file__", "")))

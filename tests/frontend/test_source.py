@@ -315,3 +315,33 @@ def test_a_cell_that_ipython_compiles_statement_by_statement_is_found():
     for statement in ast.parse(text).body:
         exec(compile(ast.Module([statement], []), name, "exec"), namespace)
     assert source.of(namespace["f"]).node.name == "f"
+
+
+def _tripled(x: float) -> float:
+    return 3 * x
+
+
+def _carried_away(x: float) -> float:
+    return _tripled(x) + 1
+
+
+def test_functions_whose_file_names_got_lost_on_the_way_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """cloudpickle 3.1.3 gives every function that it carries the file name `<dynamic-code>`."""
+    monkeypatch.setattr(source, "_named", {})
+    arrived = []
+    for function in (_carried_away, _tripled):
+        code = function.__code__.replace(co_filename="<dynamic-code>")
+        arrived.append(types.FunctionType(code, {}))
+    with pytest.raises(SourceUnavailableError):
+        source.of(arrived[0])
+    names, texts = source.carried(_carried_away)
+    assert texts == {}  # a file can be read there, too
+    source.keep_carried((names, texts))
+    for function in arrived:
+        found = source.of(function)
+        assert found.text.filename == __file__
+        assert found.node.name == function.__name__  # type: ignore[union-attr]
+    again, _ = source.carried(arrived[0])  # and from there to others
+    assert again.items() <= names.items()
