@@ -126,8 +126,11 @@ class Product:
         self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size = 4 if dtype == "f32" else 8
         self.lanes = lanes
-        # Sixteen accumulators of 32 registers, or twelve of 16; where masks take registers, eight.
-        self.rows, self.rows_in_place = (8, 8) if lanes * self.size == 64 else (6, 4)
+        # Of 32 registers 24 accumulators, three vectors beside each other, or twelve of 16; where
+        # masks take registers, sixteen or eight.
+        many = lanes * self.size == 64
+        self.rows, self.rows_in_place = (8, 8) if many else (6, 4)
+        self.across = 3 if many else 2
         self.depth, row_bytes, self.band = sizes
         self.group = row_bytes // self.size
         next_part = module.globals.get("next_part") or _next_part(module).native
@@ -392,7 +395,7 @@ class Product:
             self._finish(self.i0, self.i1, g0, g1)
 
     def _blocked(self, packs: Flag) -> None:
-        """The general case: both operands packed, ``b`` into panels two vectors wide, ``a`` into
+        """The general case: both operands packed, ``b`` into panels a few vectors wide, ``a`` into
         bands, unless its rows lie near each other; or, where packing would not pay, read in place.
         """
         f = self.f
@@ -419,51 +422,83 @@ class Product:
                         a = self.at(self.a, i * self.a_row + k0 * self.a_step)
                         b = self.at(self.b, k0 * self.b_line + j), self.b_line
                         self._tile(
-                            False, self.rows_in_place, i, j, (a, self.a_row, self.a_step), b,
+                            False, self.rows_in_place, 2, i, j, (a, self.a_row, self.a_step), b,
                             depth, keep, self.i1, g1,
                         )  # fmt: skip
                     with f.when(k0 + depth >= self.k):
                         self._finish(self.i0, self.i1, g0, g1)
+
+    def _panels(self, g0: Word, g1: Word, write: Callable[[Word, int], None]) -> None:
+        """``write`` what is done with each panel: from its first column and how many vectors wide
+        it is. Where that may be three, the last ones are two and two rather than three and one."""
+        f, wide = self.f, 2 * self.lanes
+        if self.across == 2:
+            with self.over(g0, g1, wide) as j:
+                write(j, 2)
+            return
+        column = f.variable(g0)
+        with f.while_(lambda: column.now < g1):
+            j = column.now
+            left, wider = g1 - j, 3 * self.lanes
+            three = (left > 2 * wide) | ((left > wide) & (left <= wider))
+            with f.either(three) as (yes, no):
+                for across, branch in ((3, yes), (2, no)):
+                    with branch:
+                        write(j, across)
+                        column.set(j + across * self.lanes)
 
     def _packed_band(
         self, h0: Word, h1: Word, g0: Word, g1: Word, k0: Word, depth: Word, keep: Word
     ) -> None:
         """Rows ``h0`` to ``h1`` of a, packed, times panels ``g0`` to ``g1``."""
         self._pack_a(h0, h1, k0, depth)
-        with self.over(g0, g1, 2 * self.lanes) as j, self.over(h0, h1, self.rows) as i:
-            lines = self._lines(i - h0), 1, self.rows
-            panel = self._panel(j - g0), 2 * self.lanes
-            self._tile(True, self.rows, i, j, lines, panel, depth, keep, h1, g1)
+
+        def one(j: Word, across: int) -> None:
+            with self.over(h0, h1, self.rows) as i:
+                lines = self._lines(i - h0), 1, self.rows
+                panel = self._panel(j - g0), across * self.lanes
+                self._tile(True, self.rows, across, i, j, lines, panel, depth, keep, h1, g1)
+
+        self._panels(g0, g1, one)
 
     def _band(
         self, h0: Word, h1: Word, g0: Word, g1: Word, k0: Word, depth: Word, keep: Word
     ) -> None:
-        """The same with rows of a where they lie."""
-        f, wide = self.f, 2 * self.lanes
-        with self.over(g0, g1, wide) as j, self.over(h0, h1, self.rows) as i:
-            a = self.at(self.a, i * self.a_row + k0 * self.a_step)
-            out = self.at(self.c, i * self.c_line + j)
-            with f.either(h1 - i <= LOW) as (few, many):
-                for tall, branch in ((LOW, few), (self.rows, many)):
-                    with branch:
-                        self.write(
-                            tile, self.shape(tall, 2), a, self.a_row, self.a_step,
-                            self._panel(j - g0), wide, out, self.c_line, depth,
-                            f.smaller(h1 - i, tall), f.smaller(g1 - j, wide), keep, padded=True,
-                        )  # fmt: skip
+        """The same with rows of a, which is not transposed, where they lie."""
+        f = self.f
+
+        def one(j: Word, across: int) -> None:
+            wide = across * self.lanes
+            with self.over(h0, h1, self.rows) as i:
+                a = self.at(self.a, i * self.a_line + k0)
+                out = self.at(self.c, i * self.c_line + j)
+                with f.either(h1 - i <= LOW) as (few, many):
+                    for tall, branch in ((LOW, few), (self.rows, many)):
+                        with branch:
+                            self.write(
+                                tile, self.shape(tall, across), a, self.a_line, 1,
+                                self._panel(j - g0), wide, out, self.c_line, depth,
+                                f.smaller(h1 - i, tall), f.smaller(g1 - j, wide), keep,
+                                padded=True,
+                            )  # fmt: skip
+
+        self._panels(g0, g1, one)
 
     def _tile(
-        self, packed: bool, tall: int, i: Word, j: Word, a: tuple[Word | int, ...],
+        self, packed: bool, tall: int, across: int, i: Word, j: Word, a: tuple[Word | int, ...],
         b: tuple[Word | int, ...], depth: Word, keep: Word, i1: Word, j1: Word,
     ) -> None:  # fmt: skip
         """The tile at row ``i`` and column ``j``, of what lies before ``i1`` and ``j1``.
 
         ``a``: address and strides along rows and depth; ``b``: address and stride along depth.
         """
-        f, wide = self.f, 2 * self.lanes
+        f = self.f
         out = self.at(self.c, i * self.c_line + j)
-        rows, columns = f.smaller(i1 - i, tall), f.smaller(j1 - j, wide)
+        rows, columns = f.smaller(i1 - i, tall), f.smaller(j1 - j, across * self.lanes)
         operands = *a, *b, out, self.c_line, depth, rows, columns, keep
+        if across > 2:
+            self.write(tile, self.shape(tall, across), *operands, packed=packed)
+            return
         with f.either(columns <= self.lanes) as (narrow, broad):
             with narrow:
                 self.write(tile, self.shape(tall, 1), *operands)
@@ -477,19 +512,33 @@ class Product:
         return self.packed_a + row * (self.depth * self.size)
 
     def _pack_b(self, g0: Word, g1: Word, k0: Word, depth: Word) -> None:
-        f, shape, wide = self.f, self.shape(1, 2), 2 * self.lanes
+        f = self.f
         source = self.at(self.b, k0 * self.b_step + g0 * self.b_column)
+
+        def turned(j: Word, across: int) -> None:
+            column = self.at(source, (j - g0) * self.b_column)
+            columns = f.smaller(g1 - j, across * self.lanes)
+            self.write(
+                turn, self.shape(1, across), column, self.b_line, self._panel(j - g0), depth,
+                columns,
+            )  # fmt: skip
+
         with f.either(self.b_turned) as (yes, no):
-            with yes, self.over(g0, g1, wide) as j:
-                column = self.at(source, (j - g0) * self.b_column)
-                columns = f.smaller(g1 - j, wide)
-                self.write(turn, shape, column, self.b_line, self._panel(j - g0), depth, columns)
+            with yes:
+                self._panels(g0, g1, turned)
             # A few lines at a time, for all panels: so lines are read as they lie.
-            with no, self.over(0, depth, _LINES_AT_ONCE) as k, self.over(g0, g1, wide) as j:
-                lines = self.at(source, k * self.b_line + (j - g0))
-                target = self.at(self._panel(j - g0), k * wide)
-                columns, count = f.smaller(g1 - j, wide), f.smaller(depth - k, _LINES_AT_ONCE)
-                self.write(pack, shape, lines, self.b_line, target, count, columns)
+            with no, self.over(0, depth, _LINES_AT_ONCE) as k:
+
+                def lines(j: Word, across: int) -> None:
+                    wide = across * self.lanes
+                    self.write(
+                        pack, self.shape(1, across),
+                        self.at(source, k * self.b_line + (j - g0)), self.b_line,
+                        self.at(self._panel(j - g0), k * wide),
+                        f.smaller(depth - k, _LINES_AT_ONCE), f.smaller(g1 - j, wide),
+                    )  # fmt: skip
+
+                self._panels(g0, g1, lines)
 
     def _pack_a(self, h0: Word, h1: Word, k0: Word, depth: Word) -> None:
         shape = self.shape(1, 1, _PACKED_ROWS)

@@ -41,9 +41,6 @@ FIRST_ROW, END_ROW = 16, 17
 that finishes it follow."""
 GATES = 8
 """The word of a product's parameters that says how many matrices stand side by side."""
-_FEW_ROWS = 32
-"""Up to so many rows of a transposed left operand are read where they lie: packing them would not
-pay. Lines of one that is not transposed are read in order anyway."""
 
 
 class _PanelProduct(Product):
@@ -64,10 +61,9 @@ class _PanelProduct(Product):
         f = self.f
         self.i0 = (self.i0 < self.first).choose(self.first, self.i0)
         self.i1 = f.smaller(self.i1, self.end)
-        many = self.a_turned & (self.i1 - self.i0 > _FEW_ROWS)
         with self.over(self.i0, self.i1, self.band) as h0:
             h1 = f.smaller(self.i1, h0 + self.band)
-            with self.depths() as (k0, depth, keep), f.either(many) as (packed, in_place):
+            with self.depths() as (k0, depth, keep), f.either(self.a_turned) as (packed, in_place):
                 with packed, self._packing():
                     self._pack_a(h0, h1, k0, depth)
                     with self._columns(k0) as (column, j, panel), self.over(
@@ -93,11 +89,12 @@ class _PanelProduct(Product):
         self, row: Variable, h1: Word, column: Word, j: Word, panel: Word, k0: Word,
         depth: Word, keep: Word,
     ) -> None:  # fmt: skip
-        """The next rows, read where they lie: as tall or low a tile as leaves the least over."""
+        """The next rows, read where they lie, their elements side by side: as tall or low a tile
+        as leaves the least over."""
         f, tall, low = self.f, self.rows, LOW
         i = row.now
         left = h1 - i
-        a = self.at(self.a, i * self.a_row + k0 * self.a_step), self.a_row, self.a_step
+        a = self.at(self.a, i * self.a_line + k0), self.a_line, 1
         with f.either((left > 2 * low) | ((left > low) & (left <= tall))) as (yes, no):
             for rows, branch in ((tall, yes), (low, no)):
                 with branch:

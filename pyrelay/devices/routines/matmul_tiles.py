@@ -143,11 +143,11 @@ class Code:
 
     def loop(
         self, count: Any, step: int, carried: list[Any],
-        body: Callable[[Any, list[Any]], list[Any]], unrolled: bool = True,
+        body: Callable[[Any, list[Any]], list[Any]], unrolled: bool = True, start: Any = None,
     ) -> list[Any]:  # fmt: skip
-        """``for i in range(0, count, step): carried = body(i, carried)``; the last ``carried``.
+        """``for i in range(start, count, step): carried = body(i, carried)``; the last ``carried``.
         LLVM may unroll it, or not: what it moves to the front of several rounds may not fit the
-        registers."""
+        registers. ``start``: 0 unless given."""
         b = self.b
         before = b.block
         head, inside = b.append_basic_block("head"), b.append_basic_block("body")
@@ -165,12 +165,25 @@ class Code:
         if not unrolled:
             branch.set_metadata("llvm.loop", self._rolled())
         for phi, first, again in zip(
-            [index, *phis], [self.word(0), *carried], [step_value, *following], strict=True
-        ):
+            [index, *phis], [self.word(0) if start is None else start, *carried],
+            [step_value, *following], strict=True,
+        ):  # fmt: skip
             phi.add_incoming(first, before)
             phi.add_incoming(again, latch)
         b.position_at_end(after)
         return phis
+
+    def pairs(
+        self, count: Any, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]
+    ) -> list[Any]:
+        """``loop`` by ones, two of which are one round: so what a round costs besides is half."""
+        whole = self.b.and_(count, self.word(-2))
+
+        def pair(index: Any, carried: list[Any]) -> list[Any]:
+            return body(self.b.add(index, self.word(1)), body(index, carried))
+
+        carried = self.loop(whole, 2, carried, pair)
+        return self.loop(count, 1, carried, body, start=whole)
 
     def _rolled(self) -> llvm.Metadata:
         """What says of a loop that it is not unrolled: a node of its own, which begins with
@@ -257,7 +270,8 @@ def tile(
 
     ``b`` and ``c`` are contiguous along ``j``; only ``rows`` and ``columns`` of the tile are
     touched.  ``keep`` is not 0 to add to ``c``.  ``packed``: rows of ``a`` are 1 apart, and both
-    operands may be read beyond their ends; ``padded``: ``b`` may.
+    operands may be read beyond their ends; ``padded``: ``b`` may.  Two terms of the sums are one
+    round where ``a_k`` is a constant: the second one's addresses then need no registers.
     """
     b, shape = code.b, code.shape
     column_masks = [code.below(columns, v * shape.lanes) for v in range(shape.across)]
@@ -292,7 +306,11 @@ def tile(
         for line in code.clamped_rows(c_base, c_row, shape.rows, rows):
             for v in range(shape.across):
                 code.prefetch(code.at(line, code.word(v * shape.lanes)))
-    sums = code.loop(k, 1, [zero] * (shape.rows * shape.across), body)
+    nothing = [zero] * (shape.rows * shape.across)
+    if isinstance(a_k, llvm.Constant):
+        sums = code.pairs(k, nothing, body)
+    else:
+        sums = code.loop(k, 1, nothing, body)
     kept = b.icmp_signed("!=", keep, code.word(0))
     code.finish(sums, c_base, c_row, rows, columns, column_masks, kept)
 
