@@ -52,6 +52,19 @@ def tuned(features: str) -> str:
 
 
 @functools.cache
+def keeps_vectors() -> str:
+    """The attribute of a function that saves all registers itself, called so from kernels.
+
+    LLVM clears the upper halves of all vectors before such a function returns, too, after it has
+    restored them: `vzeroupper`, which is left out by a feature of that name.
+    """
+    features = tuned(_features())
+    if "+avx" not in features.split(","):
+        return ""
+    return f'"target-features"="{features},-vzeroupper"'
+
+
+@functools.cache
 def runtime_machine() -> llvm.TargetMachine:
     """The code generator for the run time: LLVM's second level takes longer and makes no faster
     calls."""

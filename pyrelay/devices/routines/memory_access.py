@@ -46,6 +46,7 @@ from typing import Any
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler import rooms
+from pyrelay.devices.compiler.codegen import keeps_vectors
 from pyrelay.devices.compiler.kernel_language import (
     BIT,
     BOOL,
@@ -466,6 +467,8 @@ def _poll_function(module: llvm.Module) -> llvm.Function:
     made.linkage, made.calling_convention = "internal", _SAVING
     made.attributes.add("noinline")
     made.attributes.add("cold")
+    if kept := keeps_vectors():
+        made.attributes.add(kept)
     b = IRBuilder(made.append_basic_block("begin"))
     record = b.load(_pointer(b, WORD, made.args[0], llvm.Constant(WORD, 0)), typ=WORD)
     function, argument = (

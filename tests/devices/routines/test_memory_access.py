@@ -249,6 +249,26 @@ def test_a_status_other_than_zero_reaches_the_caller() -> None:
         run(source, ranges=[(0, 6)])
 
 
+def test_vectors_outlive_a_look_for_ctrl_c() -> None:
+    x, out, scales = np.linspace(-1, 1, 60), np.zeros((4, 60)), np.array([2.0, 3.0, 5.0, 7.0])
+    body = (
+        "x, o, scales = param_apart(block, 1), param_apart(block, 2), param_apart(block, 3)",
+        "a, b = load_f64(scales, 0), load_f64(scales, 1)",
+        "c, d = load_f64(scales, 2), load_f64(scales, 3)",
+        "for k in range(end):",
+        "    status = poll(block)",
+        "    if status != 0:",
+        "        return status",
+        "    for i in range(15):",
+        "        for j in range(4):",
+        "            at = k * 60 + i * 4 + j",
+        "            v = load_ordered_f64(x, i * 4 + j)",
+        "            store_ordered_f64(o, at, ((v * a + b) * v + c) * v + d)",
+    )
+    run(kernel(*body), x, out, scales, ranges=[(0, 4)])
+    np.testing.assert_allclose(out, np.broadcast_to(((x * 2 + 3) * x + 5) * x + 7, (4, 60)))
+
+
 def test_complex_numbers_are_made_from_parts() -> None:
     x = np.linspace(-1, 1, 20)
     out = elementwise("c128(x0, f64(2.0)) * c128(x0, -x0)", x, result=np.complex128)
