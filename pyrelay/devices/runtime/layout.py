@@ -135,6 +135,7 @@ class Team:
     UNFINISHED = 128
     BUSY = 256
     SLEEPERS = 264
+    ALONE = 272  # work of short launches since the last one that woke the sleepers
     KERNEL = 384
     BLOCK = 392
     BLOCK_WORDS = 400

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,6 +83,22 @@ def test_small_and_serial_launches_stay_on_the_callers_thread() -> None:
     np.testing.assert_array_equal(small(a, a), a + a)
     np.testing.assert_array_equal(serial(a, a), a + a)
     assert _jobs() == before
+
+
+def test_short_launches_one_after_another_wake_the_workers() -> None:
+    a = np.arange(1000.0)
+    _add()(a, a)  # makes the team
+    short = _add(immediate(20 * NANOSECOND))
+    time.sleep(0.05)  # workers are asleep then
+    team = ctypes.c_int64.from_address(runtime().process + Process.TEAM).value
+    ctypes.c_int64.from_address(team + Team.ALONE).value = 0
+    before = _jobs()
+    for _ in range(10):
+        short(a, a)
+    assert _jobs() == before
+    for _ in range(2):
+        np.testing.assert_array_equal(short(a, a), a + a)
+    assert _jobs() > before
 
 
 def test_many_jobs_in_a_row_lose_no_chunk() -> None:
