@@ -71,6 +71,7 @@ from pyrelay.lower.passes.lane_blocks import (
     groups,
     made_by,
     read_by,
+    set_later,
 )
 from pyrelay.ops.scalar import NEAR_ANGLE
 
@@ -177,6 +178,7 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     outside = uses - _counted(loop.body)
     length = _pure(loop.body)
     while length := _to_last(loop, length):
+        loop, length = set_later(loop, length)
         if len(list(statements(loop.body[:length]))) > _MOST_READING:
             return None
         doubted, doubt = _doubted(loop, length)
@@ -339,8 +341,11 @@ def _grouped(loop: For, length: int, outside: Uses, doubt: Local | None) -> Read
     if not _starts_anew(body, rest, outside):
         return 0
     varying = _varying(loop, body, doubt)
+    changed = {s.variable for s in statements(rest) if isinstance(s, Assign)} - varying
     again: dict[Operand, Compute] = {}
     for number, statement in enumerate(body):
+        if any(isinstance(s, Assign) and s.variable in changed for s in statements((statement,))):
+            return number  # set once for all rounds of a block, of which each changes it
         try:
             _check(statement, varying)
         except _UnfitError:

@@ -12,6 +12,7 @@ stored of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
@@ -111,6 +112,24 @@ def made_by(body: Sequence[Statement]) -> Iterator[Local]:
 def read_by(body: Sequence[Statement]) -> set[Operand]:
     """What statements read, and those in their bodies."""
     return {o for s in statements(tuple(body)) for o in operands(s)}
+
+
+def set_later(loop: For, length: int) -> tuple[For, int]:
+    """A loop whose first statements leave it to the rest of a round to set what they do not read
+    and the rest changes: a variable that starts anew in each round does so in front of that."""
+    first, rest = loop.body[:length], loop.body[length:]
+    changed = {s.variable for s in statements(rest) if isinstance(s, Assign)}
+    times = Counter(s.variable for s in statements(first) if isinstance(s, Assign))
+    read = read_by(first)
+    later = tuple(
+        s for s in first
+        if isinstance(s, Assign) and isinstance(s.value, Literal) and s.variable in changed
+        and s.variable not in read and times[s.variable] == 1
+    )  # fmt: skip
+    if not later:
+        return loop, length
+    first = tuple(s for s in first if s not in later)
+    return replace(loop, body=(*first, *later, *rest)), len(first)
 
 
 class Blocks:

@@ -627,3 +627,20 @@ def test_short_products_by_columns_run_side_by_side(size: int) -> None:
         np.testing.assert_allclose(pyrelay.jit(f)(a, x), f(a, x), rtol=1e-13)
         text = str(pyrelay.jit(f).code(a, x))
         assert (" in lanes(" in text) == (f is by_columns)
+
+
+def test_sums_behind_an_angle_start_anew_in_each_row() -> None:
+    def softmax(x: Any, a: Any) -> Any:
+        e = np.exp(a * np.cos(x)[:, None])
+        return e / e.sum(axis=1, keepdims=True)
+
+    def sums(x: Any, a: Any) -> Any:
+        total = (a * np.sin(x)[:, None]).sum(axis=1)
+        return np.sum(total - a.T, axis=0)
+
+    rng = np.random.default_rng(8)
+    for n in (1, 3, 4, 17, 37):
+        x, a = rng.random(n), rng.random((n, 5))
+        np.testing.assert_allclose(pyrelay.jit(softmax)(x, a), softmax(x, a), rtol=1e-12)
+        np.testing.assert_allclose(pyrelay.jit(sums)(x, a), sums(x, a), rtol=1e-12)
+    assert "near_cos" in str(pyrelay.jit(softmax).code(x, a))
