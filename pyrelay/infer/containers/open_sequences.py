@@ -9,6 +9,7 @@ names apply. An attempt makes them only where one without them failed (`open_lay
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -172,7 +173,9 @@ def open_text(it: Interpreter, value: V.Value) -> V.Value:
     if number is not None:
         from pyrelay.infer.calls import call
 
-        digits = call(it, V.Known(in_python.digits_of), (number,), {})
+        of, *form = number
+        known = {name: V.Known(v) for name, v in zip(in_python.FORM, form, strict=True)}
+        digits = call(it, V.Known(in_python.digits_of), (of,), known)
         assert isinstance(digits, V.Ref)
         return string_of(it, digits)
     return in_list(it.builder, it.heap, it.atom, by_python(it, value))
@@ -247,19 +250,44 @@ def as_laid_out(it: Interpreter, value: V.Value, layout: Layout) -> V.Value:
     return value
 
 
-def _whole_number(value: V.Text) -> V.Value | None:
-    """The int that a string shows as it is; None for any other string."""
+def _whole_number(value: V.Text) -> tuple[Any, ...] | None:
+    """The int that a string shows, and by which digits; None for any other string."""
     from pyrelay.infer.containers import text
 
-    plain = value.function is text.formatted and value.args[1:] in (
-        (V.Known(""), V.Known("")), (V.Known("s"), V.Known(""))
-    )
-    if not plain and value.function is not str:
+    form = _BASES.get(value.function)
+    if value.function is text.formatted and value.args[1] in (V.Known(""), V.Known("s")):
+        form = _form(value.args[2])
+    elif value.function is format:
+        form = _form(value.args[1])
+    if form is None:
         return None
     number = value.args[0]
     ty = V.number_type(number)
     several = isinstance(number, V.Scalar) and number.kinds
-    return number if ty is not None and ty.dtype.is_integer and not several else None
+    if ty is None or not ty.dtype.is_integer or several:
+        return None
+    return number, *form
+
+
+def _form(spec: V.Value) -> tuple[Any, ...] | None:
+    """What an int is written by for a format such as "08b"; None for others."""
+    found = isinstance(spec, V.Known) and re.fullmatch(r"(#?)(0?)(\d*)([bdoxX]?)", spec.value)
+    if not found:
+        return None
+    prefixed, zeros, width, letter = found.groups()
+    base, letters, prefix = _LETTERS[letter]
+    return base, letters, prefix if prefixed else "", int(width or 0), bool(zeros)
+
+
+_LETTERS = {
+    "": (10, 0, ""), "d": (10, 0, ""), "b": (2, 0, "0b"), "o": (8, 0, "0o"),
+    "x": (16, ord("a"), "0x"), "X": (16, ord("A"), "0X"),
+}  # fmt: skip
+"""The base, the first letter that is a digit, and what stands in front."""
+_BASES: dict[Any, tuple[Any, ...]] = {
+    function: (*_LETTERS[letter], 0, False)
+    for function, letter in ((str, "d"), (bin, "b"), (oct, "o"), (hex, "x"))
+}
 
 
 def by_python(it: Interpreter, value: V.Value) -> V.Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import pyrelay
@@ -29,6 +30,27 @@ def test_digits_of_all_scripts_are_ints():
     assert values("\u0660\u0669\U0001d7d8\u0967\uff15" * 4) == [0, 9, 0, 1, 5] * 4
     with pytest.raises(ValueError, match=r"invalid literal for int\(\) with base 10: 'x'"):
         values("0123456789x123456789")
+
+
+def written(x):
+    out = []
+    for v in x:
+        texts = (str(v), bin(v), hex(v), oct(v), f"{v:08b}", f"{v:x}", f"{v:#06X}", f"{v:5d}")
+        for text in (*texts, format(v, "o")):
+            mixed = len(text)
+            for c in text:
+                mixed = mixed * 31 % 10007 + ord(c)
+            out.append(mixed)
+        out.append(bin(v).count("1"))
+    return out
+
+
+def test_ints_of_all_widths_are_written_in_the_program_in_every_base():
+    for dtype in (np.uint8, np.int8, np.int64, np.uint64):
+        limits = np.iinfo(dtype)
+        x = np.array([0, 1, 22, limits.max, limits.min, limits.max // 3, limits.min // 3], dtype)
+        assert pyrelay.jit(written)(x) == written(x)
+    assert "host" not in str(pyrelay.jit(written).code(x))
 
 
 def test_a_new_text_compiles_nothing():
