@@ -114,6 +114,11 @@ def _values_differ(got: Any, wanted: Any, where: str, found: list[str]) -> None:
         for k in wanted:
             if k in got:
                 _values_differ(got[k], wanted[k], f"{where}[{k!r}]", found)
+    elif isinstance(wanted, np.random.Generator):
+        states = got.bit_generator.state, wanted.bit_generator.state
+        _values_differ(*states, f"{where}.bit_generator.state", found)
+    elif isinstance(wanted, np.random.RandomState):
+        _values_differ(got.get_state(), wanted.get_state(), f"{where}.get_state()", found)
     elif is_dataclass(wanted):
         for name in (f.name for f in fields(wanted)):
             _values_differ(getattr(got, name), getattr(wanted, name), f"{where}.{name}", found)

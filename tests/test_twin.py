@@ -101,6 +101,18 @@ def test_the_line_of_a_helper_is_named_and_the_call_before_it_is_not(wrong):
         assert place.text == "return np.arcsinh(w) + 1.0"
 
 
+def drawn(x):
+    rng = np.random.default_rng(3)
+    old = np.random.RandomState(3)
+    return np.sinh(x) * rng.random() + old.rand()
+
+
+def test_generators_in_one_state_are_the_same(wrong):
+    assert pyrelay.jit(drawn).compare(X)
+    wrong("sinh")
+    assert pyrelay.jit(drawn).compare(X).first.text.startswith("return np.sinh(x)")
+
+
 def test_closures_keep_their_variables_and_lambdas_have_one_line(wrong):
     scale = 3.0
 
