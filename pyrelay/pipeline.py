@@ -34,6 +34,7 @@ from pyrelay.lower.planning.instructions import Launch, Plan
 from pyrelay.lower.planning.plan import Condition, Entry, plan
 from pyrelay.lower.planning.target import Target
 from pyrelay.lower.text.show import show_kernel_ir, show_plan
+from pyrelay.opt.alternating import alternating
 from pyrelay.opt.attention import attention
 from pyrelay.opt.attention_gradient import attention_gradient, attention_gradient_again
 from pyrelay.opt.barriers import barriers
@@ -116,7 +117,7 @@ STAGES = (
     Stage(
         "fuse",
         (
-            fills, dce, in_place, attention_gradient, attention_gradient_again,
+            alternating, fills, dce, in_place, attention_gradient, attention_gradient_again,
             half_attention_gradient, half_attention, attention, systems, dots, scans, stacks, rooms,
             half_products, fuse,
         ),
@@ -219,7 +220,9 @@ _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
 
 #: Passes that make the course of a program hang on elements of arrays: another device would have to
 #: be asked for them, or go through them one by one. Filling an array is a launch more there.
-_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems, scans, near_loops, fills})
+_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset(
+    {remember, systems, scans, near_loops, alternating, fills}
+)
 
 
 def lowered(

@@ -125,12 +125,16 @@ def _arguments(
     """
     buffers = {k: p.buffer(a) for k, a in enumerate(args) if is_array(a)}
     uses = Counter(buffers.values())
+    read = {buffer for k, buffer in buffers.items() if k not in lowering.written}
     addresses: dict[int, Value] = {}
     copies: dict[Buffer, Value] = {}
+    taken: set[Buffer] = set()
     for k in sorted(lowering.written):
         buffer = buffers[k]
-        if uses[buffer] > 1 and buffer not in copies and p.is_free_to_take(buffer):
-            copies[buffer] = p.copied(buffer, args[k].type)
+        if uses[buffer] > 1 and buffer not in taken and p.is_free_to_take(buffer):
+            if buffer in read:
+                copies[buffer] = p.copied(buffer, args[k].type)
+            taken.add(buffer)
             p.take(buffer)
             addresses[k] = Slot(buffer.slot)
         else:
