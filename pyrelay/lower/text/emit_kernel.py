@@ -65,6 +65,7 @@ from pyrelay.lower.passes.idle_rounds import without_idle_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.row_windows import has_row_windows
+from pyrelay.lower.passes.stepped_rows import stepped
 from pyrelay.lower.passes.unrolling import unrolled
 from pyrelay.lower.text import call_spelling
 from pyrelay.lower.text.printing import unparse
@@ -90,6 +91,7 @@ _CONSTANTS = ("inf", "nan")
 
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
+    kernel = replace(kernel, body=stepped(kernel))
     kernel = replace(kernel, body=parted(kernel.body))
     kernel = replace(kernel, body=with_held_elements(kernel))
     kernel = replace(kernel, body=jammed(kernel))

@@ -1,0 +1,52 @@
+"""The indices of a row step from row to row; divided out is only where the first row stands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+
+def in_three(x):
+    return x[1:, 1:, 1:] - 2.0 * x[:-1, :-1, :-1]
+
+
+def in_four(x):
+    return x[:, 1:, 1:, :-1] * 2.0 + x[:, :-1, :-1, 1:]
+
+
+def by_plane(x):
+    return np.maximum(x - x[:, :1, :1] * 0.5, 0.25)
+
+
+def in_rows(x):
+    return np.sum(x[1:, 1:, 1:] * x[:-1, :-1, :-1], axis=-1)
+
+
+def in_place(x):
+    x[1:, 1:, 1:] += x[:-1, 1:, :1]
+    return x
+
+
+CASES = (
+    (in_three, (5, 4, 7)), (in_three, (3, 1, 4)), (in_three, (64, 40, 33)), (in_four, (2, 3, 4, 5)),
+    (in_four, (3, 2, 9, 2)), (in_four, (4, 17, 31, 40)), (by_plane, (3, 4, 5)),
+    (by_plane, (0, 4, 5)), (by_plane, (2, 0, 3)), (in_rows, (4, 5, 6)), (in_rows, (30, 50, 40)),
+    (in_place, (4, 5, 6)),
+)
+
+
+@pytest.mark.parametrize(("function", "shape"), CASES)
+def test_rows_are_those_of_numpy(function, shape) -> None:
+    x = np.random.default_rng(0).random(shape)
+    np.testing.assert_allclose(pyrelay.jit(function)(x.copy()), function(x.copy()), rtol=1e-13)
+
+
+@pytest.mark.parametrize(("function", "divided"), [(in_three, 1), (in_four, 3), (by_plane, 1)])
+def test_only_the_first_row_is_divided(function, divided: int) -> None:
+    x = np.ones((4, 5, 6, 7) if function is in_four else (4, 5, 6))
+    before, _, rows = str(pyrelay.jit(function).code(x)).partition("for i0 in range(begin, end)")
+    assert before.count("= floor_divide(") == divided
+    assert "divide" not in rows
+    assert "remainder" not in rows
