@@ -20,6 +20,10 @@ CAUSE = " cause"
 """The keyword that stands for the cause of an exception on its way; no argument has such a name."""
 
 
+_INDEX_TRICKS = tuple(map(type, (np.r_, np.c_, np.mgrid, np.ogrid, np.s_)))
+"""The classes of NumPy's objects that make something of what stands in brackets."""
+
+
 def is_constant_object(value: Any) -> bool:
     """True for objects that stand for themselves while compiling (never a hidden argument)."""
     return (
@@ -30,7 +34,7 @@ def is_constant_object(value: Any) -> bool:
             (bool, int, float, complex, str, bytes, type, slice, range, np.generic, np.dtype,
              enum.Enum, frozenset, np.ufunc, python_types.ModuleType, python_types.FunctionType,
              python_types.BuiltinFunctionType, python_types.MethodDescriptorType,
-             functools.partial, property),
+             functools.partial, property, *_INDEX_TRICKS),
         )
         or is_writer(value)
         or (callable(value) and hasattr(type(value), "__get__") and hasattr(value, "__name__"))

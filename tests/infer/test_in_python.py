@@ -230,6 +230,17 @@ np.c_[A, A]
 np.c_[1:4, 5:8]
 np.r_[x, y]
 np.r_[1:n, 0]
+np.r_[True, x[1:] >= x[:-1]]
+np.r_[0.5, i, x[0], 0:1:5j]
+np.r_[i.astype(np.int8), 3]
+np.r_['0,2', x, y]
+np.c_[n, 2.0]
+np.c_[x[1:4], A]
+np.mgrid[-1:1:n*1j, 0:2:0.5]
+np.mgrid[0:0, 0:n]
+np.ogrid[0:1:5j]
+x[np.s_[1:n]]
+A[np.index_exp[1:, 0]]
 np.rot90(A, 2)
 np.rot90(A, -1)
 np.lib.stride_tricks.sliding_window_view(A, (2, 3))
@@ -1214,3 +1225,9 @@ def test_the_derivative_of_an_expression_agrees_with_differences(expression: str
 def test_decompositions_of_complex_matrices_have_no_derivative(function: Any) -> None:
     with pytest.raises(pyrelay.GradientError, match="no derivative by a complex matrix"):
         pyrelay.grad(function)(VALUES["S"])
+
+
+def test_calls_with_numpys_brackets_need_no_look_at_their_attributes() -> None:
+    steps = pyrelay.jit(lambda x: np.r_[0.0, x[1:] - x[:-1]])
+    steps(VALUES["x"])
+    assert "only for r_" not in str(steps.explain(VALUES["x"]))

@@ -22,6 +22,7 @@ from pyrelay.infer.flow import choice
 from pyrelay.infer.flow.handling import certain, is_raised, without_words
 from pyrelay.infer.flow.unions import distribute, distribute_all, sample, several_in
 from pyrelay.infer.in_python import ranges
+from pyrelay.infer.in_python.index_tricks import index_trick
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.trees import attribute, fields, is_namedtuple
 from pyrelay.infer.operators import (
@@ -100,6 +101,10 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             return found
         case V.Text():
             return text.item(it, obj, key)
+        case V.Known(v) if (made := index_trick(v)) is not None:
+            from pyrelay.infer.calls import call
+
+            return call(it, V.Known(made), (key,), {})
         case V.Known(v):
             from pyrelay.infer.attributes import captured
 
