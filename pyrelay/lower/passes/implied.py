@@ -267,8 +267,11 @@ class _Walk:
         primitive = name.removesuffix("_overflows")
         out = self.checked.get((primitive, *map(operand_key, args)))
         if out is not None and out in self.makers:
-            low, high = self._exact_ends(name, args)
-            self.known.put(out, self.known.of(out).met(Interval(low, high, {})))
+            if primitive == "multiply":
+                found = Interval(*self._exact_ends(name, args), {})
+            else:
+                found = self.known.exact(primitive, args)
+            self.known.put(out, self.known.of(out).met(found))
 
     def _assume_chosen(
         self, cond: Operand, then: Operand, orelse: Operand, truth: bool, depth: int

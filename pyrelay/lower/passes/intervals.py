@@ -273,6 +273,18 @@ class Intervals:
         above = {t: more - b.low for t, more in a.above.items()}
         return Interval(low, a.high - b.low, above)
 
+    def exact(self, name: str, args: Sequence[Operand]) -> Interval:
+        """What a sum or a difference is that has not left 64 bits, as a check in front says."""
+        a, b = map(self.value, args)
+        if name == "subtract":
+            above = {t: more - b.low for t, more in a.above.items() if b.low > LEAST}
+            return Interval(a.low - b.high, a.high - b.low, above)
+        above = {t: more + b.high for t, more in a.above.items() if b.high < GREATEST}
+        for t, more in b.above.items():
+            if a.high < GREATEST:
+                above[t] = min(more + a.high, above.get(t, more + a.high))
+        return Interval(a.low + b.low, a.high + b.high, above)
+
     def _remainder(self, divisor: Operand, a: Interval, b: Interval) -> Interval:
         above = dict(a.above) if a.low >= 0 else {}
         if isinstance(divisor, Local):

@@ -352,3 +352,18 @@ def test_loops_that_end_within_an_array_are_not_parted(f: Callable[..., Any], pa
     x, compiled = np.random.default_rng(5).random(37), pyrelay.jit(f)
     np.testing.assert_array_equal(compiled(x.copy(), 7), f(x.copy(), 7))
     assert ("in range(start" in str(compiled.code(x, 7))) == parted
+
+
+def test_loops_over_windows_end_in_seconds() -> None:
+    def windows(x, w):
+        total = 0.0
+        for k in range(len(x)):
+            for j in range(max(0, k - w), min(k + w + 1, len(x))):
+                total += x[j] * x[k]
+        return total
+
+    x = np.linspace(0.0, 1.0, 30)
+    function = pyrelay.jit(windows)
+    for w in (0, 3, 40, -2, 2**62):
+        assert function(x, w) == pytest.approx(windows(x, w))
+    assert "range(0, " not in str(function.code(x, 3))  # no pieces, to look for Ctrl-C between
