@@ -1,6 +1,6 @@
 """Small kernels that the tests of the run time launch."""
 
-ADD = """from pyrelay.devices.routines.memory_access import load_f64, param_i64, store_f64
+ADD = """from pyrelay.devices.compiler.vocabulary import *
 def kernel(block, begin, end):
     a = param_i64(block, 1)
     b = param_i64(block, 2)
@@ -20,7 +20,7 @@ def kernel(block, begin, end):
     return 0
 """
 
-POSITIVE = """from pyrelay.devices.routines.memory_access import load_f64, param_i64, store_slot_i64
+POSITIVE = """from pyrelay.devices.compiler.vocabulary import *
 def kernel(block, begin, end):
     a = param_i64(block, 1)
     for i in range(begin, end):

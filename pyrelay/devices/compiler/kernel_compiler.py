@@ -4,8 +4,7 @@ A kernel is a Python text that defines ``kernel(block, begin, end)`` in the lang
 ``kernel_language``; ``kernel_lowering`` lowers it.  LLVM optimises and emits it here, for the
 machine this process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers
 256 bits on most Intel models, which halves the speed of compute-bound kernels).  A text that sets
-``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied, as is what other
-texts call that has (decision 0125).  One that sets
+``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied.  One that sets
 ``SHORT_ROWS = True`` has loops over rows of a few elements, which are no loops any more when LLVM
 looks for vectors: it looks at straight lines too then, which is a loss where there are no rows.
 What LLVM makes of straight lines is verified: it has put vectors before what they are made of.
@@ -13,7 +12,10 @@ One that sets ``ROW_WINDOWS = True`` reads neighbours in rows of matrices: its l
 vectors before LLVM hands on loads from round to round (``lower.passes.row_windows``).
 
 The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
-It refers to nothing but libm, ``memset``, ``memcpy``, ``memmove``, ``posix_memalign`` and ``free``.
+It refers to nothing but libm, ``memset``, ``memcpy``, ``memmove``, ``posix_memalign``, ``free`` and
+the parts that the text imports: functions that are written by hand (``routines.calls.Part``). A
+part's text is the line that imports it; its object exports its name, and is only tidied, too
+(decisions 0125 and 0127).
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ import llvmlite.binding as llvm
 from pyrelay.devices.compiler.codegen import kernel_machine, tidy
 from pyrelay.devices.compiler.kernel_lowering import lower_kernel
 from pyrelay.devices.compiler.llvm_ir import Module
-from pyrelay.devices.routines.calls import Routine
+from pyrelay.devices.routines.calls import Part, Routine
 
 SYMBOL = "pyrelay_kernel"
 
 
 def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
-    """The optimised LLVM module of a kernel.
+    """The optimised LLVM module of a kernel, or of a part.
 
     Raises ``KernelError`` where the text is not in the kernel language.
     """
@@ -43,6 +45,9 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
     tree.body = [each for each in tree.body if not isinstance(each, ast.FunctionDef)]
     exec(compile(tree, filename, "exec"), names)
+    if "kernel" not in functions:
+        (part,) = (each for each in names.values() if isinstance(each, Part))
+        return _part_module(part, machine)
     layout = str(machine.target_data)
     module = lower_kernel(functions["kernel"], names, SYMBOL, machine.triple, layout)
     routines = [each for each in names.values() if isinstance(each, Routine)]
@@ -51,12 +56,11 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
         for each in routines
     ]
     symbols = [each.symbol for each in routines]
+    texts = [str(each) for each in modules]
+    reference = _linked(texts, symbols)
     if names.get("BY_HAND"):
-        reference = _linked(map(str, modules), symbols)
         tidy(reference, machine)
         return reference
-    texts = [each.without_hand() for each in modules]
-    reference = _linked(texts, symbols)
     if names.get("ROW_WINDOWS"):
         _optimise(reference, machine, False, 1)
     if not names.get("SHORT_ROWS"):
@@ -64,21 +68,20 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     elif not _packed(reference, machine):
         reference = _linked(texts, symbols)
         _optimise(reference, machine, False)
-    _add_hand(reference, modules, machine)
     return reference
 
 
-def _add_hand(
-    module: llvm.ModuleRef, parts: Iterable[Module], machine: llvm.TargetMachine
-) -> None:
-    """Add what the parts of an optimised module have written by hand, only tidied."""
-    names = {each.name for part in parts for each in part.functions if each.by_hand}
-    for text in filter(None, (part.by_hand() for part in parts)):
-        hand = llvm.parse_assembly(text)
-        tidy(hand, machine)
-        module.link_in(hand)
-    for name in names:
-        module.get_function(name).linkage = "internal"
+def _part_module(part: Part, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """The module of what is written by hand: a function, and what it needs."""
+    module = Module(machine.triple, str(machine.target_data))
+    part.write(module, part.spelling)
+    for function in module.functions:
+        if not function.is_declaration and function.name != part.spelling:
+            function.linkage = "internal"
+    reference = llvm.parse_assembly(str(module))
+    reference.verify()
+    tidy(reference, machine)
+    return reference
 
 
 def _linked(texts: Iterable[str], symbols: Iterable[str]) -> llvm.ModuleRef:
@@ -115,7 +118,7 @@ def _optimise(
 
 
 def kernel_object(source: str, filename: str) -> bytes:
-    """The object code of the kernel ``source``.
+    """The object code of the kernel, or the part, ``source``.
 
     Raises ``KernelError`` where the text is not in the kernel language.
     """

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 # -- types -----------------------------------------------------------------------------------------
@@ -381,8 +381,7 @@ class _Attributes(dict[str, None]):
 
 
 class Function(Value):
-    """A function; without blocks it is a declaration. One that is `by_hand` has arranged vectors
-    and registers itself, and calls for no inlining."""
+    """A function; without blocks it is a declaration."""
 
     def __init__(self, module: Module, kind: FunctionType, name: str) -> None:
         super().__init__(kind.as_pointer(), f'@"{name}"')
@@ -391,7 +390,6 @@ class Function(Value):
         self.blocks: list[Block] = []
         self.attributes = _Attributes()
         self.linkage = self.calling_convention = ""
-        self.by_hand = False
         self.values = 0
         self._names: dict[str, int] = {}
         module.globals[name] = self
@@ -412,22 +410,14 @@ class Function(Value):
         self.blocks.append(block)
         return block
 
-    def callees(self) -> list[Function]:
-        """The functions that it calls by name."""
-        called = (
-            each.callee for block in self.blocks for each in block.instructions
-            if isinstance(each, CallInstr)
-        )
-        return [each for each in called if isinstance(each, Function)]
-
     def declaration(self) -> str:
         """The line of a function that is somewhere else."""
         return "declare " + self._head(", ".join(each.type.text for each in self.args))
 
-    def definition(self, linkage: str) -> str:
+    def definition(self) -> str:
         """All its lines."""
         head = self._head(", ".join(each.typed for each in self.args))
-        lines = [f"define {linkage} {head} {{"]
+        lines = [f"define {self.linkage} {head} {{"]
         for block in self.blocks:
             lines.append(f"{block.name}:")
             lines += map(str, block.instructions)
@@ -439,7 +429,7 @@ class Function(Value):
         return " ".join([*filter(None, words), *self.attributes])
 
     def __str__(self) -> str:
-        return self.definition(self.linkage) if self.blocks else self.declaration()
+        return self.definition() if self.blocks else self.declaration()
 
 
 class Module:
@@ -482,37 +472,6 @@ class Module:
         return known or Function(self, signature or FunctionType(kinds[0], list(kinds)), full)
 
     def __str__(self) -> str:
-        return self._text(map(str, self.globals.values()))
-
-    def without_hand(self) -> str:
-        """The module's text, where functions that are written by hand are declarations."""
-        return self._text(
-            each.declaration() if getattr(each, "by_hand", False) else str(each)
-            for each in self.globals.values()
-        )
-
-    def by_hand(self) -> str:
-        """A module of the functions that are written by hand, and of what these need.
-
-        They are `weak_odr`: modules that are linked may have the same ones. Empty where there are
-        none.
-        """
-        found = {f.name: f for f in self.functions if f.by_hand}
-        if not found:
-            return ""
-        waiting = list(found.values())
-        while waiting:
-            for called in waiting.pop().callees():
-                if called.name not in found:
-                    found[called.name] = called
-                    waiting.append(called)
-        texts = [f.definition("weak_odr") if f.by_hand else str(f) for f in found.values()]
-        texts += [
-            str(each) for each in self.globals.values()
-            if isinstance(each, GlobalVariable) and any(each.ref in text for text in texts)
-        ]
-        return self._text(texts)
-
-    def _text(self, parts: Iterable[str]) -> str:
         head = [f'target triple = "{self.triple}"', f'target datalayout = "{self.data_layout}"']
+        parts = map(str, self.globals.values())
         return "\n".join([*head, *parts, *map(str, self.metadata), ""])

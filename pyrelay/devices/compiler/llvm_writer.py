@@ -155,7 +155,6 @@ class Function:
         self.module = module
         signature = ir.FunctionType(returns, [WORD] * parameters)
         self.native = ir.Function(module, signature, name)
-        self.native.by_hand = True
         self.b = IRBuilder(self.native.append_basic_block("entry"))
         self._entry = self.b.block
         self.parameters = [Word(self, argument) for argument in self.native.args]
@@ -163,7 +162,6 @@ class Function:
     def expanded(self) -> Function:
         """The function, which is written out wherever it is called."""
         self.native.attributes.add("alwaysinline")
-        self.native.by_hand = False
         return self
 
     # -- values

@@ -1,7 +1,8 @@
 """Object code: made from kernels once, loaded ever after.
 
 In: kernels as source text. Out: addresses of native functions
-`int64 (int64 block, int64 begin, int64 end)`.
+`int64 (int64 block, int64 begin, int64 end)`. The parts that a text imports
+(`routines.calls.Part`) are compiled and loaded as kernels are, whose texts are the imports alone.
 
 A kernel is known by a digest of its text and of everything else that decides its machine code:
 versions, CPU, and this package's own code generators. Equal texts share one compiled and one
@@ -14,9 +15,10 @@ import functools
 import hashlib
 import itertools
 import os
+import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,22 +105,53 @@ def kernel_addresses(sources: Sequence[str]) -> list[int]:
     if any(digest not in _addresses for digest in digests):
         with _lock:
             store = cache.current()
+            parts = [text for source in sources for text in parts_of(source).values()]
+            wanted = {kernel_digest(text): text for text in (*parts, *sources)}
             missing = {
-                digest: source for digest, source in zip(digests, sources, strict=True)
-                if digest not in _addresses and not _stored(digest, store)
+                digest: text for digest, text in wanted.items()
+                if digest not in _addresses and not _stored(digest, text, store)
             }
             if missing:
                 _compile(missing, store)
     return [_addresses[digest] for digest in digests]
 
 
-def _stored(digest: str, store: cache.Cache) -> bool:
-    """Load a kernel from disk; whether it was there."""
+_PARTS = re.compile(r"^from (pyrelay\.devices\.routines\.\w+) import (\([^)]*\)|.*)$", re.MULTILINE)
+
+
+@functools.cache
+def parts_of(source: str) -> dict[str, str]:
+    """The texts of the parts that a kernel calls, by their names."""
+    if compile_pool.is_part(source):
+        return {}
+    return {
+        name: f"from {module} import {name}\n"
+        for module, names in _PARTS.findall(source)
+        for name in re.findall(r"\w+", names)
+    }
+
+
+def _symbol(source: str) -> str:
+    """What the object of a kernel, or of a part, exports."""
+    return source.split()[-1] if compile_pool.is_part(source) else "pyrelay_kernel"
+
+
+def _linked(source: str, code: bytes) -> int:
+    """Load a kernel, whose parts are loaded, or a part; its address."""
+    parts = {name: _addresses[kernel_digest(text)] for name, text in parts_of(source).items()}
+    symbol = _symbol(source)
+    return load_all(code, (symbol,), parts)[symbol]
+
+
+def _stored(digest: str, source: str, store: cache.Cache) -> bool:
+    """Load a kernel or a part from disk; whether it was there, and its parts are loaded."""
+    if any(kernel_digest(text) not in _addresses for text in parts_of(source).values()):
+        return False
     code = store.get(KIND, digest)
     if code is None:
         return False
     try:
-        _addresses[digest] = load(code, "pyrelay_kernel")
+        _addresses[digest] = _linked(source, code)
     except DeviceError:  # not object code after all: to be made anew
         store.counts.rejected += 1
         return False
@@ -135,10 +168,10 @@ def _compile(missing: dict[str, str], store: cache.Cache) -> None:
         tasks.append(compile_pool.Task(source, str(path or f"<kernel {digest[:12]}>")))
     codes = compile_pool.objects(tasks)
     counts.compile_seconds += time.perf_counter() - started
-    counts.compiled += len(codes)
-    for digest, code in zip(missing, codes, strict=True):
+    for (digest, source), code in zip(missing.items(), codes, strict=True):  # parts before kernels
         store.put(KIND, digest, code)
-        _addresses[digest] = load(code, "pyrelay_kernel")
+        _addresses[digest] = _linked(source, code)
+        counts.compiled += not compile_pool.is_part(source)
 
 
 @functools.cache
@@ -156,8 +189,11 @@ def _linker(process: int) -> Any:
     return llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
 
 
-def load_all(code: bytes, symbols: tuple[str, ...]) -> dict[str, int]:
-    """Link object code into the process; the addresses of its symbols.
+def load_all(
+    code: bytes, symbols: tuple[str, ...], known: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Link object code into the process; the addresses of its symbols. `known` has those that it
+    refers to.
 
     Raises DeviceError where it is no object code for this machine or needs an unknown symbol.
     """
@@ -167,6 +203,8 @@ def load_all(code: bytes, symbols: tuple[str, ...]) -> dict[str, int]:
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for symbol in symbols:
         builder.export_symbol(symbol)
+    for symbol, address in (known or {}).items():
+        builder.import_symbol(symbol, address)
     with _lock:
         try:
             tracker = builder.link(_linker(os.getpid()), f"pyrelay{next(_names)}")

@@ -1,14 +1,15 @@
-"""Routines: functions that a kernel's text defines beside the kernel, and how they are called.
+"""Functions that kernels call: routines of their own texts, parts, other kernels.
 
 In: ``call0 = routine("routine0", "i64", ...)`` in the text, which names a function
 ``routine0(block, state, ...)`` of the same text and the types of its other parameters. Out: an
-intrinsic that calls it. ``call_kernel(address, block, begin, end)`` calls a kernel that was
+intrinsic that calls it. A ``Part`` is written by hand, imported by texts, and compiled once for all
+of them. ``call_kernel(address, block, begin, end)`` calls a kernel that was
 compiled by itself. ``stack_address()`` is an address in the frame of the function that asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay.devices.compiler import kernel_types as types
@@ -36,6 +37,31 @@ class Routine(Intrinsic):
             kind = llvm.FunctionType(WORD, [LLVM_TYPES[k] for k in self.kinds])
             known = llvm.Function(b.module, kind, self.symbol)
         return b.call(known, args)
+
+
+class Part(Intrinsic):
+    """The call of a function of so many words that is written by hand: an object of its own, which
+    kernels are linked with (`kernel_compiler`).
+
+    ``write(module, name)`` writes it and what it needs. It gives a word; ``after(builder, word)``
+    is what a kernel does with that.
+    """
+
+    def __init__(
+        self, name: str, result: types.Type, parameters: int,
+        write: Callable[[llvm.Module, str], object],
+        after: Callable[[IRBuilder, Any], Any] | None = None,
+    ) -> None:
+        self.write, self.after = write, after
+        self.kind = llvm.FunctionType(WORD, [WORD] * parameters)
+        super().__init__(name, fixed(result, *(types.int64,) * parameters), self._call)
+
+    def _call(self, b: IRBuilder, _: types.Type, *args: Any) -> Any:
+        known = b.module.globals.get(self.spelling)
+        if known is None:
+            known = llvm.Function(b.module, self.kind, self.spelling)
+        found = b.call(known, args)
+        return found if self.after is None else self.after(b, found)
 
 
 def routine(symbol: str, *kinds: str) -> Routine:

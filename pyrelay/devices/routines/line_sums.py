@@ -51,7 +51,6 @@ class LineSums:
         self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size, self.lanes = 4 if dtype == "f32" else 8, lanes
         self.f = f = Function(module, name, 1)
-        f.native.linkage = "internal"
         (words,) = f.parameters
         (self.b, self.b_row, self.c, self.c_row, self.weights, self.table, self.m, self.n,
          self.k) = (f.load(words, 8 * place) for place in range(9))  # fmt: skip

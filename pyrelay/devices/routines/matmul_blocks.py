@@ -1,7 +1,7 @@
 """The loops of a matrix product around the register tiles of ``matmul_tiles``.
 
 In: the parameters of a product and a range of its parallel axis (``matmul``); out: LLVM functions,
-and the intrinsics that call them from a kernel's text:
+and the parts that call them from a kernel's text:
 
 ``next_part(block, unit, end, part, size)``
     the largest block of one matrix that starts at ``unit`` and lies in the range: its end as a
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,9 +27,10 @@ from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler import rooms
-from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
+from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Variable, Word
+from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
 from pyrelay.devices.routines.matmul_lines import (
     bytes_of_panel,
@@ -69,10 +70,9 @@ def _ceil(count: Word, unit: int) -> Word:
     return (count + (unit - 1)).unsigned_div(unit)
 
 
-def _next_part(module: llvm.Module) -> Function:
-    """The function ``next_part`` of a module."""
-    f = Function(module, "next_part", 5)
-    f.native.linkage = "internal"
+def _next_part(module: llvm.Module, name: str) -> Function:
+    """Writes the function ``next_part``."""
+    f = Function(module, name, 5)
     block, unit, end, part, size = f.parameters
 
     def param(place: int) -> Word:
@@ -133,9 +133,8 @@ class Product:
         self.across = 3 if many else 2
         self.depth, row_bytes, self.band = sizes
         self.group = row_bytes // self.size
-        next_part = module.globals.get("next_part") or _next_part(module).native
+        next_part = _next_part(module, "next_part").native
         self.f = f = Function(module, symbol, 3)
-        f.native.linkage = "internal"
         block, begin, end = f.parameters
 
         def param(place: int) -> Word:
@@ -554,32 +553,22 @@ class Product:
                         )
 
 
-def call(b: IRBuilder, product: llvm.Function, args: Sequence[Any]) -> None:
-    """Call a product from a kernel, which ends where there is no memory to pack in."""
-    status = b.call(product, args)
+def leave_without_memory(b: IRBuilder, status: Any) -> None:
+    """End a kernel whose product found no memory to pack in."""
     with b.if_then(b.icmp_unsigned("!=", status, WORD(0)), likely=False):
         b.ret(status)
 
 
-def _emit_next_part(b: IRBuilder, _: types.Type, *args: Any) -> Any:
-    return b.call(b.module.globals.get("next_part") or _next_part(b.module).native, args)
-
-
-next_part = Intrinsic("next_part", fixed(types.int64, *(types.int64,) * 5), _emit_next_part)
+next_part = Part("next_part", types.int64, 5, _next_part)
 
 
 @functools.cache
-def _product(symbol: str, dtype: str, lanes: int, sizes: Sizes) -> Intrinsic:
-
-    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
-        known = b.module.globals.get(symbol)
-        call(b, known or Product(b.module, symbol, dtype, lanes, sizes).f.native, args)
-
-    words = (types.int64,) * 3
-    return Intrinsic(symbol, fixed(types.void, *words), emit)
+def _product(symbol: str, dtype: str, lanes: int, sizes: Sizes) -> Part:
+    write = functools.partial(Product, dtype=dtype, lanes=lanes, sizes=sizes)
+    return Part(symbol, types.void, 3, write, leave_without_memory)
 
 
-def __getattr__(name: str) -> Intrinsic:
+def __getattr__(name: str) -> Part:
     match = re.fullmatch(r"product_(f32|f64)x(2|4|8|16)(?:_(\d+)_(\d+)_(\d+))?", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

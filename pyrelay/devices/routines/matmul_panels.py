@@ -1,7 +1,7 @@
 """Products of matrices whose right operand lies in panels already, and what lays it so.
 
 In: the parameters of such a product and a range of its parallel axis (``matmul``); out: LLVM
-functions, and the intrinsics that call them from a kernel's text:
+functions, and the parts that call them from a kernel's text:
 
 ``pack_f32x16(block, begin, end)``
     lays panels ``begin`` to ``end`` of a matrix, in vectors of 16 ``f32``.
@@ -29,10 +29,10 @@ from typing import Any
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
-from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
-from pyrelay.devices.compiler.llvm_builder import IRBuilder
+from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import Function, Variable, Word
-from pyrelay.devices.routines.matmul_blocks import LOW, Product, Sizes, call
+from pyrelay.devices.routines.calls import Part
+from pyrelay.devices.routines.matmul_blocks import LOW, Product, Sizes, leave_without_memory
 from pyrelay.devices.routines.matmul_lines import bytes_of_panel
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, pack, tile, turn
 
@@ -115,12 +115,11 @@ class _PanelProduct(Product):
         )  # fmt: skip
 
 
-def _pack(module: llvm.Module, symbol: str, dtype: str, lanes: int) -> Function:
+def _pack(module: llvm.Module, symbol: str, *, dtype: str, lanes: int) -> Function:
     """The function ``pack``: parameters are the addresses of the matrix and the panels; k; columns
     of a gate; elements from one line of the matrix to the next; whether it is transposed."""
     element = LLVM_TYPES[SHORT_NAMES[dtype]]
     f = Function(module, symbol, 3)
-    f.native.linkage = "internal"
     block, begin, end = f.parameters
     matrix, panels, k, n, line, turned = (f.load(block, 8 * place) for place in range(1, 7))
     shape, wide = Shape(element, lanes, 1, 2), 2 * lanes
@@ -144,25 +143,18 @@ def _pack(module: llvm.Module, symbol: str, dtype: str, lanes: int) -> Function:
 
 
 @functools.cache
-def _intrinsic(symbol: str, what: str, dtype: str, lanes: int, sizes: Sizes) -> Intrinsic:
-
-    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
-        module = b.module
-        known = module.globals.get(symbol)
-        if known is None and what == "pack":
-            known = _pack(module, symbol, dtype, lanes).native
-        elif known is None:
-            known = _PanelProduct(module, symbol, dtype, lanes, sizes).f.native
-        call(b, known, args)
-
-    return Intrinsic(symbol, fixed(types.void, *(types.int64,) * 3), emit)
+def _part(symbol: str, what: str, dtype: str, lanes: int, sizes: Sizes) -> Part:
+    if what == "pack":
+        return Part(symbol, types.void, 3, functools.partial(_pack, dtype=dtype, lanes=lanes))
+    write = functools.partial(_PanelProduct, dtype=dtype, lanes=lanes, sizes=sizes)
+    return Part(symbol, types.void, 3, write, leave_without_memory)
 
 
-def __getattr__(name: str) -> Intrinsic:
+def __getattr__(name: str) -> Part:
     match = re.fullmatch(r"(pack|panels)_(f32|f64)x(2|4|8|16)(?:_(\d+)_(\d+)_(\d+))?", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     sizes = DEFAULT.depth, DEFAULT.row_bytes, DEFAULT.band
     if match[4] is not None:
         sizes = int(match[4]), int(match[5]), int(match[6])
-    return _intrinsic(name, match[1], match[2], int(match[3]), sizes)
+    return _part(name, match[1], match[2], int(match[3]), sizes)

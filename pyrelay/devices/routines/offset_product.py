@@ -1,6 +1,6 @@
 """Products with an operand that is read through a table: what convolutions are made of.
 
-In: words that describe a product; out: LLVM functions, and the intrinsics that call them from a
+In: words that describe a product; out: LLVM functions, and the parts that call them from a
 kernel's text. Names are made on demand, for vectors of so many elements:
 
 ``offset_product_f32x8(words)``
@@ -75,9 +75,9 @@ from typing import Any
 
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
-from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
-from pyrelay.devices.compiler.llvm_builder import IRBuilder
+from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Variable, Word, over
+from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.convolution_first import BAND
 from pyrelay.devices.routines.line_sums import LineSums, every_second, in_order
 from pyrelay.devices.routines.matmul_tiles import Code, Shape
@@ -98,7 +98,6 @@ class _Product:
         # Sixteen accumulators of 32 registers, or twelve of 16.
         self.tall = 8 if lanes * self.size == 64 else 6
         self.f = f = Function(module, name, 1)
-        f.native.linkage = "internal"
         (words,) = f.parameters
         (self.a, self.a_row, self.b, self.c, self.c_row, self.table, self.m, self.n, self.k,
          self.keep, fetches, self.room, self.places, self.following, self.apart) = (
@@ -289,7 +288,6 @@ class _Copy(ABC):
         self.element, self.lanes = LLVM_TYPES[SHORT_NAMES[dtype]], lanes
         self.size = 4 if dtype == "f32" else 8
         self.f = Function(module, name, parameters)
-        self.f.native.linkage = "internal"
         self.code = Code(self.f.b, Shape(self.element, lanes, 1, 1))
         self.low = self.high = self.count = self.stride = self.f.number(0)
 
@@ -440,18 +438,15 @@ _WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
 
 
 @functools.cache
-def _intrinsic(name: str, writer: str, dtype: str, lanes: int) -> Intrinsic:
+def _part(name: str, writer: str, dtype: str, lanes: int) -> Part:
     write, parameters = _WRITERS[writer]
-
-    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
-        native = b.module.globals.get(name) or write(b.module, name, dtype, lanes).f.native
-        b.call(native, args)
-
-    return Intrinsic(name, fixed(types.void, *(types.int64,) * parameters), emit)
+    return Part(
+        name, types.void, parameters, functools.partial(write, dtype=dtype, lanes=lanes)
+    )
 
 
-def __getattr__(name: str) -> Intrinsic:
+def __getattr__(name: str) -> Part:
     match = re.fullmatch(rf"({'|'.join(_WRITERS)})_(f32|f64)x(2|4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _intrinsic(name, match[1], match[2], int(match[3]))
+    return _part(name, match[1], match[2], int(match[3]))

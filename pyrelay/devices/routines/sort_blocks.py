@@ -21,11 +21,10 @@ from pyrelay.devices.compiler.kernel_language import (
     FLOATS,
     LLVM_TYPES,
     SHORT_NAMES,
-    Intrinsic,
-    fixed,
 )
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import Function
+from pyrelay.devices.routines.calls import Part
 
 ROWS = 16
 """The most vectors of a block."""
@@ -64,7 +63,6 @@ class _Block:
         self.element = LLVM_TYPES[kind]
         self.vector = llvm.VectorType(self.element, lanes)
         self.f = f = Function(module, name, 2)
-        f.native.linkage = "internal"
         self.b = f.b
         self.address, self.count = f.parameters
         vectors = [self._load(row) for row in range(rows)]
@@ -190,33 +188,28 @@ class _Block:
 
 
 @functools.cache
-def _intrinsic(name: str, dtype: str, lanes: int) -> Intrinsic:
+def _part(name: str, dtype: str, lanes: int) -> Part:
     kind = SHORT_NAMES[dtype]
 
     def sized(module: llvm.Module, rows: int) -> Function:
         symbol = f"{name}_{rows}"
         return _Block(module, symbol, kind, lanes, rows).f
 
-    def write(module: llvm.Module) -> Any:
+    def write(module: llvm.Module, name: str) -> None:
         forms = [rows for rows in (4, 8, 16) if lanes <= rows < ROWS] + [ROWS]
         written = {rows: sized(module, rows) for rows in forms}
         f = Function(module, name, 2)
-        f.native.linkage = "internal"
         address, count = f.parameters
         for rows in forms[:-1]:
             with f.when(count <= rows * lanes):
                 f.ret(f.call(written[rows], address, count))
         f.ret(f.call(written[forms[-1]], address, count))
-        return f.native
 
-    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
-        b.call(b.module.globals.get(name) or write(b.module), args)
-
-    return Intrinsic(name, fixed(types.void, types.int64, types.int64), emit)
+    return Part(name, types.void, 2, write)
 
 
-def __getattr__(name: str) -> Intrinsic:
+def __getattr__(name: str) -> Part:
     match = re.fullmatch(r"sort_block_([fiu](?:32|64))x(2|4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _intrinsic(name, match[1], int(match[2]))
+    return _part(name, match[1], int(match[2]))

@@ -21,11 +21,9 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import (
     LLVM_TYPES,
     SHORT_NAMES,
-    Intrinsic,
-    fixed,
 )
-from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import Function, Word, over
+from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.sort_blocks import less
 
 VECTOR_BITS = 256
@@ -44,7 +42,6 @@ class _Division:
         self.element = LLVM_TYPES[kind]
         self.size = kind.bitwidth // 8
         self.f = f = Function(module, name, 5)
-        f.native.linkage = "internal"
         self.b = f.b
         source, count, to, end, pivot = f.parameters
         self.pivot = self._element(pivot)
@@ -152,20 +149,13 @@ class _Division:
 
 
 @functools.cache
-def _intrinsic(name: str, rule: str, dtype: str, lanes: int) -> Intrinsic:
-    kind = SHORT_NAMES[dtype]
-
-    def emit(b: IRBuilder, _: types.Type, *args: Any) -> Any:
-        native = b.module.globals.get(name)
-        if native is None:
-            native = _Division(b.module, name, rule, kind, lanes).f.native
-        return b.call(native, args)
-
-    return Intrinsic(name, fixed(types.int64, *(types.int64,) * 5), emit)
+def _part(name: str, rule: str, dtype: str, lanes: int) -> Part:
+    write = functools.partial(_Division, rule=rule, kind=SHORT_NAMES[dtype], lanes=lanes)
+    return Part(name, types.int64, 5, write)
 
 
-def __getattr__(name: str) -> Intrinsic:
+def __getattr__(name: str) -> Part:
     match = re.fullmatch(r"divide_(less|same|number)_([fiu](?:32|64))(?:x(4|8))?", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _intrinsic(name, match[1], match[2], int(match[3] or 1))
+    return _part(name, match[1], match[2], int(match[3] or 1))

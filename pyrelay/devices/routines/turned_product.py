@@ -1,6 +1,6 @@
 """Products whose vectors lie along the outputs: what convolutions with a stride are made of.
 
-In: words that describe a product; out: LLVM functions, and the intrinsics that call them from a
+In: words that describe a product; out: LLVM functions, and the parts that call them from a
 kernel's text. Names are made on demand, for vectors of so many elements; a panel is two of these
 wide. A position's values are read where they lie in the image, an element at a time, and weights a
 vector at a time, so an image is not copied, however far apart its positions are (Georganas et al.,
@@ -44,9 +44,9 @@ from typing import Any
 
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
-from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
-from pyrelay.devices.compiler.llvm_builder import IRBuilder
+from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
+from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
 
 _ACROSS = 2  # vectors of a panel
@@ -64,7 +64,6 @@ class _Writer(ABC):
         self.size = 4 if dtype == "f32" else 8
         self.wide = _ACROSS * lanes
         self.f = f = Function(module, name, parameters)
-        f.native.linkage = "internal"
         self.code = Code(f.b, Shape(self.element, lanes, lanes, 1))
         self.write(*f.parameters)
         f.ret(0)
@@ -212,18 +211,14 @@ _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
 
 
 @functools.cache
-def _intrinsic(name: str, what: str, dtype: str, lanes: int) -> Intrinsic:
+def _part(name: str, what: str, dtype: str, lanes: int) -> Part:
     writer, parameters = _WRITERS[what]
-
-    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
-        known = b.module.globals.get(name)
-        b.call(known or writer(b.module, name, dtype, lanes, parameters).f.native, args)
-
-    return Intrinsic(name, fixed(types.void, *(types.int64,) * parameters), emit)
+    write = functools.partial(writer, dtype=dtype, lanes=lanes, parameters=parameters)
+    return Part(name, types.void, parameters, write)
 
 
-def __getattr__(name: str) -> Intrinsic:
+def __getattr__(name: str) -> Part:
     match = re.fullmatch(rf"turned_({'|'.join(_WRITERS)})_(f32|f64)x(2|4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _intrinsic(name, match[1], match[2], int(match[3]))
+    return _part(name, match[1], match[2], int(match[3]))

@@ -30,7 +30,6 @@ class WindowSums:
         element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size, self.lanes = 4 if dtype == "f32" else 8, lanes
         self.f = f = Function(module, name, 1)
-        f.native.linkage = "internal"
         self.code = code = Code(f.b, Shape(element, lanes, 1, 1))
         (words,) = f.parameters
         (self.table, c, self.count, self.columns, weights, stride2, following, self.low,

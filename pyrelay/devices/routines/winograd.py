@@ -1,6 +1,6 @@
 """Winograd's convolution with 3 by 3 taps: transforms of images, weights and outputs.
 
-In: addresses of lines; out: intrinsics for a kernel's text, made on demand for vectors of so many
+In: addresses of lines; out: parts for a kernel's text, made on demand for vectors of so many
 ``f32``. A tile of 4 by 4 outputs sees 6 by 6 elements of the image. Their transform, times that of
 the weights element by element, added up over channels and transformed back, is the tile: 36
 products in place of 144 (Winograd, *Arithmetic Complexity of Computations*, 1980; the matrices are
@@ -35,9 +35,8 @@ from typing import Any
 
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
-from pyrelay.devices.compiler.kernel_language import Intrinsic, fixed
-from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
+from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
 
 _FLOAT = llvm.FloatType()
@@ -114,7 +113,6 @@ class _Writer(ABC):
 
     def __init__(self, module: llvm.Module, name: str, parameters: int, lanes: int) -> None:
         self.f = f = Function(module, name, parameters)
-        f.native.linkage = "internal"
         self.lanes = lanes
         self.code = Code(f.b, Shape(_FLOAT, lanes, 1, 1))
         self.vectors = _Vectors(self.code)
@@ -226,18 +224,14 @@ _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
 
 
 @functools.cache
-def _intrinsic(name: str, what: str, lanes: int) -> Intrinsic:
+def _part(name: str, what: str, lanes: int) -> Part:
     writer, parameters = _WRITERS[what]
-
-    def emit(b: IRBuilder, _: types.Type, *args: Any) -> None:
-        known = b.module.globals.get(name)
-        b.call(known or writer(b.module, name, parameters, lanes).f.native, args)
-
-    return Intrinsic(name, fixed(types.void, *(types.int64,) * parameters), emit)
+    write = functools.partial(writer, parameters=parameters, lanes=lanes)
+    return Part(name, types.void, parameters, write)
 
 
-def __getattr__(name: str) -> Intrinsic:
+def __getattr__(name: str) -> Part:
     match = re.fullmatch(r"winograd_(lines|image|weights|outputs)_f32x(4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _intrinsic(name, match[1], int(match[2]))
+    return _part(name, match[1], int(match[2]))

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from kernel_texts import ADD
 
@@ -16,6 +17,7 @@ from pyrelay import config
 from pyrelay.devices import cache
 from pyrelay.devices.compiler import native
 from pyrelay.errors import DeviceError
+from tests.devices.running_kernels import run
 
 SCRIPT = """
 import json, sys
@@ -110,3 +112,46 @@ def test_bytes_that_are_no_object_code_or_lack_a_symbol_are_a_device_error(tmp_p
 def test_the_digest_depends_on_the_text_only_within_one_installation() -> None:
     assert native.kernel_digest(ADD) == native.kernel_digest(str(ADD))
     assert native.kernel_digest(ADD) != native.kernel_digest(ADD + " ")
+
+
+_SORTS = """
+from pyrelay.devices.routines.sort_blocks import (
+    sort_block_f64x2)
+from pyrelay.devices.compiler.vocabulary import *
+
+BY_HAND = True
+
+
+def kernel(block, begin, end):
+    sort_block_f64x2(param_i64(block, 1), {count})
+    return 0
+"""
+
+
+def test_kernels_share_the_parts_that_are_written_by_hand(tmp_path: Path) -> None:
+    """A part is compiled once, and made again where the disk has lost it."""
+    few, more = (_SORTS.format(count=count) for count in (3, 5))
+    (part,) = native.parts_of(few).values()
+    assert part == "from pyrelay.devices.routines.sort_blocks import sort_block_f64x2\n"
+    assert native.parts_of(part) == {}
+
+    def sorted_by(kernel: str) -> list[float]:
+        numbers = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+        run(kernel, numbers, ranges=[(0, 1)])
+        return numbers.tolist()
+
+    with config.override(cache_dir=str(tmp_path)):
+        compiled, loaded = native.counts.compiled, native.counts.loaded
+        assert sorted_by(few) == [3.0, 4.0, 5.0, 2.0, 1.0]
+        assert native.counts.compiled == compiled + 1  # the kernel, of which a part is none
+        assert native.counts.loaded == loaded + 2
+        assert sorted_by(more) == [1.0, 2.0, 3.0, 4.0, 5.0]
+        assert native.counts.loaded == loaded + 3
+        assert set(map(native.kernel_digest, (few, more, part))) == {
+            path.name for path in tmp_path.glob("kernels/*") if path.suffix != ".py"
+        }
+        for text in (few, part):
+            del native._addresses[native.kernel_digest(text)]
+        (tmp_path / "kernels" / native.kernel_digest(part)).unlink()
+        assert sorted_by(few) == [3.0, 4.0, 5.0, 2.0, 1.0]
+        assert native.counts.compiled == compiled + 3

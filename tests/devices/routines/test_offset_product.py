@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as ir
-from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines import offset_product
 
 
@@ -13,10 +11,7 @@ def test_tiles_fetch_what_they_write_one_the_rows_of_the_next_and_all_the_next_l
     panel and others. Tiles of whole vectors, three of six rows and one of four, fetch a line of
     each row that they write."""
     module = ir.Module("", "")
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "caller")
-    builder = IRBuilder(function.append_basic_block("entry"))
-    product = offset_product.offset_product_f32x8
-    product.emit(builder, types.void, function.args[0])
+    offset_product.offset_product_f32x8.write(module, "product")
     calls = [
         line.rsplit(", i32 1)", 1)[0].split(", ", 1)[1]
         for line in str(module).splitlines()

@@ -9,10 +9,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.codegen import kernel_machine
-from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines import turned_product
 from pyrelay.devices.routines.convolution import convolution_kernel
 from pyrelay.ir.types import DTYPES
@@ -24,10 +22,7 @@ def test_a_tile_reads_each_value_once_and_is_not_unrolled() -> None:
     product for each of both; of 6 where half of a panel counts, one. Unrolled, values were read too
     early, and spilled."""
     module = ir.Module("", "")
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "caller")
-    builder = IRBuilder(function.append_basic_block("entry"))
-    turned_product.turned_product_f32x8.emit(builder, types.void, function.args[0])
-    builder.ret_void()
+    turned_product.turned_product_f32x8.write(module, "product")
     optimised = llvm.parse_assembly(str(module))
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     passes = llvm.create_pass_builder(kernel_machine(), options)
