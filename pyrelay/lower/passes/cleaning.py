@@ -91,29 +91,26 @@ def finish_body(
 
 
 def without_unused(body: Body, results: Sequence[Operand] = ()) -> Body:
-    """The body without scalars that nobody reads and loops that do nothing.
+    """The body without scalars that nothing else reads and loops that do nothing.
 
     `results` are read after it.
     """
     makers: dict[Local, list[Statement]] = {}
-    reads: dict[Local, int] = {o: 1 for o in results if isinstance(o, Local)}
+    waiting = [o for o in results if isinstance(o, Local)]
     for statement in statements(body):
         target = _target(statement)
         if target is not None:
             makers.setdefault(target, []).append(statement)
-        for operand in operands(statement):
-            if isinstance(operand, Local):
-                reads[operand] = reads.get(operand, 0) + 1
-    unused = [local for local in makers if not reads.get(local)]
-    dropped: set[Statement] = set()
-    while unused:
-        for statement in makers[unused.pop()]:
-            dropped.add(statement)
-            for operand in operands(statement):
-                if isinstance(operand, Local):
-                    reads[operand] -= 1
-                    if not reads[operand] and operand in makers:
-                        unused.append(operand)
+        else:
+            waiting += [o for o in operands(statement) if isinstance(o, Local)]
+    used: set[Local] = set()
+    while waiting:  # a sum that only its own next round reads is not among them
+        local = waiting.pop()
+        if local not in used:
+            used.add(local)
+            for statement in makers.get(local, ()):
+                waiting += [o for o in operands(statement) if isinstance(o, Local)]
+    dropped = {s for local, made in makers.items() if local not in used for s in made}
     return _without(body, dropped)
 
 

@@ -167,6 +167,29 @@ def strides(loop: For, reading: int, around: Integers) -> dict[Load, Extent | No
     return found
 
 
+def reads_across(loop: For, reading: int, around: Integers) -> bool:
+    """Whether a loop in front of statement number `reading` of a loop loads from places that are no
+    neighbours, round after round, as a sum over the columns of a matrix does."""
+    inside = _inside(loop, around)
+
+    def across(body: Body, step: Symbol | None) -> bool:
+        for statement in body:
+            inside.note(statement)
+            if isinstance(statement, Load) and step is not None:
+                parts = _split(inside.of(statement.index), step)
+                if parts is not None and parts[0] not in (0, 1):
+                    return True
+            own = step
+            if isinstance(statement, For):
+                inside.enter(statement)
+                own = inside.steps[-1][0]
+            if any(across(inner, own) for inner in bodies(statement)):
+                return True
+        return False
+
+    return across(loop.body[:reading], None)
+
+
 def places(loop: For, around: Integers) -> dict[Load | Store, Extent]:
     """Where a loop loads and stores."""
     return dict(_accesses(loop.body, _inside(loop, around)))

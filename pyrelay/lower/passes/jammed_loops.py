@@ -11,7 +11,8 @@ In: a kernel of a program's loops, for the CPU. Out: its body, in which
 A sum of floats in a given order is a chain: each addition waits for the one before. The chains of
 several rounds are independent of each other, and their lanes are vectors (unroll and jam: Callahan,
 Carr and Kennedy, "Improving register allocation for subscripted variables", PLDI 1990). All numbers
-are computed as one by one, and in the same order.
+are computed as one by one, and in the same order. Integers and truths may be added in any order,
+but down a column it is the lanes that are neighbours.
 
 What is moved is what a round begins with, as long as it only reads: no store of a round may be
 where a later round of the same block reads before its own (`distinct_places`). Blocks are as many
@@ -62,7 +63,12 @@ from pyrelay.lower.kernels.kernel import (
     replace_bodies,
     statements,
 )
-from pyrelay.lower.passes.distinct_places import Integers, reads_before_stores, strides
+from pyrelay.lower.passes.distinct_places import (
+    Integers,
+    reads_across,
+    reads_before_stores,
+    strides,
+)
 from pyrelay.lower.passes.lane_blocks import (
     Blocks,
     Group,
@@ -186,7 +192,7 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
         reading = _grouped(doubted, length + more, outside, doubt)
         if isinstance(reading, int):
             length = max(reading - more, 0)
-        elif not _pays(reading):
+        elif not _pays(reading, around):
             return None
         else:
             asked = reads_before_stores(doubted, length + more, around)
@@ -543,18 +549,19 @@ def _choose_lanes(reading: Reading, far: bool) -> None:
         reading.kept[local] = LocalArray(dtype, reading.lanes)
 
 
-def _pays(reading: Reading) -> bool:
-    """Whether an inner loop has a chain of floats, and more rounds than LLVM writes out, which
-    then makes vectors of the loop around."""
+def _pays(reading: Reading, around: Integers) -> bool:
+    """Whether an inner loop has a chain of floats, or of other numbers that lie across it, and more
+    rounds than LLVM writes out, which then makes vectors of the loop around."""
     if not has_loops(reading.body):
         return any(isinstance(s, Compute) and s.primitive in _WORTH for s in reading.body)
-    chained = False
-    for loop in statements(reading.body):
-        if not isinstance(loop, For):
-            continue
-        for s in statements(loop.body):
-            if isinstance(s, Assign) and s.variable in reading.varying:
-                chained |= s.variable.dtype.kind == "f"
+    chains = {
+        s.variable.dtype.kind for loop in statements(reading.body) if isinstance(loop, For)
+        for s in statements(loop.body)
+        if isinstance(s, Assign) and s.variable in reading.varying
+    }  # fmt: skip
+    chained = "f" in chains or (
+        bool(chains) and reads_across(reading.loop, reading.length, around)
+    )
     return chained and not _is_short(reading.body)
 
 

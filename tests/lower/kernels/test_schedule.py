@@ -90,14 +90,16 @@ def test_ranges_decide_comparisons_of_indices() -> None:
 
 def test_unused_scalars_and_empty_loops_are_dropped() -> None:
     x, y, z, i = Local(f64), Local(f64), Local(f64), Local(i64)
-    v = Local(f64, variable=True)
+    v, total, more = Local(f64, variable=True), Local(f64, variable=True), Local(f64)
     one = Literal(1.0, f64)
     store = Store(Parameter(SLOT, 0, f64), Literal(0, i64), x, True)
     body = (
         Compute(x, "add", (one, one)),
         Compute(y, "add", (x, x)),
         Compute(z, "add", (y, y)),
-        For(i, Literal(0, i64), Literal(9, i64), (Assign(v, z),)),
+        For(i, Literal(0, i64), Literal(9, i64), (
+            Assign(v, z), Compute(more, "add", (total, x)), Assign(total, more),
+        )),
         store,
     )
     assert without_unused(body) == (body[0], store)

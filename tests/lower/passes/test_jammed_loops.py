@@ -373,15 +373,15 @@ def test_variables_hold_what_the_last_round_left() -> None:
         same(compiled(x, 3), left(x, 3))
 
 
-def test_integers_are_added_as_before() -> None:
+def test_integers_along_rows_are_added_as_before() -> None:
     """LLVM adds integers in any order by itself."""
 
     def counts(x: Any) -> Any:
-        out = np.zeros(x.shape[1], dtype=np.int64)
-        for j in range(x.shape[1]):
+        out = np.zeros(x.shape[0], dtype=np.int64)
+        for j in range(x.shape[0]):
             s = 0
-            for k in range(x.shape[0]):
-                s += x[k, j] * 3
+            for k in range(x.shape[1]):
+                s += x[j, k] * 3
             out[j] = s
         return out
 
@@ -644,3 +644,31 @@ def test_sums_behind_an_angle_start_anew_in_each_row() -> None:
         np.testing.assert_allclose(pyrelay.jit(softmax)(x, a), softmax(x, a), rtol=1e-12)
         np.testing.assert_allclose(pyrelay.jit(sums)(x, a), sums(x, a), rtol=1e-12)
     assert "near_cos" in str(pyrelay.jit(softmax).code(x, a))
+
+
+def test_sums_of_integers_and_truths_down_columns_run_side_by_side() -> None:
+    def columns(a: Any) -> Any:
+        out = np.zeros(a.shape[1], dtype=np.int64)
+        for j in range(a.shape[1]):
+            s = 0
+            for i in range(a.shape[0]):
+                s += a[i, j]
+            out[j] = s
+        return out
+
+    def reached(near: Any) -> Any:
+        out = np.zeros(near.shape[1], dtype=np.bool_)
+        for j in range(near.shape[1]):
+            found = False
+            for i in range(near.shape[0]):
+                found |= near[i, j]
+            out[j] = found
+        return out
+
+    rng = np.random.default_rng(9)
+    for n in (1, 3, 8, 21, 40):
+        a, near = rng.integers(-99, 99, (5, n)), rng.random((n, n)) < 1.5 / n
+        np.testing.assert_array_equal(pyrelay.jit(columns)(a), columns(a))
+        np.testing.assert_array_equal(pyrelay.jit(reached)(near), reached(near))
+    assert " in lanes(" in str(pyrelay.jit(columns).code(a))
+    assert " in lanes(" in str(pyrelay.jit(reached).code(near))
