@@ -86,6 +86,8 @@ class Grouping(Joining):
         if uses and everywhere and self._copies(k, readers):
             return
         beside = self._sibling(k)
+        if beside is not None and walk.call_of(let).op.name in places.UPDATES:
+            beside.beside.append(walk.call_of(let))
         self._add(k, beside or Group(k, let in self.scalar, self._space(let)))
 
     def _numbers_a_row(self, k: int) -> bool:
@@ -136,9 +138,11 @@ class Grouping(Joining):
         if self.lets[k] in self.scalar or self.effects[k] is not Effect.PURE:
             return None
         assert isinstance(rhs, OpCall)
-        if rhs.op.name in places.UPDATES or reduces_rows(rhs):
+        if reduces_rows(rhs):
             return None
         earliest = min((u.when for u in self.uses[k]), default=END)
+        if rhs.op.name in places.UPDATES:
+            return self._updating_alike(k, rhs, earliest)
         direct = set(self.reads[k])
         for atom in self._sources(k):
             group = self.latest_reader.get(atom)
@@ -154,6 +158,30 @@ class Grouping(Joining):
             else:
                 fits = atom in direct and tuple(group.space) == tuple(shape)
             if fits and not group.is_full and self._keeps_order(k, group):
+                return group
+        return None
+
+    def _updating_alike(self, k: int, update: OpCall, earliest: int) -> Group | None:
+        """A group that updates the same part of another array, and reads an array that this update
+        is computed from: both are stored when both are known."""
+        for atom in self._sources(k):
+            group = self.latest_reader.get(atom)
+            if group is None or group.updated is None or group.scalar or group.effects:
+                continue
+            if group.product is not None or group.joins or group.slices is not None:
+                continue
+            updates = (group.updated, *group.beside)
+            if earliest <= group.runs_at or group.is_full or not all(
+                each.op.name == update.op.name == "slice_update" and each.attrs == update.attrs
+                and each.args[0] is not update.args[0] for each in updates
+            ):
+                continue
+            apart = all(
+                update.args[0] not in self.reads[m]
+                or (self.aligned[m] and places.reads_same_part(self.lets[m], update))
+                for m in group.members
+            )
+            if apart and self._keeps_order(k, group):
                 return group
         return None
 
@@ -202,6 +230,7 @@ class Grouping(Joining):
         placed = self._has_place(k, group)
         if group.slices is not None:
             group.slices.add(self.lets, k, self._readers(k, group))
+        placed = placed or let.rhs in group.beside
         self.evaluations[k] = 1 if first or placed else self._factor(k, group)
         self.moves[k] = self._moved(k)
         self.groups[k] = group
@@ -213,7 +242,8 @@ class Grouping(Joining):
         if isinstance(let.rhs, OpCall):
             group.reduces_rows |= reduces_rows(let.rhs)
             group.joins |= self._joins_parts(k, group)
-            if let.rhs.op.name in places.UPDATES and not group.scalar:
+            update = let.rhs.op.name in places.UPDATES and let.rhs not in group.beside
+            if update and not group.scalar:
                 group.updated = let.rhs
         self._note_operands(k, group)
 

@@ -54,6 +54,7 @@ class Group:
     views: list[Let] = field(default_factory=list)  # of arrays in memory, for its kernel
     reduces_rows: bool = False  # holds a reduction that keeps the last axis
     updated: OpCall | None = None  # the update that it makes in place
+    beside: list[OpCall] = field(default_factory=list)  # others, of the same part of other arrays
     joins: bool = False  # runs over the parts that one of its members joins
     slices: Slices | None = None  # where members stand, once one reduces rows or columns
     product: int | None = None  # the product of matrices that it finishes
@@ -289,7 +290,8 @@ class Joining:
     def _is_aligned(self, k: int, group: Group) -> bool:
         """Whether every reader in the group wants the element at the index of the results."""
         shape = shape_of(self.lets[k].outs[0])
-        if group.updated is not None and group.updated in (self.lets[k].rhs,):
+        updates = (group.updated, *group.beside)
+        if group.updated is not None and self.lets[k].rhs in updates:
             return True
         if not same_elements(shape, group.space):
             return False
@@ -301,7 +303,7 @@ class Joining:
                 return False
             if not isinstance(reader, OpCall):
                 return False
-            stores = reader.op.name in places.UPDATES and reader is group.updated
+            stores = reader.op.name in places.UPDATES and reader in updates
             stores = stores or self._joins_parts(use.reader, group)
             if reader.op.fusion is not Fusion.ELEMENTWISE and not stores:
                 return False
@@ -371,6 +373,11 @@ class Joining:
         """
         if group.updated is None:
             return True
+        for other in group.beside:
+            if other.args[0] in self.reads[k] and not (
+                places.reads_same_part(self.lets[k], other) and self._is_aligned(k, group)
+            ):
+                return False
         base = group.updated.args[0]
         if base not in self.reads[k]:
             return True
