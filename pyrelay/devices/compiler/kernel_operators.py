@@ -21,6 +21,7 @@ from pyrelay.devices.compiler.kernel_language import (
     INTEGERS,
     NUMBERS,
     SIGNED,
+    WORD,
     Emit,
     Intrinsic,
     alike,
@@ -181,6 +182,7 @@ def emit_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
 
 # -- division in rounds one by one ----------------------------------------------------------------
 
+_HALF_WORD = llvm.IntType(32)
 _SELDOM = (1, 2000)
 """Weights of a branch that is seldom taken; LLVM leaves it a branch, which processors predict."""
 
@@ -198,7 +200,7 @@ def emit_predicted_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any
         zero = b.icmp_signed("==", y, llvm.Constant(y.type, 0))
         return b.select(zero, llvm.Constant(x.type, 0), b.neg(x))
 
-    return _divided(b, x, y, lambda rest: b.sdiv(x, y), lowered, by_one_or_none)
+    return _divided(b, x, y, b.udiv, lambda rest: b.sdiv(x, y), lowered, by_one_or_none)
 
 
 def emit_predicted_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
@@ -210,7 +212,7 @@ def emit_predicted_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         exact = b.icmp_signed("==", rest, llvm.Constant(x.type, 0))
         return b.select(exact, rest, b.add(rest, y))
 
-    return _divided(b, x, y, lambda rest: rest, lifted, lambda: llvm.Constant(x.type, 0))
+    return _divided(b, x, y, b.urem, lambda rest: rest, lifted, lambda: llvm.Constant(x.type, 0))
 
 
 def _is_predicted(ty: types.Type, y: Any) -> bool:
@@ -219,16 +221,40 @@ def _is_predicted(ty: types.Type, y: Any) -> bool:
     return ty.signed and not (known and (y.constant in (0, -1) or _power_of_two(y) is not None))
 
 
+def _is_product(x: Any, deepest: int = 2) -> bool:
+    """Whether a number is a product, or a sum with one."""
+    if not isinstance(x, llvm.Instruction):
+        return False
+    if x.opname in ("add", "sub") and deepest:
+        return any(_is_product(y, deepest - 1) for y in x.operands)
+    return x.opname == "mul"
+
+
 def _divided(
-    b: IRBuilder, x: Any, y: Any, result: Callable[[Any], Any],
+    b: IRBuilder, x: Any, y: Any, short: Callable[[Any, Any], Any], result: Callable[[Any], Any],
     rounded: Callable[[Any, Any], Any], by_one_or_none: Callable[[], Any],
 ) -> Any:
     """What `result` makes of a remainder, what `rounded` makes of both where the remainder has
-    another sign than `y`, or `by_one_or_none` where `y` is -1 (the quotient may overflow) or 0."""
+    another sign than `y`, or `by_one_or_none` where `y` is -1 (the quotient may overflow) or 0.
+
+    `short` is the division of numbers of 32 bits without a sign, if both are: it takes processors
+    half the time, and no sign is asked for. Of products nobody can guess how long they are.
+    """
     after = b.append_basic_block("divided")
     ways = []
     if not isinstance(y, llvm.Constant):
         special, plain = b.append_basic_block("special"), b.append_basic_block("plain")
+        if x.type == WORD and not _is_product(x):
+            brief, any_, long = (b.append_basic_block(n) for n in ("brief", "short", "long"))
+            upper = b.lshr(b.or_(x, y), llvm.Constant(WORD, 32))
+            b.cbranch(b.icmp_unsigned("==", upper, llvm.Constant(WORD, 0)), any_, long)
+            b.position_at_end(any_)
+            b.cbranch(b.icmp_unsigned("==", y, llvm.Constant(WORD, 0)), special, brief, _SELDOM)
+            b.position_at_end(brief)
+            quick = b.zext(short(b.trunc(x, _HALF_WORD), b.trunc(y, _HALF_WORD)), WORD)
+            ways.append((quick, brief))
+            b.branch(after)
+            b.position_at_end(long)
         both = b.icmp_unsigned("<", b.add(y, llvm.Constant(y.type, 1)), llvm.Constant(y.type, 2))
         b.cbranch(both, special, plain, _SELDOM)
         b.position_at_end(special)

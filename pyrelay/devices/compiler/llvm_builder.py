@@ -42,7 +42,8 @@ _TESTS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 def _binary(name: str) -> Callable[..., Any]:
     def write(self: IRBuilder, x: Any, y: Any, flags: Sequence[str] = ()) -> Value:
         words = " ".join((name, *flags)) if flags else name
-        return self._put(Instruction(x.type, f"{words} {x.type.text} {x.ref}, {y.ref}"))
+        text = f"{words} {x.type.text} {x.ref}, {y.ref}"
+        return self._put(Instruction(x.type, text, name, (x, y)))
 
     write.__doc__ = f"`{name}` of two values of one type."
     return write

@@ -179,6 +179,18 @@ for i in range(end):
     assert "call preserve_allcc i64 @look_for_ctrl_c" in calls[0]
 
 
+@pytest.mark.parametrize(("number", "asked"), [("k", True), ("k * k", False), ("k * k + 1", False)])
+def test_numbers_of_32_bits_are_divided_as_such_but_for_products(number: str, asked: bool) -> None:
+    body = f"""n = param_i64(block, 2)
+k = begin
+while k < end:
+    store_ordered_i64(o, k, remainder({number}, n))
+    k = load_ordered_i64(o, k)"""
+    lines = _written(body)
+    assert any(" urem i32 " in line for line in lines) == asked
+    assert any(" srem i64 " in line for line in lines)
+
+
 DIVIDED = """n = param_extent(block, 3)
 k = begin
 while k < end:
@@ -193,7 +205,8 @@ while k < end:
 @pytest.mark.parametrize(("short", "by"), [("i64", -7), ("i64", 10), ("i64", -1), ("i64", 8)])
 def test_divisions_in_while_loops_are_those_of_numpy(short: str, by: int) -> None:
     least, most = -(2**63), 2**63 - 1
-    numbers = [least, least + 1, -(2**40), -21, -8, -7, -1, 0, 1, 6, 7, 8, 20, 2**40, most]
+    numbers = [least, least + 1, -(2**40), -21, -8, -7, -1, 0, 1, 6, 7, 8, 20, 2**32 - 1, 2**32]
+    numbers += [2**40, most]
     x, y = (np.array(each) for each in zip(*itertools.product(numbers, numbers), strict=True))
     outs = [np.zeros(x.size, np.int64) for _ in range(4)]
     run(kernel(DIVIDED.format(short, by)), x, y, x.size, *outs, ranges=[(0, x.size)])
