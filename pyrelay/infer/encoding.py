@@ -45,7 +45,7 @@ from pyrelay.infer.wide import encoded
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
-from pyrelay.ir.nodes import UNREAD, Atom, If, Let, Var
+from pyrelay.ir.nodes import TEMPORARY, UNREAD, Atom, If, Let, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
@@ -336,7 +336,7 @@ def _either(
         for s in dict.fromkeys((*yes.extents, *no_extents)) if s in yes.bound
     }
     outs = tuple(
-        Var("v", joined(a.type, b.type), span=builder.span)
+        Var(TEMPORARY, joined(a.type, b.type), span=builder.span)
         for a, b in zip(yes.atoms, no, strict=True)
     )
     then = builder.nested().block(yes.atoms, [a for a, _ in own])

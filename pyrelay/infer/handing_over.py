@@ -24,7 +24,7 @@ from pyrelay.infer.leaves import leaf_types
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
-from pyrelay.ir.nodes import UNREAD, Atom, FnCall, Let, Var
+from pyrelay.ir.nodes import TEMPORARY, UNREAD, Atom, FnCall, Let, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
@@ -128,7 +128,7 @@ def decode_call(
     mapping.update({s: dims.of(t) for s, t in bound.items()})
     leaves = leaf_types([result.value, *result.contents])
     outs = tuple(
-        Var("v", types.substitute(t, mapping), span=it.builder.span)
+        Var(TEMPORARY, types.substitute(t, mapping), span=it.builder.span)
         for t in [*leaves, *extra]
     )
     it.builder.lets.append(Let(outs, node, tuple(bound.values()), span=it.builder.span))

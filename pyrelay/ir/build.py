@@ -17,6 +17,7 @@ from pyrelay.errors import Span
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import (
+    TEMPORARY,
     Atom,
     Attrs,
     Block,
@@ -200,14 +201,15 @@ class Builder:
     # -- binding -----------------------------------------------------------------------------
 
     def bind(
-        self, rhs: Rhs, out_types: Sequence[Type], *, name: str = "v", dims: tuple[Symbol, ...] = ()
-    ) -> tuple[Handle, ...]:
+        self, rhs: Rhs, out_types: Sequence[Type], *, name: str = TEMPORARY,
+        dims: tuple[Symbol, ...] = (),
+    ) -> tuple[Handle, ...]:  # fmt: skip
         """Append a Let of `rhs` with outputs of these types."""
         outs = tuple(Var(name, ty, span=self.span) for ty in out_types)
         self.lets.append(Let(outs, rhs, dims, span=self.span))
         return tuple(Handle(self, v) for v in outs)
 
-    def call(self, op: Op, *operands: Operand, name: str = "v", **attrs: Any) -> Any:
+    def call(self, op: Op, *operands: Operand, name: str = TEMPORARY, **attrs: Any) -> Any:
         """Emit an op: a Handle, or a tuple of them unless it has exactly one result.
 
         For an op that binds symbols, returns (results, extents of the symbols).

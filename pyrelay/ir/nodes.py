@@ -91,8 +91,8 @@ class Const:
 
 Atom = Var | Const
 
-TEMPORARY = "v"
-"""The name of a value that the user gave none."""
+TEMPORARY = "%"
+"""The name of a value that the user gave none: no variable of Python's can have it."""
 
 
 class _Unset:

@@ -27,6 +27,7 @@ import numpy as np
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import (
+    TEMPORARY,
     UNREAD,
     UNSET,
     Atom,
@@ -51,7 +52,7 @@ from pyrelay.ir.op import Op
 from pyrelay.ir.types import DType, TapeType, TensorType, Type
 
 INDENT = "  "
-MADE_UP = "v"  # the name of a variable that the user did not name
+MADE_UP = "v"  # in front of the number of a value that the user did not name
 
 
 def show(what: Module | Function | Block) -> str:
@@ -110,7 +111,7 @@ class _Printer:
         """Give users' names first, so that a made-up one never takes the name of a user's."""
         order = list(binders)
         for var in order:
-            if var.name != MADE_UP and var not in self.names:
+            if var.name != TEMPORARY and var not in self.names:
                 self.names[var] = _unique(var.name, self._taken)
         for var in order:
             if var not in self.names:
@@ -155,7 +156,7 @@ class _Printer:
             return _constant(atom)
         if atom not in self.names:  # free in a block that is printed alone
             self.names[atom] = (
-                self._made_up() if atom.name == MADE_UP else _unique(atom.name, self._taken)
+                self._made_up() if atom.name == TEMPORARY else _unique(atom.name, self._taken)
             )
         return self.names[atom]
 

@@ -35,6 +35,7 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import (
+    TEMPORARY,
     UNSET,
     Atom,
     Attrs,
@@ -173,7 +174,7 @@ class _Reader(Tokens):
             self.fail(f"{name} is bound twice")
         ty = self.type() if self.accept(":") else None
         made_up = re.fullmatch(rf"{MADE_UP}\d+", name)
-        var = Var(MADE_UP if made_up else name, ty, span=self.span(at))
+        var = Var(TEMPORARY if made_up else name, ty, span=self.span(at))
         self.names[name] = var
         return var
 
@@ -360,7 +361,7 @@ class _Reader(Tokens):
                 (ty,) = rhs.op.relation(tuple(a.type for a in rhs.args), dict(rhs.attrs))
             except RelationError as error:
                 raise TextFormatError(error.text, span=self.span(start)) from None
-        condition = Var(MADE_UP, ty)
+        condition = Var(TEMPORARY, ty)
         return Block((Let((condition,), rhs, span=self.span(start)),), (condition,))
 
     # -- leaves --------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Origin, Symbol
 from pyrelay.ir.effects import is_pure
 from pyrelay.ir.nodes import (
+    TEMPORARY,
     Atom,
     Block,
     FnCall,
@@ -230,7 +231,10 @@ def _single(
     params = tuple(map(names.var, function.params))
     b = Builder(function.span)
     call = FnCall(function.name, params, tuple(map(dims.of, symbols)))
-    outs = [Var("v", types.substitute(a.type, names.dims)) for a in function.body.results if a.type]
+    outs = [
+        Var(TEMPORARY, types.substitute(a.type, names.dims))
+        for a in function.body.results if a.type
+    ]
     batched = Batched(function, many, failing, state)
     roots = [
         b.call(OPS["broadcast_to"], b.cast(params[k], types.i64), shape=(1,)).atom for k in state

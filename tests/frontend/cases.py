@@ -526,6 +526,16 @@ CASES[-1][1].clear()
 CASES[-1][1].extend([(1,), (1, 2)])
 
 
+@case((1, 3), (2, 0))
+def copies_of_a_variable_named_as_nameless_values_are_shown(v, n):
+    u = w = 0
+    for _ in range(n):
+        v = 2 * v
+        u = v
+        w = (v := v + 1)
+    return u, v, w
+
+
 @case((1, 2, 3), ())
 def star_parameters(*args, **kwargs):
     return args, kwargs, [*args, *args], {**kwargs, "z": 1}, (*args, 0), {*args, 1}

@@ -10,6 +10,7 @@ from core_programs import do, function, single, vector
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.nodes import (
+    TEMPORARY,
     UNSET,
     Attrs,
     Block,
@@ -105,7 +106,7 @@ def test_python_objects_are_shown_without_addresses() -> None:
 
 
 def test_untyped_programs_are_shown() -> None:
-    x, y = Var("x"), Var("v")
+    x, y = Var("x"), Var(TEMPORARY)
     lets = (
         Let((y,), PyCall("binary", (x, Const(2)), Attrs(op="+"))),
         Let((), PyCall("set_item", (x, Const("key"), y))),
@@ -130,7 +131,7 @@ def test_kernels_are_shown_after_the_function_that_calls_them() -> None:
     kernel = function("chain", {"a": ty}, lambda b, a: [do(b, "tanh", a) * 2.0])
     other = vector()
     x = Var("x", other)
-    first, second = Var("v", other), Var("v", other)
+    first, second = Var(TEMPORARY, other), Var(TEMPORARY, other)
     lets = (
         Let((first,), KernelCall(kernel, (x,), other.shape)),
         Let((second,), KernelCall(kernel, (first,), other.shape)),

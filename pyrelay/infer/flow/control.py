@@ -30,7 +30,7 @@ from pyrelay.infer.leaves import layout_symbols, leaf_types
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import UNREAD, Atom, Block, If, Let, Var
+from pyrelay.ir.nodes import TEMPORARY, UNREAD, Atom, Block, If, Let, Var
 from pyrelay.records import dataclass
 
 __all__ = ["branch", "run_if", "run_loop", "split"]
@@ -283,7 +283,7 @@ class _Merge:
         leaves = leaf_types(everything)
         symbols = layout_symbols(everything, self.mark)
         blocks = [self._block(p, results, contents, leaves, symbols) for p in self.paths]
-        outs = tuple(Var("v", t, span=self.it.builder.span) for t in leaves)
+        outs = tuple(Var(TEMPORARY, t, span=self.it.builder.span) for t in leaves)
         self.it.builder.lets.append(
             Let(outs, If(test, blocks[0], blocks[1]), tuple(symbols), span=self.it.builder.span)
         )

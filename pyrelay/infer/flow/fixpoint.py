@@ -31,7 +31,7 @@ from pyrelay.infer.operators import poly_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Block, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import TEMPORARY, Atom, Block, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import block_binders, free_vars, nested_lets, rhs_symbols
@@ -461,7 +461,7 @@ class Fixpoint:
         outer = {s: Symbol(s.name, s.origin) for s in symbols}
         mapping: dict[Symbol, Extent] = {s: dims.of(t) for s, t in outer.items()}
         outs = tuple(
-            Var("v", types.substitute(v.type, mapping), span=it.builder.span)  # type: ignore[arg-type]
+            Var(TEMPORARY, types.substitute(v.type, mapping), span=it.builder.span)  # type: ignore[arg-type]
             for v in result.carried
         )
         it.builder.lets.append(Let(outs, loop, tuple(outer.values()), span=it.builder.span))
