@@ -335,7 +335,9 @@ def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
             if target.is_float and tx.dtype.is_float:
                 x = it.result(it.builder.handle(it.builder.cast(it.atom(x), target, weak=weak)))
                 tx = it.tensor(x)
-        if y.value == 2 and (tx.dtype is not types.bool_ or tx.weak):
+        if y.value == 2 and not (tx.weak and tx.dtype.is_float) and (
+            tx.dtype is not types.bool_ or tx.weak
+        ):
             squared = it.call("multiply", x, x)
             return squared if not isinstance(y.value, float) else _as_float(it, squared)
         if y.value == 1 and tx.dtype is not types.bool_:

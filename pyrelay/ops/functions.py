@@ -154,7 +154,9 @@ def _power_element(s: Any, i: Any, a: Any, b: Any, *, strict: bool = False) -> A
     exponent = getattr(y, "literal", None) if b.dtype in (f32, f64) else None
     result = x * x if exponent == 2 else x * x * x if exponent == 3 else s.power(x, y)
     if s.weak:
-        check = py.math_power if strict else py.valid_power
+        check: py.Guard = py.math_power if strict else py.valid_power
+        if isinstance(exponent, float) and exponent > 0 and exponent.is_integer():
+            check = py.math_whole_power if strict else py.whole_power
         check(s, (a, b), (x, y), result)
     return result
 

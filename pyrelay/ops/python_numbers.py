@@ -199,6 +199,18 @@ def valid_power(s: Any, operands: Any, values: Any, result: Any) -> None:
     s.fail("OverflowError", (POWER_TOO_LARGE,), s.logical_and(finite, s.isinf(result)))
 
 
+def no_infinite_power(text: str) -> Guard:
+    """A float to a power that is a positive whole number: that of a finite one is finite."""
+
+    def guard(s: Any, operands: Any, values: Any, result: Any) -> None:
+        s.fail("OverflowError", (text,), s.logical_and(s.isinf(result), s.isfinite(values[0])))
+
+    return guard
+
+
+whole_power, math_whole_power = no_infinite_power(POWER_TOO_LARGE), no_infinite_power(RANGE)
+
+
 def like_math(overflows: bool) -> Guard:
     """CPython's rule for a function of `math` (`math_1` in Modules/mathmodule.c).
 

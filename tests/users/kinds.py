@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tests.users.corpus import use
@@ -108,3 +110,31 @@ def sums_of_none(x, n):
     for i in range(n):
         items.append(float(x[i]))
     return sum(x[:n] * x[:n]), sum(items), sum(items, 0.0), sum(items, 5), f"{sum(items)}"
+
+
+@use((1e200, 0.0), (1.5, 0.0), (float("inf"), 3.0), (float("nan"), -2.0))
+def what_overflows_or_is_divided_by_nothing(x, y):
+    said = []
+    for k in range(8):
+        try:
+            match k:
+                case 0:
+                    said.append(x**2)
+                case 1:
+                    said.append(x**2.0 + y)
+                case 2:
+                    said.append(math.pow(x, 2))
+                case 3:
+                    said.append(math.pow(x, y - 4))
+                case 4:
+                    said.append(sum(divmod(x, y)))
+                case 5:
+                    said.append(float(math.isqrt(k - 3)))
+                case 6:
+                    said.append(math.fsum([x, -x, 1.0]))
+                case _:
+                    said.append(float(np.float64(x) ** 2))
+        except (OverflowError, ZeroDivisionError, ValueError) as error:
+            print(k, error)
+            said.append(-1.0)
+    return said

@@ -163,3 +163,44 @@ def object_that_is_its_own_iterator(n):
         if value < 2:
             break
     return total, down.left, next(down, -1.0), list(Countdown(3)), max(Countdown(n))
+
+
+class Clock:
+    """A number of minutes, parted by another or by a plain one."""
+
+    def __init__(self, minutes):
+        self.minutes = minutes
+
+    def __divmod__(self, other):
+        return Clock(self.minutes // other.minutes), self.minutes % other.minutes
+
+    def __rdivmod__(self, other):
+        return divmod(other, self.minutes)
+
+
+@use((130, 60), (7, 2))
+def divmod_of_objects(a, b):
+    hours, left = divmod(Clock(a), Clock(b))
+    return hours.minutes, left, divmod(a + 1, Clock(b))
+
+
+@use((7,), (12,))
+def keys_that_are_asked_once(n):
+    asked = []
+
+    def key(v):
+        asked.append(v)
+        return (v % 5, -v)
+
+    some = [v for v in range(n) if v % 3]
+    return max(some, key=key), min(some, key=key), asked
+
+
+@use(([(1, 2), (0, 1), (1, 2), (0, 5)],))
+def sorted_by_tuples_in_tuples(pairs):
+    counts = {}
+    for x, y in pairs:
+        counts[x, y] = counts.get((x, y), 0) + 1
+    rows = [((a, b), a * b) for a, b in pairs]
+    rows.sort(key=lambda row: (row[1], row[0]), reverse=True)
+    return sorted(counts.items()), max(counts.items()), rows, sorted((r[::-1] for r in rows))

@@ -203,12 +203,16 @@ def least_item(items: Any, key: Any, default: Any) -> Any:
             raise ValueError(nothing_to_choose["min"])
         return default
     best = items[0]
-    for item in items:
-        if key is None:
+    if key is None:
+        for item in items:
             if item < best:
                 best = item
-        elif key(item) < key(best):
-            best = item
+        return best
+    found = key(best)
+    for k in range(1, len(items)):
+        here = key(items[k])
+        if here < found:
+            best, found = items[k], here
     return best
 
 
@@ -219,12 +223,16 @@ def greatest_item(items: Any, key: Any, default: Any) -> Any:
             raise ValueError(nothing_to_choose["max"])
         return default
     best = items[0]
-    for item in items:
-        if key is None:
+    if key is None:
+        for item in items:
             if item > best:
                 best = item
-        elif key(item) > key(best):
-            best = item
+        return best
+    found = key(best)
+    for k in range(1, len(items)):
+        here = key(items[k])
+        if here > found:
+            best, found = items[k], here
     return best
 
 

@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.ops.python_numbers import words
+
 __all__ = [
     "comb", "degrees", "dist", "factorial", "fmod", "frexp", "fsum", "gcd", "isclose", "isqrt",
     "lcm", "ldexp", "modf", "perm", "radians", "remainder", "sumprod", "ulp",
 ]
 
+_BY_ZERO = words(lambda: divmod(1.0, 0.0))
 
-def power(x: float, y: float) -> float:
-    """math.pow(x, y), which has complaints of its own."""
-    if (x == 0 and y < 0) or (x < 0 and math.isfinite(x) and math.isfinite(y) and y % 1 != 0):
-        raise ValueError("math domain error")
-    found: float = x**y
-    return found
+
+def divided(x: float, y: float) -> Any:
+    """divmod(x, y), of which one is a float."""
+    if y == 0:
+        raise ZeroDivisionError(_BY_ZERO)
+    return x // y, x % y
 
 
 # -- rounding --------------------------------------------------------------------------------------
@@ -140,12 +143,20 @@ def perm(n: int, k: Any = None) -> int:
     return result
 
 
-def isqrt(n: int) -> int:
+def isqrt(n: Any) -> int:
     """The floor of the square root, by Newton's method."""
-    if n < 0:
+    if not isinstance(n, (int, np.integer)):
+        kind = type(n).__name__
+        raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
+    x = int(n)
+    if x < 0:
         raise ValueError("isqrt() argument must be nonnegative")
+    return _isqrt(x)
+
+
+def _isqrt(n: int) -> int:
     x = n
-    y = x // 2 + 1 if n > 0 else 0
+    y = x // 2 + x % 2
     while y < x:
         x = y
         y = (x + n // x) // 2
@@ -157,14 +168,18 @@ def isqrt(n: int) -> int:
 
 def fmod(x: float, y: float) -> float:
     """The remainder with the sign of x."""
-    if (math.isinf(x) and not math.isnan(y)) or (y == 0 and not math.isnan(x)):
+    if math.isnan(x) or math.isnan(y):
+        return float(x) + float(y)
+    if math.isinf(x) or y == 0:
         raise ValueError("math domain error")
     return math.copysign(abs(x) % abs(float(y)), x)
 
 
 def remainder(x: float, y: float) -> float:
     """x minus the multiple of y that is nearest to it, the even one of two (IEEE 754)."""
-    if (math.isinf(x) and not math.isnan(y)) or (y == 0 and not math.isnan(x)):
+    if math.isnan(x) or math.isnan(y):
+        return float(x) + float(y)
+    if math.isinf(x) or y == 0:
         raise ValueError("math domain error")
     size, unit = abs(float(x)), abs(float(y))
     if math.isinf(unit):
@@ -239,15 +254,22 @@ def fsum(seq: Any) -> float:
     """The sum as if in three times the precision (Ogita, Rump and Oishi, "Accurate sum and dot
     product", 2005, algorithm 4.8 with K = 3)."""
     total, error, rest = 0.0, 0.0, 0.0
+    special, infinite = 0.0, 0.0  # sums of what is not finite, as CPython keeps them
     for item in seq:
         value = float(item)
-        if math.isinf(total + value) or math.isnan(total + value):
-            total = total + value
-            error, rest = 0.0, 0.0
+        if not math.isfinite(value):
+            special += value
+            infinite += value if math.isinf(value) else 0.0
+        elif not math.isfinite(total + value):
+            raise OverflowError("intermediate overflow in fsum")
         else:
             total, lost = _two_sum(total, value)
             error, more = _two_sum(error, lost)
             rest += more
+    if special != 0.0:
+        if math.isnan(infinite):
+            raise ValueError("-inf + inf in fsum")
+        return special
     return total + (error + rest)
 
 

@@ -405,6 +405,14 @@ def pow_(it: Interpreter, base: V.Value, exp: V.Value, mod: V.Value = V.NONE) ->
 @handles(divmod)
 def divmod_(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     """divmod(x, y)."""
+    numbers = [V.number_type(v) for v in (x, y)]
+    if all(ty is not None and ty.weak and ty.dtype.kind != "c" for ty in numbers) and any(
+        ty is not None and ty.dtype.is_float for ty in numbers
+    ):
+        return call(it, V.Known(python_math.divided), (x, y), {})
+    of_object = protocols.binary(it, "divmod", x, y)
+    if of_object is not None:
+        return of_object
     return V.Tuple((binary(it, "//", x, y), binary(it, "%", x, y)))
 
 

@@ -15,9 +15,9 @@ from pyrelay.infer.containers import lists
 from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.in_python import iteration, python_math
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.names.builtins import ONE, bool_, converted, float_
+from pyrelay.infer.names.builtins import ONE, bool_, converted, float_, int_
 from pyrelay.infer.names.handlers import handles
-from pyrelay.infer.operators import binary, extent_of, power
+from pyrelay.infer.operators import binary, extent_of
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
 
@@ -71,10 +71,7 @@ def math_hypot(it: Interpreter, *coordinates: V.Value) -> V.Value:
 @handles(math.pow)
 def math_pow(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     """math.pow(x, y): always floats."""
-    base, exponent = float_(it, x), float_(it, y)
-    if isinstance(exponent, V.Known) and exponent.value >= 0 and exponent.value.is_integer():
-        return power(it, base, exponent)
-    return call(it, V.Known(python_math.power), (base, exponent), {})
+    return it.call("power", float_(it, x), float_(it, y), strict=True)
 
 
 def _math_log(it: Interpreter, x: V.Value, base: V.Value = V.NONE) -> V.Value:
@@ -91,6 +88,9 @@ def _math_to_int(op: str) -> Any:
         extent = extent_of(x)
         if extent is not None:
             return V.Scalar.of_extent(extent)
+        ty = V.number_type(x)
+        if ty is not None and ty.weak and ty.dtype.kind in "ib":
+            return int_(it, x)
         return converted(it, int, it.call(op, float_(it, x)), types.i64)
 
     return handler

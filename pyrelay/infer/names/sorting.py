@@ -106,24 +106,33 @@ def places_among(it: Interpreter, a: V.Value, v: V.Value, right: V.Value) -> V.V
 
 @handles(in_lists.are_numbers)
 def are_numbers(it: Interpreter, ranks: V.Value) -> V.Value:
-    """Whether ranks are numbers, or tuples of them: no strings, lists or tuples of run-time length.
+    """Whether ranks are numbers, or tuples of them: no strings, lists, tuples of run-time length,
+    or tuples in tuples.
     """
     content = lists.growing_content(it, ranks)
     if content is not None:
         return V.Known(not _needs_order(content.template))
-    items = it.content(ranks.root) if V.is_list(ranks) else V.leaves_of((ranks,))
+    items = it.content(ranks.root) if V.is_list(ranks) else _parts(ranks)
     return V.Known(not any(
         isinstance(leaf, (V.Text, V.OpenTuple)) or V.is_list(leaf)
         for leaf in V.leaves_of(tuple(items))
-    ))
+    ) and not any(_parts(part) for item in items for part in _parts(item)))
+
+
+def _parts(item: V.Value) -> tuple[V.Value, ...]:
+    """The items of a tuple."""
+    if isinstance(item, V.Known) and isinstance(item.value, tuple):
+        return tuple(map(V.Known, item.value))
+    return item.items if isinstance(item, V.Tuple) else ()
 
 
 def _needs_order(template: L.Layout) -> bool:
-    """Whether strings, lists or tuples of run-time length are in an item."""
+    """Whether strings, lists, tuples in tuples or tuples of run-time length are in an item."""
     if isinstance(template, L.LPlace):
         return template.kind == "list"
     if isinstance(template, L.LNode):
-        return is_open(template) or any(map(_needs_order, template.children))
+        nested = any(isinstance(c, L.LNode) and c.head[0] == "tuple" for c in template.children)
+        return nested or is_open(template) or any(map(_needs_order, template.children))
     return False
 
 
