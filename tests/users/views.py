@@ -54,3 +54,22 @@ def lists_beside_arrays(m, weights):
         m + weights, [1, 2, 3] * m, m @ [1.0, 0.0, 2.0], (1, 2, 3) - m[0], m[1] ** [1, 2, 3],
         items, m * SHIFTS, m[1] > [1, 9, 4], [[1], [2], [3]] + m,
     )
+
+
+@use((np.arange(6.0), 2), (np.arange(6), 1))
+def arrays_of_one_element_in_an_element(x, i):
+    said = []
+    for k in range(4):
+        try:
+            if k == 0:
+                x[i] = x[:1]
+            elif k == 1:
+                x[i] = [7.0]
+            elif k == 2:
+                x[i, ...] = x[3:4]
+            else:
+                x.reshape(2, 3)[0, i] = np.array(x[5])
+        except (TypeError, ValueError) as error:
+            said.append(str(error))
+    x[:2] = x[4:5].reshape(1, 1, 1)
+    return said, x

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from typing import Any
+
+import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.numpys_words import not_stored
 from pyrelay.infer.containers import found_items
-from pyrelay.infer.flow.handling import without_words
+from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, OpCall
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import DType, TensorType
 
 _INTO_A_PART = "could not broadcast input array from shape ({0},) into shape ({1},)"
 
@@ -68,8 +71,35 @@ def fitted(
         return it.emit("refine", atom, shape=target.shape).atom  # type: ignore[no-any-return]
     if same or not target.shape:
         return atom if same else it.emit("broadcast_to", atom, shape=target.shape).atom
-    _check_broadcast(it, ty, target)
+    _check_broadcast(it, TensorType(ty.dtype, shape), target)
     return it.emit("broadcast_to", atom, shape=target.shape).atom  # type: ignore[no-any-return]
+
+
+def refuse_to_an_element(it: Interpreter, value: V.Value, dtype: DType) -> None:
+    """Raise as this NumPy does for an array or a list of one number that one element is to be."""
+    ty = V.tensor_type(value)
+    sample: Any = [1] if V.is_list(value) else (1,) if isinstance(value, V.Tuple) else None
+    if sample is None and (ty is None or not ty.shape):
+        return
+    error = _refused(dtype, np.ones(1) if sample is None else sample)
+    if error is None:
+        return
+    failure = it.failure(
+        errors.ShapeError, f"{V.describe(value)} cannot be stored in one element of an array",
+        hints=("store a number, such as y[0] or y.item()",),
+    )
+    raise certain(it, failure, type(error), str(error))
+
+
+def _refused(dtype: DType, sample: Any) -> Exception | None:
+    """What NumPy says of what it is to store in an element; None if it stores it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.zeros(1, dtype.numpy)[0] = sample
+    except (TypeError, ValueError) as error:
+        return error
+    return None
 
 
 def _of_one(

@@ -14,7 +14,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.slicing import index_atom, is_index, slice_of_axis
-from pyrelay.infer.arrays.storing import fitted, write_whole
+from pyrelay.infer.arrays.storing import fitted, refuse_to_an_element, write_whole
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import characters, found_items, lists, moving, open_sequences, text
 from pyrelay.infer.containers.open_keys import key_of, note, stored_key
@@ -443,6 +443,8 @@ def _write_array(it: Interpreter, array: V.ArrayRef, key: V.Value, value: V.Valu
         scatter(it, array, items, value)
         return
     basic = _basic(it, array.type, items, False, written=True)
+    if not (basic.type.shape or _has_ellipsis(key)):
+        refuse_to_an_element(it, value, array.type.dtype)
     target = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
     write_whole(it, target, fitted(it, value, basic.type))
 

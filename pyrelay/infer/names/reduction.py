@@ -24,6 +24,7 @@ from pyrelay.infer.names.handlers import handles
 from pyrelay.infer.names.shape import ravel
 from pyrelay.infer.operators import binary, raised
 from pyrelay.ir import dims, types
+from pyrelay.ir.types import DType
 
 FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
@@ -62,6 +63,17 @@ def as_number(it: Interpreter, x: V.Value) -> V.Value:
     return it.result(it.builder.handle(it.atom(x)))
 
 
+def _narrow(it: Interpreter, dtype: V.Value) -> tuple[DType | None, DType | None]:
+    """Bools or ints of fewer than 64 bits that `dtype=` asks for, and what sums of them have.
+
+    These are cut at the end: the last bits of a sum or a product depend on no others.
+    """
+    asked = dtype_of(it, dtype)
+    if asked is None or asked.kind not in "biu" or asked in (types.i64, types.u64):
+        return None, None
+    return asked, types.u64 if asked.kind == "u" else types.i64
+
+
 def reduction(op: str) -> Callable[..., V.Value]:
     """A reduction with all the arguments that any has."""
 
@@ -71,6 +83,11 @@ def reduction(op: str) -> Callable[..., V.Value]:
         where: V.Value = TRUE,
     ) -> V.Value:
         x = strong(it, operand(it, a))
+        narrow, wide = _narrow(it, dtype)
+        if narrow is not None:
+            x = cast(it, cast(it, x, narrow), wide)
+            found = handler(it, x, axis, V.NONE, V.NONE, keepdims, initial, where)
+            return stored(it, out, cast(it, found, narrow))
         if op in ("sum", "prod") and dtype == V.NONE:
             dtype = type_of_out(it, x, out)
         x = cast(it, x, dtype)
@@ -298,6 +315,10 @@ def scan(op: str) -> Callable[..., V.Value]:
         out: V.Value = V.NONE,
     ) -> V.Value:
         x = operand(it, a)
+        narrow, wide = _narrow(it, dtype)
+        if narrow is not None:
+            x = cast(it, cast(it, x, narrow), wide)
+            return stored(it, out, cast(it, handler(it, x, axis), narrow))
         dtype = type_of_out(it, x, out) if dtype == V.NONE else dtype
         x = cast(it, x, dtype)
         ty = it.tensor(x)
