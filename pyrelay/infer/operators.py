@@ -495,9 +495,8 @@ def either(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Union) or isinstance(y, V.Union):
         return over_cases(it, x, y, lambda a, b: _is(it, a, b), operator.is_)
-    for one, other in ((x, y), (y, x)):
-        if isinstance(one, V.Scalar) and one.type == types.PY_BOOL and isinstance(other, V.Known):
-            return compare(it, "==", x, y) if type(other.value) is bool else V.Known(False)
+    if kinds.of(x) == kinds.of(y) and kinds.of(x) in ((types.PY_INT,), (types.PY_BOOL,)):
+        return compare(it, "==", x, y)  # equal bools and small ints are one object
     if isinstance(x, V.Data) or isinstance(y, V.Data):
         from pyrelay.infer.nodes.trees import is_same
 

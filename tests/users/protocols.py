@@ -204,3 +204,22 @@ def sorted_by_tuples_in_tuples(pairs):
     rows = [((a, b), a * b) for a, b in pairs]
     rows.sort(key=lambda row: (row[1], row[0]), reverse=True)
     return sorted(counts.items()), max(counts.items()), rows, sorted((r[::-1] for r in rows))
+
+
+@use((7,), (1,), (0,))
+def words_of_a_branch_in_order(n):
+    words, rows = [], []
+    for i in range(n):
+        words.append("odd" if i % 2 else "even")
+        rows.append(("b" if i % 3 else "a", i))
+    rows.sort(reverse=True)
+    return sorted(words), rows, sorted(rows, key=lambda row: row[0]), max(words, default="")
+
+
+@use((1, True), (3, False))
+def numbers_that_are_one_object(n, flag):
+    one, first, third = n - 2 if n > 2 else n, 1, 3
+    return (
+        one is n, one is first, n is not third, flag is True, flag is n,
+        [k is one for k in (first, 2)],
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
@@ -307,3 +308,23 @@ def remove_missing(items, v):
     items.append(5.0)
     items.remove(v)
     return items
+
+
+@use((1.5,), (float("inf"),), (float("nan"),))
+def angles_of_infinities(t):
+    said = []
+    for k in range(5):
+        try:
+            if k == 0:
+                said.append(cmath.exp(complex(0.0, t)).real)
+            elif k == 1:
+                said.append(cmath.sin(complex(t, 1.0)).imag)
+            elif k == 2:
+                said.append(cmath.cosh(complex(1.0, t)).real)
+            elif k == 3:
+                said.append(cmath.tanh(complex(0.5, t)).real)
+            else:
+                said.append(cmath.log10(complex(0.0, t)).imag)
+        except ValueError as error:
+            print(k, error)
+    return said

@@ -69,8 +69,16 @@ def _in_range(result: Any, x: Any) -> Any:
     return z
 
 
+def _refuse(without: bool) -> None:
+    """A domain error where there is no angle: that of an infinity is none."""
+    if without:
+        raise ValueError("math domain error")
+
+
 def exp(x: Any) -> Any:
     """e to a complex power."""
+    z = complex(x)
+    _refuse(math.isinf(z.imag) and not math.isnan(z.real) and z.real != -math.inf)
     return _in_range(np.exp(complex(x)), x)
 
 
@@ -85,7 +93,8 @@ def log(x: Any, *base: Any) -> Any:
 
 def log10(x: Any) -> Any:
     """The principal logarithm to base 10."""
-    return log(x) / math.log(10)
+    natural = log(x)
+    return complex(natural.real / math.log(10), natural.imag / math.log(10))
 
 
 def sqrt(x: Any) -> Any:
@@ -95,31 +104,43 @@ def sqrt(x: Any) -> Any:
 
 def sin(x: Any) -> Any:
     """The sine."""
+    z = complex(x)
+    _refuse(math.isinf(z.real) and not math.isnan(z.imag))
     return _in_range(np.sin(complex(x)), x)
 
 
 def cos(x: Any) -> Any:
     """The cosine."""
+    z = complex(x)
+    _refuse(math.isinf(z.real) and not math.isnan(z.imag))
     return _in_range(np.cos(complex(x)), x)
 
 
 def tan(x: Any) -> Any:
     """The tangent."""
+    z = complex(x)
+    _refuse(math.isinf(z.real) and math.isfinite(z.imag))
     return complex(np.tan(complex(x)))
 
 
 def sinh(x: Any) -> Any:
     """The hyperbolic sine."""
+    z = complex(x)
+    _refuse(math.isinf(z.imag) and not math.isnan(z.real))
     return _in_range(np.sinh(complex(x)), x)
 
 
 def cosh(x: Any) -> Any:
     """The hyperbolic cosine."""
+    z = complex(x)
+    _refuse(math.isinf(z.imag) and not math.isnan(z.real))
     return _in_range(np.cosh(complex(x)), x)
 
 
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent."""
+    z = complex(x)
+    _refuse(math.isinf(z.imag) and math.isfinite(z.real))
     return complex(np.tanh(complex(x)))
 
 

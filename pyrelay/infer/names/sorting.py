@@ -115,6 +115,7 @@ def are_numbers(it: Interpreter, ranks: V.Value) -> V.Value:
     items = it.content(ranks.root) if V.is_list(ranks) else _parts(ranks)
     return V.Known(not any(
         isinstance(leaf, (V.Text, V.OpenTuple)) or V.is_list(leaf)
+        or (isinstance(leaf, V.Known) and isinstance(leaf.value, str))
         for leaf in V.leaves_of(tuple(items))
     ) and not any(_parts(part) for item in items for part in _parts(item)))
 
@@ -128,6 +129,10 @@ def _parts(item: V.Value) -> tuple[V.Value, ...]:
 
 def _needs_order(template: L.Layout) -> bool:
     """Whether strings, lists, tuples in tuples or tuples of run-time length are in an item."""
+    if isinstance(template, L.LUnion):
+        return any(map(_needs_order, template.cases))
+    if isinstance(template, L.LKnown):
+        return isinstance(template.value, (str, tuple))
     if isinstance(template, L.LPlace):
         return template.kind == "list"
     if isinstance(template, L.LNode):
