@@ -133,20 +133,39 @@ def _tanh(s: Any, z: Any) -> Any:
     return s.make_complex(s.where(far, s.copysign(one, x), real), imag)
 
 
+def _beyond(s: Any, z: Any, real: tuple[Any, Any], imag: tuple[Any, Any], axis: Parts) -> Any:
+    """The first of each part for a finite z, the second where a part of z is infinite, and `axis`
+    where z lies on the imaginary axis, nowhere (annex G of C99)."""
+    x, y = _parts(s, z)
+    far = s.logical_or(s.isinf(x), s.isinf(y))
+    nowhere = s.logical_and(_is_zero(s, x), s.isnan(y))
+    return s.make_complex(*(
+        s.where(far, there, s.where(nowhere, on_axis, here))
+        for (here, there), on_axis in zip((real, imag), axis, strict=True)
+    ))
+
+
+def _signed(s: Any, size: float, y: Any) -> Any:
+    return s.copysign(_number(s, size), y)
+
+
 def _arcsin(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
     below, above = _roots(s, z)
-    product = s.multiply(below, above)
-    return s.make_complex(
-        s.arctan2(s.real(z), s.real(product)), s.arcsinh(_imag_of_conj_product(s, below, above))
-    )
+    angle = s.arctan2(x, s.real(s.multiply(below, above)))
+    height = s.arcsinh(_imag_of_conj_product(s, below, above))
+    far = s.arctan2(x, s.absolute(y)), _signed(s, math.inf, y)
+    return _beyond(s, z, (angle, far[0]), (height, far[1]), (x, y))
 
 
 def _arccos(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
     below, above = _roots(s, z)
-    angle = s.arctan2(s.real(below), s.real(above))
-    return s.make_complex(
-        s.add(angle, angle), s.arcsinh(_imag_of_conj_product(s, above, below))
-    )
+    half = s.arctan2(s.real(below), s.real(above))
+    height = s.arcsinh(_imag_of_conj_product(s, above, below))
+    far = s.arctan2(s.absolute(y), x), s.negative(_signed(s, math.inf, y))
+    right = _number(s, math.pi / 2)
+    return _beyond(s, z, (s.add(half, half), far[0]), (height, far[1]), (right, y))
 
 
 def _arccosh(s: Any, z: Any) -> Any:
@@ -154,9 +173,10 @@ def _arccosh(s: Any, z: Any) -> Any:
     one = _number(s, 1.0)
     low = s.sqrt(s.make_complex(s.subtract(x, one), y))
     high = s.sqrt(s.make_complex(s.add(x, one), y))
-    real = s.real(s.multiply(s.conj(low), high))
-    angle = s.arctan2(s.imag(low), s.real(high))
-    return s.make_complex(s.arcsinh(real), s.add(angle, angle))
+    real = s.arcsinh(s.real(s.multiply(s.conj(low), high)))
+    half = s.arctan2(s.imag(low), s.real(high))
+    far, right = (_number(s, math.inf), s.arctan2(y, x)), _number(s, math.pi / 2)
+    return _beyond(s, z, (real, far[0]), (s.add(half, half), far[1]), (y, right))
 
 
 def _arctanh(s: Any, z: Any) -> Any:
@@ -166,8 +186,9 @@ def _arctanh(s: Any, z: Any) -> Any:
     ratio = s.divide(s.multiply(four, x), s.add(s.multiply(rest, rest), square))
     real = s.multiply(s.log1p(ratio), _number(s, 0.25))
     below = s.subtract(s.multiply(rest, s.add(one, x)), square)
-    angle = s.arctan2(s.add(y, y), below)
-    return s.make_complex(real, s.multiply(angle, _number(s, 0.5)))
+    angle = s.multiply(s.arctan2(s.add(y, y), below), _number(s, 0.5))
+    far = _signed(s, 0.0, x), s.where(s.isnan(y), y, _signed(s, math.pi / 2, y))
+    return _beyond(s, z, (real, far[0]), (angle, far[1]), (x, y))
 
 
 #: Op name -> how its element is computed for complex operands.

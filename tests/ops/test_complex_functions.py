@@ -15,7 +15,9 @@ def images(z):
     return {
         "exp": np.exp(z), "log": np.log(z), "sqrt": np.sqrt(z), "abs": np.abs(z) + 0j,
         "tanh": np.tanh(z), "tan": np.tan(z), "sinh": np.sinh(z), "sin": np.sin(z),
-        "cosh": np.cosh(z), "cos": np.cos(z),
+        "cosh": np.cosh(z), "cos": np.cos(z), "arcsin": np.arcsin(z), "arccos": np.arccos(z),
+        "arctan": np.arctan(z), "arcsinh": np.arcsinh(z), "arccosh": np.arccosh(z),
+        "arctanh": np.arctanh(z),
     }
 
 
