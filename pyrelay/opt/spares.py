@@ -4,11 +4,13 @@ In: a loop that becomes a kernel, with its storage. Out: the loop that carries a
 each such array, `u = u + np.roll(u, 1)`: a round computes the new one into the spare, and the two
 change places, where it would be computed into memory of its own and copied. A loop that updates
 some elements of such an array from all old ones, as where `v = u.copy()` stands in front of it,
-begins with a copy in the spare.
+begins with a copy in the spare. So is one that is filled in each round, `new = np.zeros_like(u)`,
+of which a part is replaced then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyrelay.ir import dims, walk
@@ -32,7 +34,7 @@ def with_spares(let: Let, loop: Loop) -> tuple[Let, dict[Atom, Atom]] | None:
     makers: dict[Atom, Let] = {out: let for let in loop.body.lets for out in let.outs}
     results = loop.body.results[1:] if loop.exits else loop.body.results
     uses = walk.use_counts(loop.body)
-    stored: dict[Var, Var] = {}  # carried array -> what is computed anew
+    stored: dict[Var, Var] = {}  # what the spare is next -> what is computed anew
     needless: set[Var] = set()  # memory that the spares are in place of
     for carried, result in zip(loop.carried, results, strict=True):
         maker = makers.get(result)
@@ -43,10 +45,15 @@ def with_spares(let: Let, loop: Loop) -> tuple[Let, dict[Atom, Atom]] | None:
         size = dims.greatest(dims.product(shape_of(result)))
         small = size is not None and size <= _LARGEST_COPIED
         memory = _updated(maker, carried, result) or result
-        if memory is result and not _is_computed(maker):
+        filled = _filled(maker, makers, uses)
+        if memory is result and filled is None and not _is_computed(maker):
             continue
-        if memory in storage.own and not small:
-            stored[carried] = result
+        free = [v for v in (carried, *loop.carried) if v not in results and v not in stored]
+        if filled is not None:
+            memory = filled
+            free = [v for v in free if v.type == result.type]
+        if memory in storage.own and not small and (filled is None or free):
+            stored[carried if filled is None else free[0]] = result
             needless.add(memory)
     if not stored:
         return None
@@ -63,6 +70,16 @@ def _updated(maker: Let, carried: Var, result: Var) -> Var | None:
         return None
     place = maker.outs.index(result)
     return maker.rhs.carried[place] if maker.rhs.init[place] is carried else None
+
+
+def _filled(let: Let, makers: Mapping[Atom, Let], uses: Mapping[Var, int]) -> Var | None:
+    """The array of one number of which a Let updates a part."""
+    if not isinstance(let.rhs, OpCall) or let.rhs.op.name != "slice_update":
+        return None
+    base = let.rhs.args[0]
+    if not isinstance(base, Var) or uses[base] != 1:
+        return None
+    return base if walk.is_call(makers.get(base), "broadcast_to") else None
 
 
 def _is_computed(let: Let) -> bool:
@@ -87,10 +104,13 @@ def _with_spares(
         outs.append(out)
         place = next(k for k, each in enumerate(lets) if result in each.outs)
         maker = lets[place]
-        updated = isinstance(maker.rhs, Loop)
+        anew: Atom = carried if isinstance(maker.rhs, Loop) else result
+        filled = walk.is_call(maker, "slice_update")
+        if filled:
+            anew = walk.call_of(maker).args[0]
         shape = shape_of(result)
         store = Let((placed,), OpCall(
-            OPS["slice_update"], (spare, carried if updated else result),
+            OPS["slice_update"], (spare, anew),
             Attrs(sizes=shape, starts=(0,) * len(shape), steps=(1,) * len(shape)),
         ), span=maker.span)  # fmt: skip
         if isinstance(maker.rhs, Loop):
@@ -99,6 +119,10 @@ def _with_spares(
             lets[place : place + 1] = [
                 store, replace(maker, rhs=replace(maker.rhs, init=first_values)),
             ]  # fmt: skip
+        elif filled:
+            call = walk.call_of(maker)
+            update = replace(call, args=(placed, *call.args[1:]))
+            lets[place : place + 1] = [store, replace(maker, rhs=update)]
         else:
             lets.insert(place + 1, store)
             names[result] = placed

@@ -161,3 +161,46 @@ def test_a_loop_over_old_elements_begins_with_one_copy() -> None:
     assert re.search(r"\n        v\d+ = v\d+\n", text)  # addresses change places
     copy = r"store_ordered_f64\((v\d+), (i\d+), load_ordered_f64\((v\d+), \2\)\)"
     assert len(re.findall(copy, text.split("logical_or")[-2])) == 1
+
+
+def diffused(u, v, steps):
+    for _ in range(steps):
+        new = np.zeros_like(u)
+        new[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.1 * (u[:-2, 1:-1] - u[1:-1, 2:])
+        u = new
+    return u, v
+
+
+def waves(u, v, steps):
+    old, now = u.copy(), v.copy()
+    for _ in range(steps):
+        new = np.ones_like(now)
+        new[1:-1, 1:] = now[1:-1, 1:] - old[1:-1, 1:] + 0.1 * (now[:-2, 1:] + now[2:, :-1])
+        old, now = now, new
+    return old, now
+
+
+def older_ones(u, v, steps):
+    w = u
+    for _ in range(steps):
+        new = np.zeros_like(u)
+        new[:-1] = u[1:] + 0.5 * v[:-1]
+        u, v, w = new, u, new
+    return u, v, w
+
+
+@pytest.mark.parametrize("function", [diffused, waves, older_ones])
+def test_filled_arrays_change_places_as_well(function) -> None:
+    rng = np.random.default_rng(0)
+    for size in (5, 30):
+        u, v = rng.random((size, size + 1)), rng.random((size, size + 1))
+        for steps in (0, 1, 2, 3, 7):
+            found, expected = pyrelay.jit(function)(u, v, steps), function(u, v, steps)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("function", [diffused, waves])
+def test_filled_arrays_have_no_memory_beside(function) -> None:
+    u = np.ones((30, 31))
+    assert "t0 = " not in str(pyrelay.jit(function).code(u, u, 3))
