@@ -264,7 +264,7 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
         return Build(run, False, tuple(steps), 0, 0, 0, "interpreter")
     module = lowered(program.module, "fuse", steps, on)
     started = time.perf_counter()
-    made = planned(program, module, on)
+    made = planned(program, module, on, native.begin)
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)
     started, before = time.perf_counter(), replace(native.counts)
     place = device_for(module, on)
@@ -312,8 +312,14 @@ def _bound(function: Function) -> Iterator[Var]:
             yield from _bound(let.rhs.function)
 
 
-def planned(program: Specialised, module: Module, on: str | None = None) -> Plan:
-    """The plan, for a device, of a program whose module is at the end of stage `fuse`."""
+def planned(
+    program: Specialised, module: Module, on: str | None = None,
+    begin: Callable[[str], object] = str,
+) -> Plan:
+    """The plan, for a device, of a program whose module is at the end of stage `fuse`.
+
+    begin: what is done with the text of each kernel for the CPU meanwhile.
+    """
     entry = Entry(
         mutated=program.binding.placed,
         conditions=tuple(
@@ -322,7 +328,7 @@ def planned(program: Specialised, module: Module, on: str | None = None) -> Plan
     )
     place, choices = device_for(module, on), chosen(program.module)
     target = cpu.target(choices) if place.native else place.target
-    made = as_chosen(plan(module, target, entry), choices)
+    made = as_chosen(plan(module, target, entry, begin if place.native else str), choices)
     dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)
     dump("emit", place.shown, made)

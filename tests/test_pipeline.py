@@ -176,6 +176,18 @@ def test_a_program_of_the_same_kernels_compiles_no_kernel():
     assert native.counts.compiled == before
 
 
+def test_kernels_are_begun_while_others_are_planned(monkeypatch):
+    """Those of a program that will run; not those that are shown."""
+    begun = []
+    monkeypatch.setattr(native, "begin", begun.append)
+    compiled = pyrelay.jit(lambda x: np.cumsum(np.tanh(x) @ x))
+    shown = compiled.code(f32(3, 3))
+    assert begun == []
+    made = build(compiled.py, f32(3, 3))
+    assert len(begun) == made.kernels > 1
+    assert all(text.splitlines()[-2] in str(shown) for text in begun)
+
+
 def test_stores_in_a_loop_copy_nothing():
     spec = specialised(plain.stores, np.ones(4), 0.5)
     text = show_plan(pipeline.planned(spec, pipeline.lowered(spec.module, "fuse")))

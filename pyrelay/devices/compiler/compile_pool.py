@@ -4,7 +4,8 @@ In: kernels as source text. Out: their object code, in order.
 
 LLVM is run under a lock of its process, so threads do not help: other processes do
 (`compile_worker`). The first is started when a program turns out to be on no disk (`expect`); while
-this process infers and plans, it makes the run time if that is missing too.
+this process infers and plans, it makes the run time if that is missing too, and then kernels that
+are planned already (`begin`).
 Kernels are taken by whoever is free, the long ones first. A process that cannot be started, fails
 or ends costs nothing but time: what it owes is compiled here. `Config.compile_processes` is how
 many there are, this one included.
@@ -152,6 +153,34 @@ _made: dict[str, bytes | None] = {}
 _guard = threading.Lock()
 
 
+class _Ahead:
+    """Kernels that another process compiles before they are asked for."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Task] = []
+        self.begun: str | None = None
+        self.codes: dict[str, bytes | None] = {}
+        self.thread: threading.Thread | None = None
+
+    def compile(self, compiler: Compiler) -> None:
+        """Have one kernel after another compiled, the longest first, until none waits."""
+        while True:
+            with _guard:
+                self.begun = None
+                if not self.waiting:
+                    self.thread = None
+                    return
+                task = max(self.waiting, key=lambda each: each.seconds)
+                self.waiting.remove(task)
+                self.begun = task.source
+            code = compiler.ask((KERNEL, task.source, task.filename))
+            with _guard:
+                self.codes[task.source] = code
+
+
+_ahead = _Ahead()
+
+
 def _stop() -> None:
     for compiler in _compilers:
         compiler.stop()
@@ -159,10 +188,10 @@ def _stop() -> None:
 
 def _after_fork() -> None:
     """In a child: the processes are the parent's, and the threads that used them are gone."""
-    global _compilers, _guard
+    global _compilers, _guard, _ahead
     for compiler in _compilers:
         compiler.forget()
-    _compilers, _guard = [], threading.Lock()
+    _compilers, _guard, _ahead = [], threading.Lock(), _Ahead()
     _making.clear()
     _made.clear()
 
@@ -200,6 +229,28 @@ def _prepare(compiler: Compiler, parts: Sequence[str]) -> None:
         _made[part] = compiler.ask((RUNTIME, part))
 
 
+def begin(task: Task) -> None:
+    """A kernel will be asked for: a process that is there compiles it beside what goes on here."""
+    for compiler in _others(1):
+        with _guard:
+            if not compiler.started:
+                return
+            _ahead.waiting.append(task)
+            if _ahead.thread is None:
+                thread = threading.Thread(target=_ahead.compile, args=(compiler,), daemon=True)
+                _ahead.thread = thread
+                thread.start()
+
+
+def _taken_over(tasks: Sequence[Task]) -> tuple[dict[str, bytes | None], list[Task]]:
+    """What was compiled ahead, and what remains, but for what is being compiled; nothing more is
+    begun."""
+    with _guard:
+        _ahead.waiting.clear()
+        done, _ahead.codes = _ahead.codes, {}
+        return done, [t for t in tasks if t.source not in done and t.source != _ahead.begun]
+
+
 def runtime(part: str) -> bytes | None:
     """The object code of a part of the run time, where it was expected and could be made."""
     with _guard:
@@ -215,11 +266,12 @@ def objects(tasks: Sequence[Task]) -> list[bytes]:
 
     Raises `kernel_language.KernelError` where a text is not in the kernel language.
     """
-    codes: list[bytes | None] = [None] * len(tasks)
-    order = deque(sorted(range(len(tasks)), key=lambda index: -tasks[index].seconds))
+    known, rest = _taken_over(tasks)
+    codes: list[bytes | None] = [None] * len(rest)
+    order = deque(sorted(range(len(rest)), key=lambda index: -rest[index].seconds))
     threads = [
-        threading.Thread(target=compiler.take, args=(order, tasks, codes), daemon=True)
-        for compiler in _helping(tasks)
+        threading.Thread(target=compiler.take, args=(order, rest, codes), daemon=True)
+        for compiler in _helping(rest)
     ]
     for thread in threads:
         thread.start()
@@ -229,12 +281,14 @@ def objects(tasks: Sequence[Task]) -> list[bytes]:
                 index = order.popleft()
             except IndexError:  # another one was faster
                 break
-            codes[index] = _here(tasks[index])
+            codes[index] = _here(rest[index])
     finally:
         order.clear()
-        for thread in threads:
-            thread.join()
-    return [_here(task) if code is None else code for task, code in zip(tasks, codes, strict=True)]
+        for waited in filter(None, (*threads, _ahead.thread)):
+            waited.join()
+    known.update(zip((task.source for task in rest), codes, strict=True))
+    known.update(_taken_over(())[0])
+    return [known.get(task.source) or _here(task) for task in tasks]
 
 
 def _helping(tasks: Sequence[Task]) -> list[Compiler]:

@@ -158,14 +158,30 @@ def _stored(digest: str, source: str, store: cache.Cache) -> bool:
     return True
 
 
+def begin(source: str) -> None:
+    """A kernel will be asked for: the process that helps to compile begins with it where it is
+    neither loaded nor on disk."""
+    store = cache.current()
+    for text in (*parts_of(source).values(), source):
+        digest = kernel_digest(text)
+        if digest not in _addresses:
+            path = store.path(KIND, digest)
+            if path is None or not path.exists():
+                compile_pool.begin(_task(digest, text, store))
+
+
+def _task(digest: str, source: str, store: cache.Cache) -> compile_pool.Task:
+    path = store.path(KIND, digest, ".py")
+    return compile_pool.Task(source, str(path or f"<kernel {digest[:12]}>"))
+
+
 def _compile(missing: dict[str, str], store: cache.Cache) -> None:
     """Compile, keep and load kernels, by their digests."""
     started = time.perf_counter()
     tasks = []
     for digest, source in missing.items():
-        path = store.path(KIND, digest, ".py")
         store.put_text(KIND, digest, ".py", source)
-        tasks.append(compile_pool.Task(source, str(path or f"<kernel {digest[:12]}>")))
+        tasks.append(_task(digest, source, store))
     codes = compile_pool.objects(tasks)
     counts.compile_seconds += time.perf_counter() - started
     for (digest, source), code in zip(missing.items(), codes, strict=True):  # parts before kernels

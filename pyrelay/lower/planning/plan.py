@@ -80,14 +80,17 @@ class Entry:
     single: bool = False
 
 
-def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
-    """The plan of a module.
+def plan(
+    module: Module, target: Target, entry: Entry | None = None,
+    begin: Callable[[str], object] = str,
+) -> Plan:
+    """The plan of a module. `begin` is told the text of each kernel as soon as there is one.
 
     Raises InvariantError if the program is not what `fuse` leaves, or the arguments do not tell the
     entry's extents.
     """
     module = kernels_only(_with_extents_of_results(module), target)
-    program = Program(target)
+    program = Program(target, begin)
     entry = _completed(module.main, entry or Entry())
     forced = {}
     recursive = _recursive(module)

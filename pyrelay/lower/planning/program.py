@@ -6,7 +6,7 @@ In: fused groups and places in the user's program. Out: their numbers in the pla
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,8 +44,8 @@ class Group:
 class Program:
     """Kernels by their text, sites in order, and the lowering of each fused group."""
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, begin: Callable[[str], object]) -> None:
+        self.target, self.begin = target, begin
         self._lowerings: dict[Function, Group] = {}
         self._by_digest: dict[str, tuple[Function, Group]] = {}
         #: kernels that differ from another one only in the lines that they fail at
@@ -127,6 +127,7 @@ class Program:
     def source(self, text: str, name: str, code: kernel_ir.Kernel | None = None) -> int:
         """The number of the kernel with this text."""
         if text not in self._by_source:
+            self.begin(text)
             self._by_source[text] = len(self.kernels)
             self.kernels.append(Kernel(name, text, code.spans if code else (), code))
         return self._by_source[text]

@@ -82,6 +82,33 @@ def _ended(pipe: Any) -> Any:
 
 
 @pytest.mark.usefixtures("two_processes")
+def test_what_was_begun_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    (other,) = compile_pool._others(1)
+    alone = [other.ask((KERNEL, task.source, task.filename)) for task in TASKS]
+    here = _asked(monkeypatch)
+    for task in TASKS:
+        compile_pool.begin(task)
+    if (thread := compile_pool._ahead.thread) is not None:
+        thread.join()
+    assert objects(TASKS) == alone
+    assert here == []
+    monkeypatch.setattr(other, "ask", lambda request: time.sleep(0.5))  # it fails, and slowly
+    for task in TASKS:
+        compile_pool.begin(task)
+    assert objects(TASKS) == alone
+    assert "<add>" in here or "<scale>" in here  # the one that was begun
+    assert compile_pool._ahead.waiting == []
+
+
+def test_nothing_is_begun_where_no_process_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_pool, "_compilers", [])
+    for count in (1, 2):
+        with config.override(compile_processes=count):
+            compile_pool.begin(TASKS[0])
+    assert compile_pool._ahead.waiting == []
+
+
+@pytest.mark.usefixtures("two_processes")
 def test_a_text_that_is_no_kernel_is_the_callers_error() -> None:
     (other,) = compile_pool._others(1)
     assert other.ask((KERNEL, ADD, "<add>"))
