@@ -260,7 +260,7 @@ _WINOGRAD = """\
         all_tiled = entry_blocks * groups * output_blocks * bands
         spectra, values = local_f32({spectra_size}), local_f32({values_size})
         sums, halves = local_f32({sums_size}), local_f32({halves_size})
-        tile_places, tile_list = local_i64({tile_line}), local_i64({tile_list})
+        tile_places = local_i64({tile_line})
         pitch = (across * 4 + 2 + {lanes_most}) // {lanes} * {lanes}
         own, own_end = begin * all_tiled // all_units, end * all_tiled // all_units
         while own < own_end:
@@ -291,36 +291,36 @@ _WINOGRAD = """\
             last_line = extent0 - t0_first if extent0 - t0_first < high * 4 + 2 else high * 4 + 2
             first_line = high * 4 + 2 if first_line > high * 4 + 2 else first_line
             last_line = first_line if last_line < first_line else last_line
+            # Few tiles are those of several channels, as many as fill a vector.
+            each = {lanes} // tiles if tiles > 0 and tiles < {lanes} else 1
             # What lies outside of the image stays 0.
             for row in range(6):
-                for k in range(entries * high * pitch):
+                for k in range(each * entries * high * pitch):
                     store_ordered_f32(halves, row * {halves_plane} + k, f32(0))
-            for k in range((tiles + {lanes_most}) // {lanes} * {lanes}):
-                k_line = k // across if k < tiles else 0
+            for k in range((each * tiles + {lanes_most}) // {lanes} * {lanes}):
+                k_line = k // across if k < each * tiles else 0
                 store_ordered_i64(tile_places, k, k_line * pitch + k % across * 4)
-            for k in range(tiles):
-                store_ordered_i64(tile_list, k * 2, values + k * 4)
-                store_ordered_i64(tile_list, k * 2 + 1, sums + k * {wide} * 4)
             for element in range(36):
                 for k in range(sharing * tiles * {wide}):
                     store_ordered_f32(sums, element * {sums_plane} + k, f32(0))
-            for k in range({block}):
-                store_ordered_i64(table, k, k * tiles)
-            store_ordered_i64(words, 1, table)
-            store_ordered_i64(words, 2, 0)
-            store_ordered_i64(words, 3, 1)
-            store_ordered_i64(words, 5, tile_list)
-            store_ordered_i64(words, 6, tiles)
-            store_ordered_i64(words, 9, {block})
+            # Weights of few tiles lie in the first cache with what is multiplied.
+            block = {few_channels} if tiles <= {few_tiles} else {block}
+            store_ordered_i64(words, 0, patches)
+            store_ordered_i64(words, 2, spectra)
+            store_ordered_i64(words, 4, {values_plane})
+            store_ordered_i64(words, 6, {sums_plane})
+            store_ordered_i64(words, 7, tiles)
+            store_ordered_i64(words, 9, block * 36)
             store_ordered_i64(words, 10, {wide})
             store_ordered_i64(words, 11, depth_all * 4)
-            store_ordered_i64(words, 13, {added})
             c0 = 0
             while c0 < channels and high > 0:
                 c_count = channels - c0 if channels - c0 < at_once else at_once
-                for c in range(c_count):
-                    for which in range(entries):
-                        plane = ((entry + which) * groups + group) * channels + c0 + c
+                for c in range(0, c_count, each):
+                    some = c_count - c if c_count - c < each else each
+                    for which in range(some * entries):
+                        plane = (entry + which % entries) * groups + group
+                        plane = plane * channels + c0 + c + which // entries
                         seen = plane * image + t0_first * extent2 + low - before2
                         for r in range(high):
                             winograd_lines_{vectors}(
@@ -330,26 +330,24 @@ _WINOGRAD = """\
                                 stop - low)
                     winograd_image_{vectors}(
                         halves, {halves_plane}, tile_places, values + c * tiles * 4,
-                        {values_plane}, tiles)
-                for part in range(sharing * ((c_count + {block_most}) // {block})):
-                    o, c = part % sharing * {wide}, part // sharing * {block}
-                    count = c_count - c if c_count - c < {block} else {block}
+                        {values_plane}, some * tiles)
+                c_blocks = (c_count + block - 1) // block
+                for part in range(sharing * c_blocks):
+                    o, c = part // c_blocks * {wide}, part % c_blocks * block
+                    count = c_count - c if c_count - c < block else block
                     weights = w + ((group * outputs + o0 + o) * channels + c0 + c) * 36
                     panel = o_count - o if o_count - o < {wide} else {wide}
-                    store_ordered_i64(words, 14, panel)
                     turned_weights_{vectors}(patches, weights, depth_all, panel, count * 9)
-                    winograd_weights_{vectors}(patches, spectra, {spectra_plane}, count)
-                    # Weights of the next outputs, or channels, are fetched meanwhile.
-                    weights += {wide} * depth_all * 4
-                    if (part + 1) % sharing == 0:
-                        weights += {block} * 36 - sharing * {wide} * depth_all * 4
-                    for element in range(36):
-                        store_ordered_i64(words, 0, spectra + element * {spectra_plane} * 4)
-                        store_ordered_i64(words, 4, count)
-                        store_ordered_i64(words, 7, element * {values_plane} + c * tiles)
-                        store_ordered_i64(words, 8, weights + element * {block})
-                        store_ordered_i64(words, 12, element * {sums_plane} + o * tiles)
-                        turned_product_{vectors}(words)
+                    # Weights of the next channels, or outputs, are fetched meanwhile.
+                    weights += block * 36
+                    if c + block >= c_count:
+                        weights += {wide} * depth_all * 4 - c_blocks * block * 36
+                    store_ordered_i64(words, 1, count)
+                    store_ordered_i64(words, 3, values + c * tiles * 4)
+                    store_ordered_i64(words, 5, sums + o * tiles * 4)
+                    store_ordered_i64(words, 8, weights)
+                    store_ordered_i64(words, 12, panel)
+                    winograd_products_{vectors}(words)
                 c0 += at_once
             for which in range(entries):
                 row = ((entry + which) * groups + group) * outputs + o0
@@ -397,25 +395,26 @@ _WINOGRAD = """\
                     call_address(finisher, finishing, row, row + o_count)
         return 0
 """
-_BLOCK = 64  # channels at a time: each of 36 products fetches a cache line of what is next
-_ADDED = 32  # of these at a time: twice as many, errors half as large again
+_BLOCK = 32  # channels whose products are added up: of twice as many, errors half as large again
+_FEW_TILES, _FEW_CHANNELS = 16, 16  # of which the latter are taken at a time
 _SUMS, _VALUES = 5120, 2560  # elements of a plane of sums, and of transforms of the image
-_ROOMS = "values", "spectra", "sums"  # of 36 planes
+_ROOMS = "values", "sums"  # of 36 planes
 _TILE_WORTH, _WEIGHTS_WORTH = 45, 120  # products that a tile and the weights' transform cost
 
 
 def _winograd(lanes: int) -> str:
     planes = {
-        "values_plane": _VALUES + 16, "spectra_plane": _BLOCK * 2 * lanes + 16,
-        "sums_plane": _SUMS + 16, "halves_plane": MOST_TILES * max(8, lanes) + 32,
+        "values_plane": _VALUES + 16, "sums_plane": _SUMS + 16,
+        "halves_plane": MOST_TILES * max(8, lanes) + 32,
     }  # fmt: skip
     rooms = {f"{name}_size": 36 * planes[f"{name}_plane"] + 64 for name in _ROOMS}
     return _WINOGRAD.format(
         vectors=f"f32x{lanes}", lanes=lanes, lanes_most=lanes - 1, block=_BLOCK,
-        block_most=_BLOCK - 1, wide=2 * lanes, wide_most=2 * lanes - 1, most_tiles=MOST_TILES,
-        tile_line=MOST_TILES + lanes, tile_list=2 * MOST_TILES, added=_ADDED, sums_most=_SUMS,
-        values_most=_VALUES, tile_worth=_TILE_WORTH, weights_worth=_WEIGHTS_WORTH,
-        halves_size=6 * planes["halves_plane"] + 64, **rooms, **planes,
+        few_tiles=_FEW_TILES, few_channels=_FEW_CHANNELS, wide=2 * lanes, wide_most=2 * lanes - 1,
+        most_tiles=MOST_TILES, tile_line=MOST_TILES + lanes, sums_most=_SUMS, values_most=_VALUES,
+        tile_worth=_TILE_WORTH, weights_worth=_WEIGHTS_WORTH,
+        spectra_size=6 * (_BLOCK * 2 * lanes + 16), halves_size=6 * planes["halves_plane"] + 64,
+        **rooms, **planes,
     )  # fmt: skip
 
 
@@ -426,9 +425,10 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     winograd = transforms = ""
     if dtype.name == "f32":
         winograd = _winograd(lanes)
-        parts = ("lines", "image", "weights", "outputs")
-        names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in parts)
-        transforms = f"from pyrelay.devices.routines.winograd import (\n    {names})"
+        names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in ("lines", "image", "outputs"))
+        transforms = f"from pyrelay.devices.routines.winograd import (\n    {names})\n"
+        transforms += "from pyrelay.devices.routines.winograd_products import "
+        transforms += f"winograd_products_f32x{lanes}"
     single = SINGLE.format(
         dtype=dtype.name, vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes,
         lanes_most=lanes - 1, scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES,

@@ -62,8 +62,7 @@ _TURNED = """\
         sums = patches + {panel_room} * {size}
         store_ordered_i64(words, 0, patches)
         store_ordered_i64(words, 1, table)
-        store_ordered_i64(words, 12, 0)
-        store_ordered_i64(words, 13, {depth})
+        store_ordered_i64(words, 12, {depth})
         unit = begin
         while unit < end:
             column_block, rest = unit % column_blocks, unit // column_blocks
@@ -130,7 +129,7 @@ _TURNED = """\
                 o0 = o_first
                 while o0 < o_end:
                     o_count = o_end - o0 if o_end - o0 < {wide} else {wide}
-                    store_ordered_i64(words, 14, o_count)
+                    store_ordered_i64(words, 13, o_count)
                     for j in range(n_count * {wide}):
                         store_{dtype}(sums, j, {dtype}(0))
                     c0 = 0

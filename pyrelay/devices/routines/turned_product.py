@@ -17,10 +17,9 @@ vector at a time, so an image is not copied, however far apart its positions are
         words[7]     elements behind these first values to which offsets are relative
         words[8..11] weights that are turned next, of which each tile fetches a piece: their address
                      or 0, bytes of a line, how many lines, bytes from one to the next
-        words[12]    elements behind the addresses of sums where these lie
-        words[13]    how many k are added up before that is added to the sums: the fewer, the
+        words[12]    how many k are added up before that is added to the sums: the fewer, the
                      smaller the error
-        words[14]    how many outputs count: where that is no more than a vector has elements, the
+        words[13]    how many outputs count: where that is no more than a vector has elements, the
                      second one of each line of the panel is not read, nor is that of the sums
 
 ``turned_weights_f32x8(panel, weights, line, rows, count)``
@@ -50,7 +49,7 @@ from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
 
 _ACROSS = 2  # vectors of a panel
-_WORDS = 15
+_WORDS = 14
 _CACHE_LINE = 64
 
 
@@ -77,7 +76,7 @@ class _Product(_Writer):
     def write(self, *parameters: Word) -> None:
         f = self.f
         (self.panel, self.table, self.first, self.step, self.k, self.list, count, self.behind,
-         weights, length, lines, apart, further, self.together, outputs) = (
+         weights, length, lines, apart, self.together, outputs) = (
             f.load(parameters[0], 8 * place) for place in range(_WORDS)
         )  # fmt: skip
         # Sixteen accumulators of 32 registers, or twelve of 16.
@@ -85,7 +84,7 @@ class _Product(_Writer):
         # Every tile fetches as much of each line of the next weights.
         tiles = count.unsigned_div(tall) + 1
         share = (length + (tiles - 1)).unsigned_div(tiles) + (_CACHE_LINE - 1) & -_CACHE_LINE
-        self.further, narrow = further * self.size, outputs <= self.lanes
+        narrow = outputs <= self.lanes
         row, fetched = f.variable(0), f.variable(weights.equals(0).choose(length, 0))
         with f.while_(lambda: row.now < count):
             following = f.smaller(fetched.now + share, length)
@@ -118,7 +117,7 @@ class _Product(_Writer):
         entries = [self.list + f.smaller(i + r, i + rows - 1) * 16 for r in range(tall)]
         images = [code.pointer((f.load(e) + self.behind * self.size).raw) for e in entries]
         steps = [code.word(v * lanes) for v in range(across)]
-        lines = [code.pointer((f.load(entry, 8) + self.further).raw) for entry in entries]
+        lines = [code.pointer(f.load(entry, 8).raw) for entry in entries]
         targets = [code.at(line, step) for line in lines for step in steps]
         panel = code.pointer(self.panel.raw)
         table = b.inttoptr(self.table.raw, WORD.as_pointer())

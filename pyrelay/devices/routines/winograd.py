@@ -16,9 +16,6 @@ the largest sum of absolute products (``tests/devices/routines/test_winograd.py`
         such planes, ``apart`` elements apart -> 36 planes of ``tiles`` elements, ``plane`` elements
         apart. The words of ``places`` say where in a source each tile begins, so that tiles of
         several lines and images fill vectors. Reads and writes up to one vector beyond the ends
-    winograd_weights_f32x8(panel, target, plane, channels)
-        a line of two vectors, of as many outputs, for each of the 9 taps of each channel -> 36
-        planes of a line for each channel, ``plane`` elements apart
     winograd_outputs_f32x8(source, plane, target, line, rows, columns)
         36 lines of two vectors, ``plane`` elements apart, the sums of a tile -> its positions, of
         which ``rows`` by ``columns`` are written: lines side by side, ``line`` elements from row
@@ -43,7 +40,7 @@ _FLOAT = llvm.FloatType()
 _SIZE = 4
 
 
-class _Vectors:
+class Vectors:
     """Arithmetic on vectors."""
 
     def __init__(self, code: Code) -> None:
@@ -72,23 +69,26 @@ class _Vectors:
         ]
 
     def weights(self, g: Sequence[Any]) -> list[Any]:
-        """Three taps, transformed."""
+        """Three taps, transformed, but for factors: `outputs` has those of the matrix."""
         b = self.b
-        outer, middle = self.times(-1 / 6, b.fadd(g[0], g[2])), self.times(1 / 6, g[1])
-        rest, half = self.plus(1 / 24, g[0], self.times(1 / 6, g[2])), self.times(1 / 12, g[1])
+        outer, far = b.fadd(g[0], g[2]), self.plus(4, g[2], g[0])
         return [
-            self.times(0.25, g[0]), b.fsub(outer, middle), b.fadd(outer, middle),
-            b.fadd(rest, half), b.fsub(rest, half), g[2],
+            g[0], b.fadd(outer, g[1]), b.fsub(outer, g[1]), self.plus(2, g[1], far),
+            self.plus(-2, g[1], far), g[2],
         ]
 
     def outputs(self, m: Sequence[Any]) -> list[Any]:
-        """Four outputs of six sums."""
+        """Four outputs of six sums, which are to be multiplied by 1/4, -1/6, -1/6, 1/24, 1/24, 1
+        first, as the matrix of the weights is."""
         b = self.b
         sums, differences = b.fadd(m[1], m[2]), b.fsub(m[1], m[2])
+        sums, differences = self.times(-1 / 6, sums), self.times(-1 / 6, differences)
         far_sums, far_differences = b.fadd(m[3], m[4]), b.fsub(m[3], m[4])
         return [
-            b.fadd(m[0], b.fadd(sums, far_sums)), self.plus(2, far_differences, differences),
-            self.plus(4, far_sums, sums), b.fadd(self.plus(8, far_differences, differences), m[5]),
+            self.plus(1 / 4, m[0], self.plus(1 / 24, far_sums, sums)),
+            self.plus(1 / 12, far_differences, differences),
+            self.plus(1 / 6, far_sums, sums),
+            b.fadd(self.plus(1 / 3, far_differences, differences), m[5]),
         ]
 
 
@@ -115,7 +115,7 @@ class _Writer(ABC):
         self.f = f = Function(module, name, parameters)
         self.lanes = lanes
         self.code = Code(f.b, Shape(_FLOAT, lanes, 1, 1))
-        self.vectors = _Vectors(self.code)
+        self.vectors = Vectors(self.code)
         self.write(*f.parameters)
         f.ret(0)
 
@@ -184,20 +184,6 @@ def _whole_columns(code: Code, pointers: Sequence[Any], count: int) -> list[Any]
     return _columns(code, pointers, -(-count // lanes) * lanes)[:count]
 
 
-class _Weights(_Writer):
-    def write(self, *parameters: Word) -> None:
-        panel, target, plane, channels = parameters
-        f, code, vectors, wide = self.f, self.code, self.vectors, 2 * self.lanes
-        with over(f, 0, channels, 1) as channel, over(f, 0, f.number(wide), self.lanes) as lane:
-            taps = [code.load(self.at(panel, (channel * 9 + k) * wide + lane)) for k in range(9)]
-            columns = [vectors.weights(taps[column::3]) for column in range(3)]
-            for row in range(6):
-                values = vectors.weights([column[row] for column in columns])
-                for column, value in enumerate(values):
-                    to = plane * (row * 6 + column) + channel * wide + lane
-                    code.store(value, self.at(target, to))
-
-
 class _Outputs(_Writer):
     def write(self, *parameters: Word) -> None:
         source, plane, target, line, rows, columns = parameters
@@ -219,7 +205,7 @@ class _Outputs(_Writer):
 
 
 _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
-    "lines": (_Lines, 7), "image": (_Image, 6), "weights": (_Weights, 4), "outputs": (_Outputs, 6),
+    "lines": (_Lines, 7), "image": (_Image, 6), "outputs": (_Outputs, 6),
 }
 
 
@@ -231,7 +217,7 @@ def _part(name: str, what: str, lanes: int) -> Part:
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"winograd_(lines|image|weights|outputs)_f32x(4|8|16)", name)
+    match = re.fullmatch(r"winograd_(lines|image|outputs)_f32x(4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], int(match[2]))
