@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import functools
 
-from pyrelay.devices.routines.convolution_first import PIXELS
+from pyrelay.devices.routines.convolution_first import PIXELS, vectors_across
 from pyrelay.devices.routines.kernel_text import filled
 from pyrelay.devices.routines.matmul import FINISHING_OPERANDS, native_vector_bits
 from pyrelay.ir.types import DType
@@ -167,7 +167,7 @@ while c0 < channels:
     store_ordered_i64(words, 6, count)
     store_ordered_i64(words, 8, c_count)
     store_ordered_i64(words, 9, c0)
-    whole = seen // {across} * {across}
+    whole = seen // {lanes} * {lanes}
     if whole > 0:
         for k in range(c_count):
             store_ordered_i64(lines, k, k * image)
@@ -221,9 +221,11 @@ def chain_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     """
     bits = native_vector_bits() if vector_bits is None else vector_bits
     lanes = bits // 8 // dtype.size
+    across = vectors_across(lanes, dtype.size) * lanes
     return filled(_KERNEL, {
         "dtype": dtype.name, "size": dtype.size, "vectors": f"{dtype.name}x{lanes}",
-        "across": 2 * lanes, "room": ROOM // dtype.size, "room_all": ROOM // dtype.size + 64,
-        "panel": 2 * lanes * _DEPTH, "depth": _DEPTH, "channels": CHANNELS, "operands": _OPERANDS,
+        "lanes": lanes, "across": across, "room": ROOM // dtype.size,
+        "room_all": ROOM // dtype.size + 64, "panel": across * _DEPTH, "depth": _DEPTH,
+        "channels": CHANNELS, "operands": _OPERANDS,
         "pixels": PIXELS, "pixels_most": PIXELS - 1, "first": _FIRST, "last": _LAST,
     })  # fmt: skip

@@ -91,7 +91,7 @@ def kernel(block, begin, end):
     places = local_i64({panel})
     if panels:
         for k in range({panel}):
-            store_ordered_i64(places, k, k * {wide})
+            store_ordered_i64(places, k, k * {panel_wide})
     # Where an image is not in a near cache, what the next positions see is fetched meanwhile.
     far = local_i64({panel})
     fetching = one_tap and batch * groups * channels * image * {size} > {near_image}
@@ -418,6 +418,12 @@ def _winograd(lanes: int) -> str:
     )  # fmt: skip
 
 
+def vectors_across(lanes: int, size: int) -> int:
+    """Vectors of a panel of an ``offset_product``: as many as registers hold with eight rows, or
+    with six."""
+    return 3 if lanes * size == 64 else 2
+
+
 def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     """The text of the kernel ``forward`` for ``f32`` or ``f64``."""
     bits = native_vector_bits() if vector_bits is None else vector_bits
@@ -445,6 +451,7 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
         finishing=5 + FINISHING_OPERANDS, more=_MORE, shallow=_SHALLOW, few_rows=_FEW_ROWS,
         panel=_PANEL, panel_most=_PANEL - 1, band=BAND,
+        panel_wide=vectors_across(lanes, dtype.size) * lanes,
         most_outputs=_MOST_OUTPUTS, fewest_pixels=_FEWEST_PIXELS, most_image=_MOST_IMAGE,
         near_image=_NEAR_IMAGE,
     ))  # fmt: skip

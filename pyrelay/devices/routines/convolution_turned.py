@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyrelay.ir.types import DType
 
 _POSITIONS = 240  # at a time
-_DEPTH = 320  # values of k at a time: a panel of them stays in the first cache, or next to it
+_PANEL = 20 * 1024  # bytes at a time of a panel of weights, which stays in the first cache
 _LISTED = 4096  # most positions listed, for all taps
 _FEW_PIXELS = 128  # positions up to which images without a stride are summed this way
 _FEWEST_POSITIONS = 25  # at a time, for weights to be turned
@@ -189,7 +189,8 @@ def turned_loop(dtype: DType, lanes: int, taps_most: int, columns: int) -> str:
     wide = 2 * lanes
     return filled(_TURNED, {
         "dtype": dtype.name, "size": dtype.size, "vectors": f"{dtype.name}x{lanes}", "wide": wide,
-        "columns": columns, "taps_most": taps_most, "ends": taps_most + 1, "depth": _DEPTH,
+        "columns": columns, "taps_most": taps_most, "ends": taps_most + 1,
+        "depth": _PANEL // (wide * dtype.size),
         "positions": _POSITIONS, "listed": _LISTED, "listed_words": 2 * _LISTED + 2,
         "outer_words": 5 * _POSITIONS, "few_pixels": _FEW_PIXELS, "few_channels": _FEW_CHANNELS,
         "near_bytes": _NEAR_IMAGE, "fewest_positions": _FEWEST_POSITIONS,

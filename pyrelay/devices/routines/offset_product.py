@@ -16,8 +16,9 @@ kernel's text. Names are made on demand, for vectors of so many elements:
         words[9]     0 to overwrite c, else to add to it
         words[10]    1 or 0: whether rows of a are fetched before they are read, which pays where
                      they are not in a cache: the CPU does not see so many lines coming
-        words[11..12]  0; or the address of room for a panel, two vectors for each k, and that of a
-                     table of its offsets: the first tile of a panel's columns copies what it reads.
+        words[11..12]  0; or the address of room for a panel, `vectors_across` of them for each k,
+                     and that of a table of its offsets: the first tile of a panel's columns copies
+                     what it reads.
                      Where lines are far apart, others find little of them in the first cache
         words[13..14]  0; or the address of lines that are read after these, and that of a table of
                      their offsets: tiles fetch of them, line by line, what lies at their own
@@ -78,7 +79,7 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import WORD, Function, Variable, Word, over
 from pyrelay.devices.routines.calls import Part
-from pyrelay.devices.routines.convolution_first import BAND
+from pyrelay.devices.routines.convolution_first import BAND, vectors_across
 from pyrelay.devices.routines.line_sums import LineSums, every_second, in_order
 from pyrelay.devices.routines.matmul_tiles import Code, Shape
 from pyrelay.devices.routines.window_sums import WindowSums
@@ -95,8 +96,9 @@ class _Product:
         self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size = 4 if dtype == "f32" else 8
         self.lanes = lanes
-        # Sixteen accumulators of 32 registers, or twelve of 16.
+        # Twenty-four accumulators of 32 registers, or twelve of 16.
         self.tall = 8 if lanes * self.size == 64 else 6
+        self.across = vectors_across(lanes, self.size)
         self.f = f = Function(module, name, 1)
         (words,) = f.parameters
         (self.a, self.a_row, self.b, self.c, self.c_row, self.table, self.m, self.n, self.k,
@@ -111,41 +113,61 @@ class _Product:
         return base + index * self.size
 
     def _panels(self) -> None:
-        f, wide = self.f, 2 * self.lanes
-        with over(f, 0, self.m, BAND) as h0, over(f, 0, self.n, wide) as j:
-            columns, end = self.n - j, f.smaller(self.m, h0 + BAND)
-            # A vector and a few columns are that vector, and dot products.
-            split = (columns > self.lanes) & (columns <= self.lanes + self.lanes // 4)
-            split = split & (self.k <= _DOTS)
-            tiled = split.choose(self.lanes, columns)
-            dots = (columns <= self.lanes // 2) & (self.k <= _DOTS)
-            with f.when(~dots):
-                row, first = f.variable(h0), self._at(self.b, j)
-                source, table = f.variable(first), f.variable(self.table)
-                many = (end - h0 > self.tall) & (columns >= wide)
-                # Every tile fetches as many of the lines that are read next.
-                bands = (end - h0 + (self.tall - 1)).unsigned_div(self.tall)
-                share = (self.k + (bands - 1)).unsigned_div(bands)
-                fetched = f.variable(self.following.equals(0).choose(self.k, 0))
-                with f.when(self.room.differs(0) & many):
+        f, lanes, wide = self.f, self.lanes, self.across * self.lanes
+        few = lanes // 4
+        short = self.k <= _DOTS
+        with over(f, 0, self.m, BAND) as h0:
+            end, column = f.smaller(self.m, h0 + BAND), f.variable(0)
+            with f.while_(lambda: column.now < self.n):
+                j = column.now
+                columns = self.n - j
+                # What is left of a vector or more is a panel less wide, but for a few columns
+                # beside it, which are dot products.
+                width = f.smaller(columns, wide)
+                if self.across > 2:  # two and two vectors, not three and one
+                    evenly = (columns > wide + few) | (columns > wide) & ~short
+                    evenly = evenly & (columns <= wide + lanes)
+                    width = evenly.choose(2 * lanes, width)
+                column.set(j + width)
+                left = width & lanes - 1
+                whole = width - left
+                split = whole.differs(0) & left.differs(0) & (left <= few) & short
+                dots = whole.equals(0) & (left <= lanes // 2) & short
+                with f.when(~dots):
+                    self._columns(h0, end, j, split.choose(whole, width))
+                with f.when(dots | split):
+                    start = split.choose(j + whole, j)
+                    self._dots(h0, end, start, left)
+
+    def _columns(self, h0: Word, end: Word, j: Word, width: Word) -> None:
+        """Rows ``h0`` to ``end`` of a panel's columns."""
+        f, wide = self.f, self.across * self.lanes
+        row, first = f.variable(h0), self._at(self.b, j)
+        source, table = f.variable(first), f.variable(self.table)
+        # Every tile fetches as many of the lines that are read next.
+        bands = (end - h0 + (self.tall - 1)).unsigned_div(self.tall)
+        share = (self.k + (bands - 1)).unsigned_div(bands)
+        fetched = f.variable(self.following.equals(0).choose(self.k, 0))
+        with f.when(self.room.differs(0) & (end - h0 > self.tall)):
+            for across in range(2, self.across + 1):
+                with f.when(width.equals(across * self.lanes)):
                     self._fetch(j, fetched, share)
                     self.line, self.offsets = first, self.table
-                    self._tile(self.tall, 2, h0, j, f.number(self.tall), copies=True)
+                    # A constant here, and rows would be computed in every round of the tile.
+                    rows = f.smaller(end - h0, self.tall)
+                    self._tile(self.tall, across, h0, j, rows, copies=True)
                     source.set(self.room)
                     table.set(self.places)
                     row.set(h0 + self.tall)
-                with f.while_(lambda: row.now < end):
-                    i, left = row.now, end - row.now
-                    self._fetch(j, fetched, share)
-                    # Two lower tiles for eight rows, not a high one and a piece of another.
-                    two = (left > self.tall) & (left <= 2 * (self.tall - 2))
-                    count = two.choose(self.tall - 2, f.smaller(left, self.tall))
-                    self.line, self.offsets = source.now, table.now
-                    self._tiles(i, j, count, tiled)
-                    row.set(i + count)
-            with f.when(dots | split):
-                start = split.choose(j + self.lanes, j)
-                self._dots(h0, end, start, self.n - start)
+        with f.while_(lambda: row.now < end):
+            i, left = row.now, end - row.now
+            self._fetch(j, fetched, share)
+            # Two lower tiles for eight rows, not a high one and a piece of another.
+            two = (left > self.tall) & (left <= 2 * (self.tall - 2))
+            count = two.choose(self.tall - 2, f.smaller(left, self.tall))
+            self.line, self.offsets = source.now, table.now
+            self._tiles(i, j, count, width, wide)
+            row.set(i + count)
 
     def _fetch(self, j: Word, fetched: Variable, count: Word) -> None:
         """Fetches, at column ``j``, the next ``count`` of the lines that are read next."""
@@ -157,24 +179,32 @@ class _Product:
             code.prefetch(place, written=False, near=False)
         fetched.set(end)
 
-    def _tiles(self, i: Word, j: Word, rows: Word, columns: Word) -> None:
+    def _tiles(self, i: Word, j: Word, rows: Word, columns: Word, wide: int) -> None:
         """The tile at row ``i`` and column ``j`` that suits what is left."""
         f = self.f
         fetches = self.fetches & j.equals(0)
-        with f.either(columns >= 2 * self.lanes) as (whole, rest):
+        with f.either(columns >= wide) as (whole, rest):
             with whole, f.either(rows > self.tall - 2) as (many, few):
                 with many, f.either(fetches) as (fetching, alone):
                     with fetching:
-                        self._tile(self.tall, 2, i, j, rows, fetches=True)
+                        self._tile(self.tall, self.across, i, j, rows, fetches=True)
                     with alone:
-                        self._tile(self.tall, 2, i, j, rows)
+                        self._tile(self.tall, self.across, i, j, rows)
                 with few:
-                    self._tile(self.tall - 2, 2, i, j, rows)
-            with rest, f.either(columns > self.lanes) as (broad, narrow):
-                with broad:
-                    self._tile(self.tall, 2, i, j, rows, columns)
-                with narrow:
-                    self._tile(self.tall, 1, i, j, rows, columns)
+                    self._tile(self.tall - 2, self.across, i, j, rows)
+            with rest:
+                self._narrow(self.across, i, j, rows, columns)
+
+    def _narrow(self, across: int, i: Word, j: Word, rows: Word, columns: Word) -> None:
+        """A tile of as few vectors as hold the columns, at most ``across``."""
+        if across == 1:
+            self._tile(self.tall, 1, i, j, rows, columns)
+            return
+        with self.f.either(columns > (across - 1) * self.lanes) as (broad, narrow):
+            with broad:
+                self._tile(self.tall, across, i, j, rows, columns)
+            with narrow:
+                self._narrow(across - 1, i, j, rows, columns)
 
     def _tile(
         self, tall: int, across: int, i: Word, j: Word, rows: Word, columns: Word | None = None,
@@ -198,7 +228,7 @@ class _Product:
             source = code.at(line, b.load(b.gep(table, [k], source_etype=WORD), typ=WORD))
             vectors = [code.load(code.at(source, code.word(v * lanes))) for v in range(across)]
             if copies:
-                to = code.at(room, b.mul(k, code.word(across * lanes)))
+                to = code.at(room, b.mul(k, code.word(self.across * lanes)))
                 for v, vector in enumerate(vectors):
                     code.store(vector, code.at(to, code.word(v * lanes)))
             out = []
@@ -212,7 +242,9 @@ class _Product:
         first = code.pointer(self._at(self.c, i * self.c_row + j).raw)
         if columns is None:  # what is written is wanted after the loop
             for row in range(tall):
-                code.prefetch(code.at(first, (self.c_row * row).raw))
+                to = code.at(first, (self.c_row * row).raw)
+                for v in range(across):
+                    code.prefetch(code.at(to, code.word(v * lanes)))
         sums = [zero] * (tall * across)
         if fetches:
 
@@ -222,11 +254,11 @@ class _Product:
                     place = code.at(pointer, b.add(following, start))
                     code.prefetch(place, written=False)
                 count = code.minimum(b.sub(self.k.raw, start), code.word(per_line))
-                return code.loop(count, 1, sums, lambda k, sums: body(b.add(start, k), sums))
+                return code.pairs(count, sums, lambda k, sums: body(b.add(start, k), sums))
 
             sums = code.loop(self.k.raw, per_line, sums, piece)
         else:
-            sums = code.loop(self.k.raw, 1, sums, body)
+            sums = code.pairs(self.k.raw, sums, body)
         kept = self.keep.differs(0).raw
         code.finish(sums, first, self.c_row.raw, rows.raw, width.raw, masks, kept)
 
