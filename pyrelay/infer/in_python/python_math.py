@@ -352,7 +352,7 @@ def _inverse(number: Any, mod: Any) -> Any:
 
 def bit_length(number: int) -> int:
     """int.bit_length(): the digits of the binary number without its sign."""
-    left, count = abs(number), 0
+    left, count = abs(int(number)), 0
     while left > 0:
         left >>= 1
         count += 1
@@ -361,7 +361,7 @@ def bit_length(number: int) -> int:
 
 def bit_count(number: int) -> int:
     """int.bit_count(): the ones among the binary digits (Wegner 1960)."""
-    left, count = abs(number), 0
+    left, count = abs(int(number)), 0
     while left > 0:
         left &= left - 1
         count += 1
