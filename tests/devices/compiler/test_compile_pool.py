@@ -180,8 +180,10 @@ def test_a_process_without_requests_ends() -> None:
 
 
 FIRST_CALL = """
-import os, sys, numpy as np, pyrelay
+import logging, os, sys, numpy as np, pyrelay
 from pyrelay.devices.compiler import compile_pool
+
+logging.disable()  # on a busy machine pyrelay says that it takes long
 
 @pyrelay.jit
 def f(x):
