@@ -33,7 +33,7 @@ _MOST = 4
 """Processes, this one included, unless the setting says otherwise: a program has few kernels."""
 _EACH = 8
 """Kernels for which one process more is started."""
-_PART, _TEXT, _LINE, _START = 0.5, 0.02, 0.002, 0.6
+_PART, _TEXT, _LINE, _START = 0.25, 0.02, 0.002, 0.6
 """Seconds, about: a part, a kernel, each line of it, a process's start."""
 
 

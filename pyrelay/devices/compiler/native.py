@@ -26,6 +26,7 @@ import numpy as np
 
 from pyrelay.devices import cache
 from pyrelay.devices.compiler import compile_pool
+from pyrelay.devices.routines.made_of import called_by
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
 
@@ -121,14 +122,16 @@ _PARTS = re.compile(r"^from (pyrelay\.devices\.routines\.\w+) import (\([^)]*\)|
 
 @functools.cache
 def parts_of(source: str) -> dict[str, str]:
-    """The texts of the parts that a kernel calls, by their names."""
+    """The texts of the parts that a kernel, or a part, calls, by their names; before each are those
+    that it calls itself."""
     if compile_pool.is_part(source):
-        return {}
-    return {
-        name: f"from {module} import {name}\n"
-        for module, names in _PARTS.findall(source)
-        for name in re.findall(r"\w+", names)
-    }
+        return called_by(source)
+    found: dict[str, str] = {}
+    for module, names in _PARTS.findall(source):
+        for name in re.findall(r"\w+", names):
+            part = f"from {module} import {name}\n"
+            found.update({**called_by(part), name: part})
+    return found
 
 
 def _symbol(source: str) -> str:

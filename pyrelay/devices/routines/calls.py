@@ -57,11 +57,15 @@ class Part(Intrinsic):
         super().__init__(name, fixed(result, *(types.int64,) * parameters), self._call)
 
     def _call(self, b: IRBuilder, _: types.Type, *args: Any) -> Any:
+        found = self.call(b, args)
+        return found if self.after is None else self.after(b, found)
+
+    def call(self, b: IRBuilder, args: Sequence[Any]) -> Any:
+        """Emit a call; the word that it gives."""
         known = b.module.globals.get(self.spelling)
         if known is None:
             known = llvm.Function(b.module, self.kind, self.spelling)
-        found = b.call(known, args)
-        return found if self.after is None else self.after(b, found)
+        return b.call(known, args)
 
 
 def routine(symbol: str, *kinds: str) -> Routine:

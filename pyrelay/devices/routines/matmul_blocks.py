@@ -27,11 +27,12 @@ from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler import rooms
-from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
-from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Variable, Word
+from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Word
+from pyrelay.devices.routines import matmul_bands
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
+from pyrelay.devices.routines.matmul_bands import PACKED_ROWS, Bands, Sizes
 from pyrelay.devices.routines.matmul_lines import (
     bytes_of_panel,
     gather,
@@ -40,7 +41,7 @@ from pyrelay.devices.routines.matmul_lines import (
     sweep,
     unload,
 )
-from pyrelay.devices.routines.matmul_tiles import Code, Shape, dots, pack, tile, turn
+from pyrelay.devices.routines.matmul_tiles import dots, pack, tile, turn
 from pyrelay.devices.runtime.layout import Status
 
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
@@ -51,13 +52,7 @@ _FEW_ROWS = 16  # of a, for which lines of b that are far apart stream through t
 _FAR_LINE = 512  # bytes from one row of b to the next, beyond which stripes of it are read slowly
 IN_PANELS = 2
 """In place of whether b is transposed: it lies in panels (``matmul_panels``), and a has one row."""
-LOW = 4
-"""Rows of a lower tile, for the last few."""
 _LINES_AT_ONCE = 8  # of b that are packed together
-_PACKED_ROWS = 8  # rows of a that are packed at a time, of which the next overwrite what is extra
-
-Sizes = tuple[int, int, int]
-"""Values of k, bytes of a row of b, rows of a that are packed at a time."""
 
 # Words of a product's parameters, and of a part.
 _A, _B, _C, _M, _N, _K, _A_TURNED, _B_TURNED, _ADDED = range(1, 10)
@@ -117,22 +112,15 @@ def _next_part(module: llvm.Module, name: str) -> Function:
     return f
 
 
-class Product:
+class Product(Bands):
     """Writes ``product``: one method per way to compute a part."""
 
     def __init__(
         self, module: llvm.Module, symbol: str, dtype: str, lanes: int, sizes: Sizes
     ) -> None:
-        self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
-        self.size = 4 if dtype == "f32" else 8
-        self.lanes = lanes
-        # Of 32 registers 24 accumulators, three vectors beside each other, or twelve of 16; where
-        # masks take registers, sixteen or eight.
-        many = lanes * self.size == 64
-        self.rows, self.rows_in_place = (8, 8) if many else (6, 4)
-        self.across = 3 if many else 2
-        self.depth, row_bytes, self.band = sizes
-        self.group = row_bytes // self.size
+        super().__init__(dtype, lanes, sizes)
+        self.symbol = symbol
+        self.own: dict[str, Function] = {}
         next_part = _next_part(module, "next_part").native
         self.f = f = Function(module, symbol, 3)
         block, begin, end = f.parameters
@@ -174,7 +162,7 @@ class Product:
         """A part of the function that packs: room for a band of a and a group of panels of b."""
         f = self.f
         band = max(
-            self.band * self.depth + _PACKED_ROWS, _FEW_ROWS * (self.group + 2 * self.lanes)
+            self.band * self.depth + PACKED_ROWS, _FEW_ROWS * (self.group + 2 * self.lanes)
         )
         band = -(-band // 16) * 16
         nbytes = (band + self.group * self.depth) * self.size
@@ -208,32 +196,22 @@ class Product:
             f.store(words, 24, j1)
             f.call_address(self.finisher, words, above + i0, above + i1)
 
-    def shape(self, rows: int, across: int, lanes: int | None = None) -> Shape:
-        return Shape(self.element, lanes or self.lanes, rows, across)
-
-    def write(
-        self, routine: Callable[..., None], shape: Shape, *args: Word | int, **options: int
-    ) -> None:
-        """Emit a routine of ``matmul_tiles``."""
-        routine(Code(self.f.b, shape), *map(self.f.raw, args), **options)
-
     @contextmanager
-    def over(self, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
-        """``for index in range(start, stop, step)``."""
-        index: Variable = self.f.variable(start)
-        with self.f.while_(lambda: index.now < stop):
-            now = index.now
-            yield now
-            index.set(now + step)
-
-    @contextmanager
-    def depths(self) -> Iterator[tuple[Word, Word, Word]]:
+    def depths(self, k: Word, added: Word) -> Iterator[tuple[Word, Word, Word]]:
         """Blocks of k: their start, how many values, whether c holds a sum that they add to."""
-        with self.over(0, (self.k < 1).choose(1, self.k), self.depth) as k0:
-            yield k0, self.f.smaller(self.k - k0, self.depth), self.added | (k0 > 0).word()
+        with self.over(0, (k < 1).choose(1, k), self.depth) as k0:
+            yield k0, self.f.smaller(k - k0, self.depth), added | (k0 > 0).word()
 
-    def at(self, base: Word, index: Word | int) -> Word:
-        return base + index * self.size
+    def _apart(self, write: Callable[..., None], *args: Word) -> None:
+        """Call a function of its own, which ``write`` writes, given its parameters: for twice the
+        code in one function LLVM takes more than twice as long to find registers."""
+        f, name = self.f, write.__name__.strip("_")
+        if name not in self.own:
+            self.f = self.own[name] = Function(f.module, name, len(args))
+            write(*self.f.parameters)
+            self.f.ret(0)
+            self.f = f
+        f.call(self.own[name], *args)
 
     def _part(self) -> None:
         """One part of a matrix, the way that suits its size and layouts."""
@@ -276,31 +254,42 @@ class Product:
         dotted = step.equals(1) & vector_step.equals(1)
         with f.either(thin & dotted) as (yes, no):
             with yes:
-                self._vector_dots(vector, matrix, line, out, length)
+                self._apart(
+                    self._vector_dots, vector, matrix, line, out, length, self.k, self.added
+                )
                 self._finish(self.i0, self.i1, self.j0, self.j1)
             with no, f.either(thin & line.equals(1)) as (yes, no):
                 with yes:
-                    self._vector_times_lines(vector, vector_step, matrix, step, out, length)
+                    self._apart(
+                        self._vector_times_lines, vector, vector_step, matrix, step, out, length,
+                        self.k, self.added,
+                    )  # fmt: skip
                     self._finish(self.i0, self.i1, self.j0, self.j1)
                 with no, f.either(dotted & (rows < 9)) as (yes, no):
                     with yes:
-                        self._few_rows()
+                        self._apart(
+                            self._few_rows, self.at(self.a, self.i0 * self.a_line), self.a_line,
+                            rows, self.b, self.b_line, self.j0, self.j1,
+                            self.at(self.c, self.i0 * self.c_line), self.c_line, self.k, self.added,
+                        )  # fmt: skip
                         self._finish(self.i0, self.i1, self.j0, self.j1)
                     with no:
                         self._of_lines(rows)
 
     def _vector_dots(
-        self, vector: Word, matrix: Word, line: Word, out: Word, length: Word
-    ) -> None:
+        self, vector: Word, matrix: Word, line: Word, out: Word, length: Word, k: Word,
+        added: Word,
+    ) -> None:  # fmt: skip
         with self.over(0, length, 8) as j:
             self.write(
                 dots, self.shape(1, 8), vector, 0, self.at(matrix, j * line), line,
-                self.at(out, j), 0, self.k, 1, self.f.smaller(length - j, 8), self.added,
+                self.at(out, j), 0, k, 1, self.f.smaller(length - j, 8), added,
             )  # fmt: skip
 
     def _vector_times_lines(
-        self, vector: Word, vector_step: Word, matrix: Word, step: Word, out: Word, length: Word
-    ) -> None:
+        self, vector: Word, vector_step: Word, matrix: Word, step: Word, out: Word, length: Word,
+        k: Word, added: Word,
+    ) -> None:  # fmt: skip
         """Where it fits, the result in eight vectors, or in four, where masks leave room; a longer
         one in memory, eight lines of the matrix at a time."""
         f, lanes = self.f, self.lanes
@@ -309,7 +298,7 @@ class Product:
             return self.at(vector, k0 * vector_step), self.at(matrix, k0 * step)
 
         def in_registers(across: int, j: Word | int = 0) -> None:
-            with self.depths() as (k0, depth, keep):
+            with self.depths(k, added) as (k0, depth, keep):
                 x, line = at(k0)
                 self.write(
                     tile, self.shape(1, across), x, 0, vector_step, self.at(line, j), step,
@@ -319,33 +308,33 @@ class Product:
         def swept(start: Word | int, stop: Word, count: int) -> None:
             with self.over(start, stop, count) as k0:
                 x, line = at(k0)
-                keep = self.added | (k0 > 0).word()
+                keep = added | (k0 > 0).word()
                 self.write(
                     lines, self.shape(count, 1), x, vector_step, line, step, out, length, keep
                 )
 
-        with f.either(length <= 4 * lanes) as (narrow, broad):
-            with narrow:
-                in_registers(4)
+        with f.either((length <= 4 * lanes) | (k < 1)) as (narrow, broad):
+            with narrow, self.over(0, length, 4 * lanes) as j:
+                in_registers(4, j)
             with broad, f.either(length.equals(8 * lanes)) as (fits, long):
                 with fits:
                     in_registers(8)
                 with long:
-                    whole = self.k.unsigned_div(8) * 8
+                    whole = k.unsigned_div(8) * 8
                     swept(0, whole, 8)
-                    swept(whole, self.k, 1)
-                    with f.when(self.k < 1), self.over(0, length, 4 * lanes) as j:
-                        in_registers(4, j)
+                    swept(whole, k, 1)
 
-    def _few_rows(self) -> None:
+    def _few_rows(
+        self, a: Word, a_line: Word, count: Word, b: Word, b_line: Word, j0: Word, j1: Word,
+        c: Word, c_line: Word, k: Word, added: Word,
+    ) -> None:  # fmt: skip
         """``a b^T`` with up to 8 rows, as dot products."""
         f, rows = self.f, self.rows_in_place // 2
-        with self.over(self.j0, self.j1, 4) as j, self.over(self.i0, self.i1, rows) as i:
+        with self.over(j0, j1, 4) as j, self.over(0, count, rows) as i:
             self.write(
-                dots, self.shape(rows, 4), self.at(self.a, i * self.a_line), self.a_line,
-                self.at(self.b, j * self.b_line), self.b_line,
-                self.at(self.c, i * self.c_line + j), self.c_line,
-                self.k, f.smaller(self.i1 - i, rows), f.smaller(self.j1 - j, 4), self.added,
+                dots, self.shape(rows, 4), self.at(a, i * a_line), a_line,
+                self.at(b, j * b_line), b_line, self.at(c, i * c_line + j), c_line,
+                k, f.smaller(count - i, rows), f.smaller(j1 - j, 4), added,
             )  # fmt: skip
 
     def _of_lines(self, rows: Word) -> None:
@@ -363,35 +352,40 @@ class Product:
         """Few rows: ``b`` streams through the cache, a few lines at a time; sums stay in it, in
         lines that are not a power of two apart. Values of a are put in the order in which they are
         read: at their strides they would take more addresses than there are registers."""
-        f, sums, line = self.f, self.packed_a, self.group + 2 * self.lanes
-        factors = self.packed_b
         with self.over(self.j0, self.j1, self.group) as g0:
-            g1 = f.smaller(self.j1, g0 + self.group)
-
-            def swept(start: Word, stop: Word, count: int) -> None:
-                a = self.at(self.a, self.i0 * self.a_row + start * self.a_step)
-                self.write(
-                    gather, self.shape(count, 2), a, self.a_row, self.a_step, factors, rows,
-                    stop - start,
-                )  # fmt: skip
-                with self.over(start, stop, count) as k:
-                    self.write(
-                        sweep, self.shape(count, 2), self.at(factors, (k - start) * rows),
-                        self.at(self.b, k * self.b_line + g0), self.b_line, sums, line, rows,
-                        g1 - g0,
-                    )  # fmt: skip
-
+            g1 = self.f.smaller(self.j1, g0 + self.group)
             out = self.at(self.c, self.i0 * self.c_line + g0)
             # Block by block of k, as tiles do it: a row's sums are the same among more rows.
-            with self.depths() as (k0, depth, keep):
-                f.c("memset", sums, f.number(0), rows * (line * self.size))
-                whole = depth & -4
-                swept(k0, k0 + whole, 4)
-                swept(k0 + whole, k0 + depth, 1)
-                self.write(
-                    unload, self.shape(1, 1), sums, line, out, self.c_line, rows, g1 - g0, keep
-                )
+            with self.depths(self.k, self.added) as (k0, depth, keep):
+                self._apart(
+                    self._swept, self.at(self.a, self.i0 * self.a_row + k0 * self.a_step),
+                    self.a_row, self.a_step, self.at(self.b, k0 * self.b_line + g0), self.b_line,
+                    out, self.c_line, rows, g1 - g0, depth, keep, self.packed_a, self.packed_b,
+                )  # fmt: skip
             self._finish(self.i0, self.i1, g0, g1)
+
+    def _swept(
+        self, a: Word, a_row: Word, a_step: Word, b: Word, b_line: Word, out: Word, c_line: Word,
+        rows: Word, length: Word, depth: Word, keep: Word, sums: Word, factors: Word,
+    ) -> None:  # fmt: skip
+        line = self.group + 2 * self.lanes
+
+        def swept(start: Word, stop: Word, count: int) -> None:
+            self.write(
+                gather, self.shape(count, 2), self.at(a, start * a_step), a_row, a_step, factors,
+                rows, stop - start,
+            )  # fmt: skip
+            with self.over(start, stop, count) as k:
+                self.write(
+                    sweep, self.shape(count, 2), self.at(factors, (k - start) * rows),
+                    self.at(b, k * b_line), b_line, sums, line, rows, length,
+                )  # fmt: skip
+
+        self.f.c("memset", sums, self.f.number(0), rows * (line * self.size))
+        whole = depth & -4
+        swept(self.f.number(0), whole, 4)
+        swept(whole, depth, 1)
+        self.write(unload, self.shape(1, 1), sums, line, out, c_line, rows, length, keep)
 
     def _blocked(self, packs: Flag) -> None:
         """The general case: both operands packed, ``b`` into panels a few vectors wide, ``a`` into
@@ -401,156 +395,88 @@ class Product:
         near = ~self.a_turned & (self.a_line <= _NARROW_LINE // self.size)
         with self.over(self.j0, self.j1, self.group) as g0:
             g1 = f.smaller(self.j1, g0 + self.group)
-            with self.depths() as (k0, depth, keep), f.either(packs) as (packed, in_place):
+            with (
+                self.depths(self.k, self.added) as (k0, depth, keep),
+                f.either(packs) as (packed, in_place),
+            ):
                 with packed, self._packing():
-                    self._pack_b(g0, g1, k0, depth)
+                    self._apart(
+                        self._pack_b, self.at(self.b, k0 * self.b_step + g0 * self.b_column),
+                        self.b_line, self.b_turned.word(), self.packed_b, g1 - g0, depth,
+                    )  # fmt: skip
                     with self.over(self.i0, self.i1, self.band) as h0:
                         h1 = f.smaller(self.i1, h0 + self.band)
                         with f.either(near) as (in_rows, apart):
                             with in_rows:
-                                self._band(h0, h1, g0, g1, k0, depth, keep)
+                                self._call(
+                                    "near_rows", self.at(self.a, k0), self.a_line, self.c,
+                                    self.c_line, self.packed_b, h0, h1, g0, g1, depth, keep,
+                                )  # fmt: skip
                             with apart:
-                                self._packed_band(h0, h1, g0, g1, k0, depth, keep)
+                                self._call(
+                                    "packed_rows", self.at(self.a, k0 * self.a_step), self.a_line,
+                                    self.a_turned.word(), self.c, self.c_line, self.packed_a,
+                                    self.packed_b, h0, h1, g0, g1, depth, keep,
+                                )  # fmt: skip
                         with f.when(k0 + depth >= self.k):
                             self._finish(h0, h1, g0, g1)
                 with in_place:
-                    with (
-                        self.over(g0, g1, 2 * self.lanes) as j,
-                        self.over(self.i0, self.i1, self.rows_in_place) as i,
-                    ):
-                        a = self.at(self.a, i * self.a_row + k0 * self.a_step)
-                        b = self.at(self.b, k0 * self.b_line + j), self.b_line
-                        self._tile(
-                            False, self.rows_in_place, 2, i, j, (a, self.a_row, self.a_step), b,
-                            depth, keep, self.i1, g1,
-                        )  # fmt: skip
+                    self._apart(
+                        self._in_place, self.at(self.a, k0 * self.a_step), self.a_row, self.a_step,
+                        self.at(self.b, k0 * self.b_line), self.b_line, self.c, self.c_line,
+                        self.i0, self.i1, g0, g1, depth, keep,
+                    )  # fmt: skip
                     with f.when(k0 + depth >= self.k):
                         self._finish(self.i0, self.i1, g0, g1)
 
-    def _panels(self, g0: Word, g1: Word, write: Callable[[Word, int], None]) -> None:
-        """``write`` what is done with each panel: from its first column and how many vectors wide
-        it is. Where that may be three, the last ones are two and two rather than three and one."""
-        f, wide = self.f, 2 * self.lanes
-        if self.across == 2:
-            with self.over(g0, g1, wide) as j:
-                write(j, 2)
-            return
-        column = f.variable(g0)
-        with f.while_(lambda: column.now < g1):
-            j = column.now
-            left, wider = g1 - j, 3 * self.lanes
-            three = (left > 2 * wide) | ((left > wide) & (left <= wider))
-            with f.either(three) as (yes, no):
-                for across, branch in ((3, yes), (2, no)):
-                    with branch:
-                        write(j, across)
-                        column.set(j + across * self.lanes)
-
-    def _packed_band(
-        self, h0: Word, h1: Word, g0: Word, g1: Word, k0: Word, depth: Word, keep: Word
-    ) -> None:
-        """Rows ``h0`` to ``h1`` of a, packed, times panels ``g0`` to ``g1``."""
-        self._pack_a(h0, h1, k0, depth)
-
-        def one(j: Word, across: int) -> None:
-            with self.over(h0, h1, self.rows) as i:
-                lines = self._lines(i - h0), 1, self.rows
-                panel = self._panel(j - g0), across * self.lanes
-                self._tile(True, self.rows, across, i, j, lines, panel, depth, keep, h1, g1)
-
-        self._panels(g0, g1, one)
-
-    def _band(
-        self, h0: Word, h1: Word, g0: Word, g1: Word, k0: Word, depth: Word, keep: Word
-    ) -> None:
-        """The same with rows of a, which is not transposed, where they lie."""
-        f = self.f
-
-        def one(j: Word, across: int) -> None:
-            wide = across * self.lanes
-            with self.over(h0, h1, self.rows) as i:
-                a = self.at(self.a, i * self.a_line + k0)
-                out = self.at(self.c, i * self.c_line + j)
-                with f.either(h1 - i <= LOW) as (few, many):
-                    for tall, branch in ((LOW, few), (self.rows, many)):
-                        with branch:
-                            self.write(
-                                tile, self.shape(tall, across), a, self.a_line, 1,
-                                self._panel(j - g0), wide, out, self.c_line, depth,
-                                f.smaller(h1 - i, tall), f.smaller(g1 - j, wide), keep,
-                                padded=True,
-                            )  # fmt: skip
-
-        self._panels(g0, g1, one)
-
-    def _tile(
-        self, packed: bool, tall: int, across: int, i: Word, j: Word, a: tuple[Word | int, ...],
-        b: tuple[Word | int, ...], depth: Word, keep: Word, i1: Word, j1: Word,
+    def _in_place(
+        self, a: Word, a_row: Word, a_step: Word, b: Word, b_line: Word, c: Word, c_line: Word,
+        i0: Word, i1: Word, g0: Word, g1: Word, depth: Word, keep: Word,
     ) -> None:  # fmt: skip
-        """The tile at row ``i`` and column ``j``, of what lies before ``i1`` and ``j1``.
-
-        ``a``: address and strides along rows and depth; ``b``: address and stride along depth.
-        """
-        f = self.f
-        out = self.at(self.c, i * self.c_line + j)
-        rows, columns = f.smaller(i1 - i, tall), f.smaller(j1 - j, across * self.lanes)
-        operands = *a, *b, out, self.c_line, depth, rows, columns, keep
-        if across > 2:
-            self.write(tile, self.shape(tall, across), *operands, packed=packed)
-            return
-        with f.either(columns <= self.lanes) as (narrow, broad):
-            with narrow:
-                self.write(tile, self.shape(tall, 1), *operands)
-            with broad:
-                self.write(tile, self.shape(tall, 2), *operands, packed=packed)
-
-    def _panel(self, column: Word) -> Word:
-        return self.packed_b + column * (self.depth * self.size)
-
-    def _lines(self, row: Word) -> Word:
-        return self.packed_a + row * (self.depth * self.size)
-
-    def _pack_b(self, g0: Word, g1: Word, k0: Word, depth: Word) -> None:
-        f = self.f
-        source = self.at(self.b, k0 * self.b_step + g0 * self.b_column)
-
-        def turned(j: Word, across: int) -> None:
-            column = self.at(source, (j - g0) * self.b_column)
-            columns = f.smaller(g1 - j, across * self.lanes)
-            self.write(
-                turn, self.shape(1, across), column, self.b_line, self._panel(j - g0), depth,
-                columns,
+        with self.over(g0, g1, 2 * self.lanes) as j, self.over(i0, i1, self.rows_in_place) as i:
+            self.tile(
+                False, self.rows_in_place, 2, (self.at(a, i * a_row), a_row, a_step),
+                (self.at(b, j), b_line), (self.at(c, i * c_line + j), c_line), depth, i1 - i,
+                g1 - j, keep,
             )  # fmt: skip
 
-        with f.either(self.b_turned) as (yes, no):
+    def _call(self, part: str, *args: Word) -> None:
+        """Do a band, which is a part of its own."""
+        name = self.symbol.replace("product", part)
+        getattr(matmul_bands, name).call(self.f.b, [each.raw for each in args])
+
+    def _pack_b(
+        self, b: Word, b_line: Word, turned: Word, panels: Word, width: Word, depth: Word
+    ) -> None:
+        f = self.f
+
+        def turn_panel(j: Word, across: int) -> None:
+            columns = f.smaller(width - j, across * self.lanes)
+            self._apart(
+                self._turned, self.at(b, j * b_line), b_line, self.panel(panels, j), depth,
+                columns, f.number(across * self.lanes),
+            )  # fmt: skip
+
+        with f.either(turned.differs(0)) as (yes, no):
             with yes:
-                self._panels(g0, g1, turned)
+                self.panels(f.number(0), width, turn_panel)
             # A few lines at a time, for all panels: so lines are read as they lie.
             with no, self.over(0, depth, _LINES_AT_ONCE) as k:
 
                 def lines(j: Word, across: int) -> None:
                     wide = across * self.lanes
                     self.write(
-                        pack, self.shape(1, across),
-                        self.at(source, k * self.b_line + (j - g0)), self.b_line,
-                        self.at(self._panel(j - g0), k * wide),
-                        f.smaller(depth - k, _LINES_AT_ONCE), f.smaller(g1 - j, wide),
+                        pack, self.shape(1, across), self.at(b, k * b_line + j), b_line,
+                        self.at(self.panel(panels, j), k * wide),
+                        f.smaller(depth - k, _LINES_AT_ONCE), f.smaller(width - j, wide),
                     )  # fmt: skip
 
-                self._panels(g0, g1, lines)
+                self.panels(f.number(0), width, lines)
 
-    def _pack_a(self, h0: Word, h1: Word, k0: Word, depth: Word) -> None:
-        shape = self.shape(1, 1, _PACKED_ROWS)
-        with self.over(h0, h1, self.rows) as i:
-            source = self.at(self.a, i * self.a_row + k0 * self.a_step)
-            target, rows = self._lines(i - h0), self.f.smaller(h1 - i, self.rows)
-            with self.f.either(self.a_turned) as (yes, no):
-                for routine, block in ((pack, yes), (turn, no)):
-                    with block:
-                        self.write(
-                            routine, shape, source, self.a_line, target, depth, rows,
-                            width=self.rows,
-                        )
+    def _turned(
+        self, b: Word, b_line: Word, panel: Word, depth: Word, columns: Word, apart: Word
+    ) -> None:
+        self.write(turn, self.shape(1, 1), b, b_line, panel, depth, columns, apart)
 
 
 def leave_without_memory(b: IRBuilder, status: Any) -> None:

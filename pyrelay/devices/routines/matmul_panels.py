@@ -32,7 +32,8 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import Function, Variable, Word
 from pyrelay.devices.routines.calls import Part
-from pyrelay.devices.routines.matmul_blocks import LOW, Product, Sizes, leave_without_memory
+from pyrelay.devices.routines.matmul_bands import LOW, Sizes
+from pyrelay.devices.routines.matmul_blocks import Product, leave_without_memory
 from pyrelay.devices.routines.matmul_lines import bytes_of_panel
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, pack, tile, turn
 
@@ -63,13 +64,17 @@ class _PanelProduct(Product):
         self.i1 = f.smaller(self.i1, self.end)
         with self.over(self.i0, self.i1, self.band) as h0:
             h1 = f.smaller(self.i1, h0 + self.band)
-            with self.depths() as (k0, depth, keep), f.either(self.a_turned) as (packed, in_place):
+            with (
+                self.depths(self.k, self.added) as (k0, depth, keep),
+                f.either(self.a_turned) as (packed, in_place),
+            ):
                 with packed, self._packing():
-                    self._pack_a(h0, h1, k0, depth)
+                    a = self.at(self.a, k0 * self.a_line)
+                    self.pack_a(a, self.a_line, self.a_turned, self.packed_a, h0, h1, depth)
                     with self._columns(k0) as (column, j, panel), self.over(
                         h0, h1, self.rows
                     ) as i:
-                        lines = self._lines(i - h0), 1, self.rows
+                        lines = self.lines(self.packed_a, i - h0), 1, self.rows
                         self._cell(True, self.rows, i, column, lines, panel, depth, keep, h1, j)
                 with in_place, self._columns(k0) as (column, j, panel):
                     row = f.variable(h0)

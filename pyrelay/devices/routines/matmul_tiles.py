@@ -397,7 +397,7 @@ def transposed(code: Code, rows: list[Any]) -> list[Any]:
 
 def turn(
     code: Code, right: Value, b_column: Value, packed: Value, k: Value, columns: Value,
-    width: int | None = None,
+    width: Value | None = None,
 ) -> None:  # fmt: skip
     """The same for ``b`` contiguous along ``k``.
 
@@ -405,7 +405,7 @@ def turn(
     """
     b, shape = code.b, code.shape
     base, target = code.pointer(right), code.pointer(packed)
-    apart = code.word(width or shape.across * shape.lanes)
+    apart = code.word(shape.across * shape.lanes) if width is None else width
 
     def panel(first: Any, _carried: list[Any]) -> list[Any]:
         sources = code.clamped_rows(base, b_column, shape.lanes, columns, first)

@@ -183,14 +183,15 @@ def test_nan_and_infinity_reach_only_the_results_they_belong_to() -> None:
 
 def test_the_innermost_loop_keeps_its_sums_in_registers() -> None:
     """The packed tile's loop multiplies straight from broadcast memory and stores nothing."""
-    (part,) = native.parts_of(matmul_kernel(f32)).values()
-    text = kernel_assembly(part)
-    blocks = re.split(r"^\.L\w+:", text, flags=re.MULTILINE)
-    tiles = [block for block in blocks if len(re.findall(r"vfmadd\w+ps", block)) >= 8]
-    assert tiles
-    for block in tiles:
-        loop = block[: block.rfind("vfmadd")]
-        assert not re.search(r"vmov\w+\s+%[yz]mm\d+, -?\d*\(%r[sb]p", loop)
+    parts = native.parts_of(matmul_kernel(f32))
+    assert [name.split("_f32")[0] for name in parts] == ["near_rows", "packed_rows", "product"]
+    for part in parts.values():
+        blocks = re.split(r"^\.L\w+:", kernel_assembly(part), flags=re.MULTILINE)
+        tiles = [block for block in blocks if len(re.findall(r"vfmadd\w+ps", block)) >= 8]
+        assert tiles
+        for block in tiles:
+            loop = block[: block.rfind("vfmadd")]
+            assert not re.search(r"vmov\w+\s+%[yz]mm\d+, -?\d*\(%r[sb]p", loop)
 
 
 def by_panels(

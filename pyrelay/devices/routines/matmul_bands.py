@@ -1,0 +1,211 @@
+"""Bands of a product's left operand times panels of its right one: parts of their own.
+
+In: addresses, strides in elements, and the range of a band; out: LLVM functions that ``product``
+(``matmul_blocks``) calls, and the ``Part`` of each. They are most of a product's code, and two
+processes make it sooner than one (decision 0130).
+
+``near_rows_f32x16(a, a_line, c, c_line, panels, h0, h1, g0, g1, depth, keep)``
+    rows ``h0`` to ``h1`` of a, whose elements lie side by side, times panels ``g0`` to ``g1``;
+    ``a`` is where the first of ``depth`` values of k lies in row 0. ``keep`` is not 0 to add to c.
+``packed_rows_f32x16(a, a_line, turned, c, c_line, lines, panels, h0, h1, g0, g1, depth, keep)``
+    the same of rows that it packs first, at ``lines``; a is ``turned`` if not 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyrelay.devices.choices import DEFAULT
+from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
+from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
+from pyrelay.devices.compiler.llvm_writer import Flag, Function, Variable, Word
+from pyrelay.devices.routines.calls import Part
+from pyrelay.devices.routines.matmul_tiles import Code, Shape, pack, tile, turn
+
+LOW = 4
+"""Rows of a lower tile, for the last few."""
+PACKED_ROWS = 8
+"""Rows of a that are packed at a time, of which the next overwrite what is extra."""
+
+Sizes = tuple[int, int, int]
+"""Values of k, bytes of a row of b, rows of a that are packed at a time."""
+
+
+class Bands:
+    """Writes a function with loops around register tiles."""
+
+    f: Function
+
+    def __init__(self, dtype: str, lanes: int, sizes: Sizes) -> None:
+        self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
+        self.size = 4 if dtype == "f32" else 8
+        self.lanes = lanes
+        # Of 32 registers 24 accumulators, three vectors beside each other, or twelve of 16; where
+        # masks take registers, sixteen or eight.
+        many = lanes * self.size == 64
+        self.rows, self.rows_in_place = (8, 8) if many else (6, 4)
+        self.across = 3 if many else 2
+        self.depth, row_bytes, self.band = sizes
+        self.group = row_bytes // self.size
+
+    def shape(self, rows: int, across: int, lanes: int | None = None) -> Shape:
+        return Shape(self.element, lanes or self.lanes, rows, across)
+
+    def write(
+        self, routine: Callable[..., None], shape: Shape, *args: Word | int, **options: int
+    ) -> None:
+        """Emit a routine of ``matmul_tiles``."""
+        routine(Code(self.f.b, shape), *map(self.f.raw, args), **options)
+
+    @contextmanager
+    def over(self, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
+        """``for index in range(start, stop, step)``."""
+        index: Variable = self.f.variable(start)
+        with self.f.while_(lambda: index.now < stop):
+            now = index.now
+            yield now
+            index.set(now + step)
+
+    def at(self, base: Word, index: Word | int) -> Word:
+        return base + index * self.size
+
+    def panels(self, g0: Word, g1: Word, write: Callable[[Word, int], None]) -> None:
+        """``write`` what is done with each panel: from its first column and how many vectors wide
+        it is. Where that may be three, the last ones are two and two rather than three and one."""
+        f, wide = self.f, 2 * self.lanes
+        if self.across == 2:
+            with self.over(g0, g1, wide) as j:
+                write(j, 2)
+            return
+        column = f.variable(g0)
+        with f.while_(lambda: column.now < g1):
+            j = column.now
+            left, wider = g1 - j, 3 * self.lanes
+            three = (left > 2 * wide) | ((left > wide) & (left <= wider))
+            with f.either(three) as (yes, no):
+                for across, branch in ((3, yes), (2, no)):
+                    with branch:
+                        write(j, across)
+                        column.set(j + across * self.lanes)
+
+    def tile(
+        self, packed: bool, tall: int, across: int, a: tuple[Word | int, ...],
+        b: tuple[Word | int, ...], c: tuple[Word, Word], depth: Word, rows: Word, columns: Word,
+        keep: Word,
+    ) -> None:  # fmt: skip
+        """A tile, of which there may be more ``rows`` and ``columns`` than it has.
+
+        ``a``: address and strides along rows and depth; ``b``: address and stride along depth;
+        ``c``: address and elements from line to line.
+        """
+        f = self.f
+        rows, columns = f.smaller(rows, tall), f.smaller(columns, across * self.lanes)
+        operands = *a, *b, *c, depth, rows, columns, keep
+        if across > 2:
+            self.write(tile, self.shape(tall, across), *operands, packed=packed)
+            return
+        with f.either(columns <= self.lanes) as (narrow, broad):
+            with narrow:
+                self.write(tile, self.shape(tall, 1), *operands)
+            with broad:
+                self.write(tile, self.shape(tall, 2), *operands, packed=packed)
+
+    def panel(self, panels: Word, column: Word) -> Word:
+        """Where the panel that begins with a column lies."""
+        return panels + column * (self.depth * self.size)
+
+    def lines(self, lines: Word, row: Word) -> Word:
+        """Where packed rows lie, from a row on."""
+        return lines + row * (self.depth * self.size)
+
+    def pack_a(
+        self, a: Word, a_line: Word, turned: Flag, lines: Word, h0: Word, h1: Word, depth: Word
+    ) -> None:
+        """Rows ``h0`` to ``h1`` of ``a``, from its first value of k on, at ``lines``."""
+        a_row = turned.choose(1, a_line)
+        shape = self.shape(1, 1, PACKED_ROWS)
+        with self.over(h0, h1, self.rows) as i:
+            source = self.at(a, i * a_row)
+            target, rows = self.lines(lines, i - h0), self.f.smaller(h1 - i, self.rows)
+            with self.f.either(turned) as (yes, no):
+                with yes:
+                    self.write(pack, shape, source, a_line, target, depth, rows, width=self.rows)
+                with no:
+                    self.write(turn, shape, source, a_line, target, depth, rows, self.rows)
+
+
+class NearRows(Bands):
+    """Writes ``near_rows``."""
+
+    def __init__(
+        self, module: llvm.Module, symbol: str, dtype: str, lanes: int, sizes: Sizes
+    ) -> None:
+        super().__init__(dtype, lanes, sizes)
+        self.f = f = Function(module, symbol, 11)
+        a, a_line, c, c_line, panels, h0, h1, g0, g1, depth, keep = f.parameters
+
+        def one(j: Word, across: int) -> None:
+            wide = across * self.lanes
+            with self.over(h0, h1, self.rows) as i:
+                line = self.at(a, i * a_line)
+                out = self.at(c, i * c_line + j)
+                with f.either(h1 - i <= LOW) as (few, many):
+                    for tall, branch in ((LOW, few), (self.rows, many)):
+                        with branch:
+                            self.write(
+                                tile, self.shape(tall, across), line, a_line, 1,
+                                self.panel(panels, j - g0), wide, out, c_line, depth,
+                                f.smaller(h1 - i, tall), f.smaller(g1 - j, wide), keep,
+                                padded=True,
+                            )  # fmt: skip
+
+        self.panels(g0, g1, one)
+        f.ret(0)
+
+
+class PackedRows(Bands):
+    """Writes ``packed_rows``."""
+
+    def __init__(
+        self, module: llvm.Module, symbol: str, dtype: str, lanes: int, sizes: Sizes
+    ) -> None:
+        super().__init__(dtype, lanes, sizes)
+        self.f = f = Function(module, symbol, 13)
+        (
+            a, a_line, turned, c, c_line, lines, panels, h0, h1, g0, g1, depth, keep,
+        ) = f.parameters  # fmt: skip
+        self.pack_a(a, a_line, turned.differs(0), lines, h0, h1, depth)
+
+        def one(j: Word, across: int) -> None:
+            with self.over(h0, h1, self.rows) as i:
+                self.tile(
+                    True, self.rows, across, (self.lines(lines, i - h0), 1, self.rows),
+                    (self.panel(panels, j - g0), across * self.lanes),
+                    (self.at(c, i * c_line + j), c_line), depth, h1 - i, g1 - j, keep,
+                )  # fmt: skip
+
+        self.panels(g0, g1, one)
+        f.ret(0)
+
+
+@functools.cache
+def _part(symbol: str, what: str, dtype: str, lanes: int, sizes: Sizes) -> Part:
+    writer, parameters = (NearRows, 11) if what == "near_rows" else (PackedRows, 13)
+    write = functools.partial(writer, dtype=dtype, lanes=lanes, sizes=sizes)
+    return Part(symbol, types.void, parameters, write)
+
+
+def __getattr__(name: str) -> Part:
+    match = re.fullmatch(
+        r"(near_rows|packed_rows)_(f32|f64)x(2|4|8|16)(?:_(\d+)_(\d+)_(\d+))?", name
+    )
+    if match is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    sizes = DEFAULT.depth, DEFAULT.row_bytes, DEFAULT.band
+    if match[4] is not None:
+        sizes = int(match[4]), int(match[5]), int(match[6])
+    return _part(name, match[1], match[2], int(match[3]), sizes)
