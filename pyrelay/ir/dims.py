@@ -15,10 +15,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
 from enum import Enum
+from typing import Any
+from weakref import WeakValueDictionary
 
 from pyrelay.records import dataclass
 
 _serial = itertools.count()
+_Key = tuple[Any, ...]
 
 
 class Origin(Enum):
@@ -43,40 +46,112 @@ class Symbol:
         return self.name if spell is None else spell(self)
 
 
+class _Deep:
+    """What is made of extents. The sizes of a network's layers are divisions of each other, so the
+    hash of one, its place in the canonical order and its sign are worked out once."""
+
+    __slots__ = ("__weakref__", "_hash", "_key", "_natural")
+    _hash: int
+    _key: _Key
+    _natural: bool
+    __match_args__: tuple[str, ...]
+
+    def hashed(self) -> int:
+        """The hash of all fields."""
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash(self._fields()))
+            return self._hash
+
+    def same(self, other: object) -> bool:
+        """Whether all fields are equal."""
+        if self is other or not isinstance(other, _Deep) or type(other) is not type(self):
+            return self is other
+        return self.hashed() == other.hashed() and self._fields() == other._fields()
+
+    def key(self) -> _Key:
+        """Decides the order of what is not equal."""
+        try:
+            return self._key
+        except AttributeError:
+            object.__setattr__(self, "_key", self._ordered())
+            return self._key
+
+    def natural(self) -> bool:
+        """Whether it is certainly >= 0."""
+        try:
+            return self._natural
+        except AttributeError:
+            object.__setattr__(self, "_natural", self._never_negative())
+            return self._natural
+
+    def _never_negative(self) -> bool:
+        raise NotImplementedError
+
+    def _fields(self) -> _Key:
+        return tuple(getattr(self, name) for name in type(self).__match_args__)
+
+    def _ordered(self) -> _Key:
+        fields = (x if isinstance(x, str) else _extent_key(x) for x in self._fields())
+        return (_RANKS[type(self)], *fields)
+
+
 @dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(_Deep):
     """Floor division of two extents that does not simplify."""
 
     numerator: Extent
     denominator: Extent
+    __eq__, __hash__ = _Deep.same, _Deep.hashed
+
+    def _never_negative(self) -> bool:
+        return non_negative(self.numerator) and non_negative(self.denominator)
 
 
 @dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(_Deep):
     """Modulo of two extents that does not simplify."""
 
     numerator: Extent
     denominator: Extent
+    __eq__, __hash__ = _Deep.same, _Deep.hashed
+
+    def _never_negative(self) -> bool:
+        return non_negative(self.denominator)
 
 
 @dataclass(frozen=True, slots=True)
-class Extreme:
+class Extreme(_Deep):
     """`min` or `max` of two extents that does not simplify."""
 
     kind: str  # "min" or "max"
     left: Extent
     right: Extent
+    __eq__, __hash__ = _Deep.same, _Deep.hashed
+
+    def _never_negative(self) -> bool:
+        either = non_negative(self.left), non_negative(self.right)
+        return all(either) if self.kind == "min" else any(either)
 
 
 Atom = Symbol | Quotient | Remainder | Extreme
+_RANKS: dict[type, int] = {Quotient: 1, Remainder: 2, Extreme: 3}
 Monomial = tuple[tuple[Atom, int], ...]  # (atom, power), ordered; () is the constant term
 
 
 @dataclass(frozen=True, slots=True)
-class Dim:
+class Dim(_Deep):
     """A non-constant extent: sum of coefficient * monomial, in canonical order."""
 
     terms: tuple[tuple[Monomial, int], ...]
+    __eq__, __hash__ = _Deep.same, _Deep.hashed
+
+    def _ordered(self) -> _Key:
+        return 1, tuple((_monomial_key(m), c) for m, c in self.terms)
+
+    def _never_negative(self) -> bool:
+        return all(c > 0 and all(_atom_non_negative(a) for a, _ in m) for m, c in self.terms)
 
     def __add__(self, other: Extent) -> Extent:
         return add(self, other)
@@ -134,25 +209,27 @@ def _terms(extent: Extent) -> dict[Monomial, int]:
     return {(): extent} if extent else {}
 
 
-def _atom_key(atom: Atom) -> tuple[object, ...]:
-    match atom:
-        case Symbol(serial=serial):
-            return (0, serial)
-        case Quotient(a, b):
-            return (1, _extent_key(a), _extent_key(b))
-        case Remainder(a, b):
-            return (2, _extent_key(a), _extent_key(b))
-        case Extreme(kind, a, b):
-            return (3, kind, _extent_key(a), _extent_key(b))
+_atoms: WeakValueDictionary[_Key, Quotient | Remainder | Extreme] = WeakValueDictionary()
+"""The atoms that there are, each once: equal ones need no look at what they are made of."""
 
 
-def _extent_key(extent: Extent) -> tuple[object, ...]:
-    if isinstance(extent, Dim):
-        return (1, tuple((_monomial_key(m), c) for m, c in extent.terms))
-    return (0, extent)
+def _atom(kind: type[Quotient | Remainder | Extreme], *of: Any) -> Extent:
+    """The extent that is one atom, made of these."""
+    known = _atoms.get((kind, *of))
+    if known is None:
+        known = _atoms[(kind, *of)] = kind(*of)
+    return Dim(((((known, 1),), 1),))
 
 
-def _monomial_key(monomial: Monomial) -> tuple[object, ...]:
+def _atom_key(atom: Atom) -> _Key:
+    return (0, atom.serial) if isinstance(atom, Symbol) else atom.key()
+
+
+def _extent_key(extent: Extent) -> _Key:
+    return extent.key() if isinstance(extent, Dim) else (0, extent)
+
+
+def _monomial_key(monomial: Monomial) -> _Key:
     return (len(monomial), tuple((_atom_key(a), p) for a, p in monomial))
 
 
@@ -229,7 +306,7 @@ def quotient(left: Extent, right: Extent) -> Extent:
         if whole:
             q = _make(whole)
             return add(q, quotient(add(left, multiply(-right, q)), right))
-    return _make({((Quotient(left, right), 1),): 1})
+    return _atom(Quotient, left, right)
 
 
 def quotient_up(left: Extent, right: Extent) -> Extent:
@@ -246,7 +323,7 @@ def remainder(left: Extent, right: Extent) -> Extent:
         raise ZeroDivisionError("extent modulo zero")
     if _divide_exactly(left, right) is not None:
         return 0
-    return _make({((Remainder(left, right), 1),): 1})
+    return _atom(Remainder, left, right)
 
 
 def _extreme(kind: str, left: Extent, right: Extent) -> Extent:
@@ -262,7 +339,7 @@ def _extreme(kind: str, left: Extent, right: Extent) -> Extent:
         return left if kind == "min" else right
     if _extent_key(right) < _extent_key(left):
         left, right = right, left
-    return _make({((Extreme(kind, left, right), 1),): 1})
+    return _atom(Extreme, kind, left, right)
 
 
 def minimum(left: Extent, right: Extent) -> Extent:
@@ -277,24 +354,11 @@ def maximum(left: Extent, right: Extent) -> Extent:
 
 def non_negative(extent: Extent) -> bool:
     """True if the extent is certainly >= 0 (symbols are); False means it is not known."""
-    if isinstance(extent, int):
-        return extent >= 0
-    return all(c > 0 and all(_atom_non_negative(a) for a, _ in m) for m, c in extent.terms)
+    return extent >= 0 if isinstance(extent, int) else extent.natural()
 
 
 def _atom_non_negative(atom: Atom) -> bool:
-    match atom:
-        case Symbol():
-            return True
-        case Quotient(a, b):
-            return non_negative(a) and non_negative(b)
-        case Remainder(_, b):
-            return non_negative(b)
-        case Extreme("min", a, b):
-            return non_negative(a) and non_negative(b)
-        case Extreme(_, a, b):
-            return non_negative(a) or non_negative(b)
-    raise AssertionError(atom)
+    return isinstance(atom, Symbol) or atom.natural()
 
 
 def at_most_one(extent: Extent) -> bool:
@@ -388,11 +452,12 @@ def symbols(extent: Extent) -> tuple[Symbol, ...]:
     if only is not None:
         return (only,)
     found: dict[Symbol, None] = {}
-    pending = [extent]
+    pending, met = [extent], set[Extent]()
     while pending:
         here = pending.pop()
-        if isinstance(here, int):
+        if isinstance(here, int) or here in met:
             continue
+        met.add(here)
         for monomial, _ in here.terms:
             for atom, _ in monomial:
                 match atom:

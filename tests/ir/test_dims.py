@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from pyrelay.ir import dims
 
 
@@ -17,3 +19,32 @@ def test_the_greatest_value_of_an_extent_follows_from_what_its_symbols_say() -> 
     assert dims.greatest(dims.maximum(n, m)) is None
     assert dims.is_short(n + 9)
     assert not dims.is_short(n + 10)
+
+
+def _halved(n: dims.Extent, times: int) -> dims.Extent:
+    """An extent whose parts stand in it 2 ** times times."""
+    for _ in range(times):
+        n = dims.minimum(n, dims.quotient(n + 3, 2)) * dims.remainder(n, 7)
+    return n
+
+
+def test_extents_made_of_each_other_are_compared_hashed_and_ordered_once() -> None:
+    """Looking through all that stands in them would not end."""
+    n, m = dims.fresh("n"), dims.fresh("m")
+    first, again, other = _halved(n, 40), _halved(n, 40), _halved(m, 40)
+    assert first == again
+    assert first != other
+    assert hash(first) == hash(again)
+    assert dims.add(first, other) == dims.add(other, first)
+    assert dims.add(first, dims.multiply(-1, again)) == 0
+
+
+def test_extents_that_are_taken_apart_and_put_together_are_equal() -> None:
+    n = dims.fresh("n")
+    for extent in (dims.quotient(n, 3), dims.remainder(n, 3), dims.minimum(n, 3)):
+        assert isinstance(extent, dims.Dim)
+        (((atom, _),), _) = extent.terms[0]
+        fields = [getattr(atom, name) for name in type(atom).__match_args__]
+        assert type(atom)(*fields) == atom
+        assert hash(type(atom)(*fields)) == hash(atom)
+        assert copy.deepcopy(n + 1) != n + 1  # symbols are compared by identity
