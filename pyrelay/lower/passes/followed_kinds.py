@@ -15,9 +15,8 @@ Where the kind is asked for, the number is compared with L.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import TypeAlias
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import (
@@ -45,6 +44,9 @@ _SWAPPED = {"greater": "less", "less": "greater"}
 _Pair: TypeAlias = tuple[Local, Local]
 #: Assigns that follow each other, and what holds there.
 _Run: TypeAlias = tuple[Sequence[Assign], Sequence[Operand]]
+#: What is known of a value at its first source.
+_End: TypeAlias = tuple[Any, ...]
+_Node = TypeVar("_Node", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,8 @@ def without_followed_kinds(body: Body) -> Body:
     }
     found: dict[Local, tuple[Local, _Rule]] = {}
     told: set[Local] = set()  # the numbers that are asked for kinds
-    for rule in _rules(sites):
-        for value, kind in _following(rule, sites, makers):
+    for rule, pairs in _rules(sites):
+        for value, kind in _following(rule, pairs, sites, makers):
             if value not in found and kind not in found and kind not in told:
                 found[kind] = value, rule
                 told.add(value)
@@ -96,15 +98,17 @@ def without_followed_kinds(body: Body) -> Body:
 
 def _sites(body: Body, choices: Mapping[Operand, _Choice]) -> dict[_Pair, list[_Site]]:
     """Numbers and what may be their kinds: variables that are only assigned together; and where."""
+    runs = tuple(_runs(body, ()))
+    kinds = _kinds(runs, choices)
     together: dict[_Pair, list[_Site]] = {}
     total: Counter[Local] = Counter()
-    for run, holds in _runs(body, ()):
+    for run, holds in runs:
         changed = {each.variable for each in run}
         total.update(each.variable for each in run)
         if len(changed) < len(run) or any(each.value in changed for each in run):
             continue
         for kind in run:
-            if kind.variable.dtype == i64:
+            if kind.variable in kinds:
                 for each in run:
                     if each is not kind and each.variable.dtype.kind in "if":
                         pair = each.variable, kind.variable
@@ -114,6 +118,40 @@ def _sites(body: Body, choices: Mapping[Operand, _Choice]) -> dict[_Pair, list[_
         pair: [case for site in sites for case in _cases(site, choices)]
         for pair, sites in together.items() if total[pair[0]] == total[pair[1]] == len(sites)
     }  # fmt: skip
+
+
+def _kinds(runs: Iterable[_Run], choices: Mapping[Operand, _Choice]) -> set[Local]:
+    """Variables that are, as far as their values are followed, one of two literals."""
+    values: dict[Local, list[Operand]] = {}
+    for run, _ in runs:
+        for each in run:
+            if each.variable.dtype == i64:
+                chosen = choices.get(each.value)
+                arms = chosen.args[1:] if chosen else (each.value,)
+                values.setdefault(each.variable, []).extend(arms)
+    reached = _reached({
+        v: [a if a in values else operand_key(a) for a in arms] for v, arms in values.items()
+    })
+    return {v for v, ends in reached.items() if all(end[0] == "literal" for end in ends)}
+
+
+def _reached(sources: Mapping[_Node, Iterable[Any]]) -> dict[_Node, set[_End]]:
+    """The ends that nodes reach by their sources, without the nodes that reach more than two."""
+    reached: dict[_Node, set[_End]] = {}
+    readers: dict[_Node, list[_Node]] = {}
+    for node, others in sources.items():
+        reached[node] = {other for other in others if other not in sources}
+        for other in others:
+            if other in sources:
+                readers.setdefault(other, []).append(node)
+    new = list(sources)
+    while new:
+        ends = reached[node := new.pop()]
+        for reader in readers.get(node, ()):
+            if len(reached[reader]) <= 2 and not ends <= reached[reader]:
+                reached[reader] |= ends
+                new.append(reader)
+    return {node: ends for node, ends in reached.items() if len(ends) <= 2}
 
 
 def _cases(site: _Site, choices: Mapping[Operand, _Choice]) -> tuple[_Site, ...]:
@@ -164,39 +202,56 @@ def _runs(body: Body, holds: Sequence[Operand]) -> Iterator[_Run]:
 # -- what follows --------------------------------------------------------------------------------
 
 
-def _rules(sites: Mapping[_Pair, Iterable[_Site]]) -> Iterator[_Rule]:
-    """What might hold of pairs."""
-    starts: dict[object, tuple[Literal, Literal]] = {}
-    others: dict[object, Literal] = {}
-    for site in chain.from_iterable(sites.values()):
+def _rules(sites: Mapping[_Pair, Iterable[_Site]]) -> Iterator[tuple[_Rule, list[_Pair]]]:
+    """What might hold of pairs: of those whose literals say so, and of those that these read."""
+    literals: dict[_End, tuple[Literal, Literal]] = {}
+
+    def source(site: _Site) -> _Pair | _End:
         if not isinstance(site.kind, Literal):
-            continue
+            return site.value, site.kind
         if isinstance(site.value, Literal):
-            key = operand_key(site.value), operand_key(site.kind)
-            starts[key] = site.value, site.kind
-        elif site.holds:
-            others[operand_key(site.kind)] = site.kind
-    for start, one in starts.values():
-        for other in others.values():
-            if operand_key(other) != operand_key(one):
-                yield from (_Rule(beyond, start, one, other) for beyond in _SWAPPED)
+            end: _End = ("start", operand_key(site.value), operand_key(site.kind))
+            literals[end] = site.value, site.kind
+        else:
+            end = ("other", operand_key(site.kind))
+            literals[end] = site.kind, site.kind
+        return end
+
+    sources = {pair: [source(site) for site in each] for pair, each in sites.items()}
+    together: dict[tuple[_End, _End], list[_Pair]] = {}
+    reached = _reached(sources)
+    for pair, ends in reached.items():
+        starts, others = ([e for e in ends if e[0] == name] for name in ("start", "other"))
+        if len(starts) == len(others) == 1 and starts[0][2] != others[0][1]:
+            together.setdefault((starts[0], others[0]), []).append(pair)
+    for (first, second), pairs in together.items():
+        known = set(pairs)
+        for pair in pairs:  # more are added meanwhile
+            read = [p for p in sources[pair] if p in sources and p not in known]
+            known.update(read)
+            pairs.extend(dict.fromkeys(read))
+        start, one = literals[first]
+        other, _ = literals[second]
+        for beyond in _SWAPPED:
+            yield _Rule(beyond, start, one, other), pairs
 
 
 def _following(
-    rule: _Rule, sites: Mapping[_Pair, Sequence[_Site]], makers: Mapping[Operand, Compute]
-) -> set[_Pair]:
+    rule: _Rule, candidates: Iterable[_Pair], sites: Mapping[_Pair, Sequence[_Site]],
+    makers: Mapping[Operand, Compute],
+) -> Iterable[_Pair]:
     """The pairs that a rule holds of."""
-    pairs = set(sites)
+    pairs = dict.fromkeys(candidates)
     while True:
         values = {value for value, _ in pairs}
-        left = {p for p in pairs if all(_follows(s, rule, pairs, values, makers) for s in sites[p])}
-        if left == pairs:
+        left = [p for p in pairs if all(_follows(s, rule, pairs, values, makers) for s in sites[p])]
+        if len(left) == len(pairs):
             return pairs
-        pairs = left
+        pairs = dict.fromkeys(left)
 
 
 def _follows(
-    site: _Site, rule: _Rule, pairs: set[_Pair], values: set[Local],
+    site: _Site, rule: _Rule, pairs: Container[_Pair], values: set[Local],
     makers: Mapping[Operand, Compute],
 ) -> bool:
     start, kind = operand_key(rule.start), operand_key(site.kind)

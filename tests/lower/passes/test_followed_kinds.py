@@ -23,6 +23,7 @@ from pyrelay.lower.kernels.kernel import (
     Store,
     statements,
 )
+from pyrelay.lower.passes import followed_kinds
 from pyrelay.lower.passes.followed_kinds import without_followed_kinds
 
 
@@ -153,13 +154,13 @@ def test_loops_carry_a_kind_that_the_number_does_not_tell() -> None:
     assert re.search(r"^ +v\d+ = [89]$", text, re.MULTILINE)
 
 
-def _chosen(beyond: str, start: int, value: Local, kind: Local) -> Body:
-    """A number and its kind: 5 and 8, or 0 and 9 where `found` is not beyond it."""
+def _chosen(beyond: str, start: int, value: Local, kind: Local, other: int = 8) -> Body:
+    """A number and its kind: 5 and `other`, or 0 and 9 where `found` is not beyond it."""
     found, cond, is_kind = Local(i64), Local(bool_), Local(bool_)
     return (
         Compute(found, "add", (number(2), number(3))),
         Compute(cond, beyond, (found, number(start))),
-        If(cond, (Assign(value, found), Assign(kind, number(8))),
+        If(cond, (Assign(value, found), Assign(kind, number(other))),
            (Assign(value, number(0)), Assign(kind, number(9)))),
         Compute(is_kind, "equal", (kind, number(9))),
         Store(Parameter(SLOT, 0, bool_), number(0), is_kind, parallel=False),
@@ -186,3 +187,33 @@ def test_numbers_that_are_assigned_alone_tell_no_kind() -> None:
     value, kind = Local(i64, variable=True), Local(i64, variable=True)
     body = (*_chosen("greater", 0, value, kind), Assign(value, number(0)))
     assert without_followed_kinds(body) is body
+
+
+def test_each_pair_is_held_against_the_rule_of_its_own_literals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not against all of them: there are as many rules as kinds."""
+    looked: list[object] = []
+
+    def follows(site: Any, *args: Any) -> bool:
+        looked.append(site)
+        return real(site, *args)
+
+    real = followed_kinds._follows
+    monkeypatch.setattr(followed_kinds, "_follows", follows)
+    each = [
+        _chosen("greater", 0, Local(i64, variable=True), Local(i64, variable=True), other=10 + k)
+        for k in range(20)
+    ]
+    pairs = tuple(s for body in each for s in body)
+    after = without_followed_kinds(pairs)
+    assert sum(isinstance(s, Assign) for s in statements(after)) == 40
+    assert len(looked) <= 20 * 4
+
+
+def test_variables_that_are_more_than_two_numbers_are_no_kinds() -> None:
+    variables = [Local(i64, variable=True) for _ in range(6)]
+    body = tuple(
+        If(Local(bool_), tuple(Assign(v, number(k)) for v in variables), ()) for k in range(3)
+    )
+    assert not followed_kinds._sites(body, {})
