@@ -4,7 +4,9 @@ In: how many places there are, how to ask at one. Out: a loop that leaves the pl
 
 Without branches: neighbouring elements take the same steps, as many as the number of places has
 binary digits, and a processor need not guess where to go on (Khuong and Morin, "Array layouts for
-comparison-based searching", Journal of Experimental Algorithmics 22, 2017).
+comparison-based searching", Journal of Experimental Algorithmics 22, 2017). Where one thread goes
+through many elements, each looks first around the place of the one before, as NumPy does: those of
+sorted numbers are neighbours.
 """
 
 from __future__ import annotations
@@ -16,12 +18,64 @@ from pyrelay.ir.types import i64
 from pyrelay.lower.kernels.emitter import Emitter
 from pyrelay.lower.kernels.values import Value
 
+_AROUND = 8  # so far from the place before are others looked at first
 
 def first_without(s: Emitter, extent: Extent, asked: Callable[[Value], Value]) -> Value:
     """The first of so many places where `asked` is not true, or their number if it is nowhere."""
+    count, zero = s.extent(extent), s.const(0, i64)
+    rounds = _digits(s, count)
+
+    def anywhere() -> Value:
+        return _bisected(s, extent, asked, zero, count, rounds)
+
+    if not s.alone:
+        return anywhere()
+    with s.at(0):
+        last = s.variable(zero)  # in front of the loop over elements, if one stands around
+    near = s.copy(s.now(last))
+    place = s.choose(
+        s.primitive("greater", count, 0), lambda: _near(s, extent, asked, near, anywhere),
+        lambda: zero,
+    )
+    s.assign(last, s.primitive("minimum", s.now(place), count - 1))
+    return place
+
+
+def _near(
+    s: Emitter, extent: Extent, asked: Callable[[Value], Value], near: Value,
+    anywhere: Callable[[], Value],
+) -> Value:
+    """The place, looked for around that of the element before. These are branches, as what a
+    processor guesses need not wait for the element before."""
     count = s.extent(extent)
-    place, left = s.variable(s.const(0, i64)), s.variable(count)
-    with s.loop(0, _digits(s, count)):
+
+    def yes(k: Value) -> Value:
+        inside = s.primitive("maximum", s.primitive("minimum", k, count - 1), 0)
+        return asked(s.bounded(inside, extent))
+
+    # Comparisons of answers, not `and`, of which a compiler makes two branches: of these the
+    # first is anybody's guess where numbers come in no order.
+    behind = s.logical_or(s.primitive("equal", near, 0), yes(near - 1))
+    is_here = s.primitive("not_equal", behind, yes(near))
+    end = s.where(behind, near + _AROUND, near - _AROUND - 1)
+    inside = s.logical_and(s.primitive("greater_equal", end, 0), s.primitive("less", end, count))
+    is_near = s.logical_and(inside, s.primitive("not_equal", behind, yes(end)))
+    few = s.const(_AROUND - 1, i64)
+    digits = s.const((_AROUND - 1).bit_length(), i64)
+    return s.choose(is_here, lambda: near, lambda: s.choose(
+        is_near, lambda: _bisected(
+            s, extent, asked, s.where(behind, near + 1, near - _AROUND), few, digits,
+        ), anywhere,
+    ))  # fmt: skip
+
+
+def _bisected(
+    s: Emitter, extent: Extent, asked: Callable[[Value], Value],
+    first: Value, count: Value, rounds: Value,
+) -> Value:
+    """The one of `count` places from the first on, or the one behind them."""
+    place, left = s.variable(first), s.variable(count)
+    with s.loop(0, rounds):
         here, rest = s.now(place), s.now(left)
         # It is one of `rest` places from `here` on, or the one behind them.
         shorter = s.primitive("right_shift", rest, 1)

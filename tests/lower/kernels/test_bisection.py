@@ -77,3 +77,19 @@ def test_a_search_in_a_loop_of_numbers_is_part_of_the_loop() -> None:
     assert function(sums, u) == draws(sums, u)
     spec = function._specialised((sums, u), {})
     assert pipeline.launches(pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))) == 1
+
+
+def test_elements_look_first_where_the_one_before_lay() -> None:
+    function = pyrelay.jit(places)
+    rng = np.random.default_rng(2)
+    for n in (1, 2, 7, 9, 10, 17, 40, 300):
+        a = np.sort(rng.integers(0, 2 * n, n)).astype(float)
+        a[n - n // 5 :] = np.nan
+        v = np.append(rng.integers(-2, 2 * n + 2, 200).astype(float), [np.nan, np.inf, -np.inf])
+        walk = np.cumsum(rng.integers(-9, 10, 200)) % (2.0 * n)
+        for each in (v, np.sort(v), np.sort(v)[::-1].copy(), walk, v[:0]):
+            for mine, theirs in zip(function(a, each), places(a, each), strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+    code = str(function.code(a, v))
+    begin = code.index("for i0 in range(begin, end)")
+    assert "v0 = 0\n" in code[:begin], "the place before is kept from element to element"
