@@ -277,6 +277,8 @@ def range_count(it: Interpreter, value: V.Range) -> V.Value:
         return V.Known(len(range(start.value, stop.value, step.value)))  # type: ignore[union-attr]
     if step == V.Known(1):
         return stop if start == V.Known(0) else _arith(it, "-", stop, start)
+    if step == V.Known(-1):
+        return _arith(it, "-", start, stop)
     if isinstance(step, V.Known):
         # ceil((stop - start) / step) by floor division towards the step's sign
         distance = _arith(it, "-", stop, start)

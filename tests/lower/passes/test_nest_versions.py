@@ -123,18 +123,26 @@ def turned(x: Any, out: Any, r: int, first: int, rows: int, columns: int) -> Any
     return out
 
 
+def triangle(x: Any, out: Any, r: int, first: int, rows: int, columns: int) -> Any:
+    """A loop downwards as long as the index of the loop around says."""
+    for i in range(first, columns):
+        for j in range(rows, i - 1, -1):
+            out[r, j] = x[r, j - i] + out[r, j]
+    return out
+
+
 CASES = [
     (1, 1, 5, 7), (2, 2, 6, 6), (0, 0, 8, 9), (1, 0, 7, 8), (2, 1, 7, 10), (1, 1, 5, 40),
     (3, 3, 2, 2), (-1, 1, 5, 5), (1, -2, 4, 4), (2**40, 1, 3, 3), (1, 2**62, 2**62 + 2, 4),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("function", [quarters, added, turned], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [quarters, added, turned, triangle], ids=lambda f: f.__name__)
 def test_programs_do_what_python_does(function: Callable[..., Any]) -> None:
     compiled = pyrelay.jit(function)
     x = np.random.default_rng(1).random((8, 10))
     for case in CASES:
-        if function is turned and max(case) > 2**32:
+        if function in (turned, triangle) and max(case) > 2**32:
             continue  # sums and products that Python has more bits for
         outcomes = []
         for f in (function, compiled):
