@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 
 from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
-from pyrelay.ir.nodes import Atom, Block, FnCall, Function, If, Let, Loop, Module, OpCall
+from pyrelay.ir.nodes import Atom, FnCall, Function, If, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.op import Effect
 from pyrelay.opt import places
 from pyrelay.opt.shapes import is_array
@@ -70,8 +71,8 @@ class Stores:
         self.module = module
         self.taken: dict[str, frozenset[int]] = dict.fromkeys(module.functions, frozenset())
         self.given: dict[str, frozenset[int]] = dict.fromkeys(module.functions, frozenset())
-        while any(self._takes(f) for n, f in module.functions.items() if n != module.entry):
-            pass
+        self._paths = {name: _Paths(f) for name, f in module.functions.items()}
+        self._find_taken()
         every = frozenset(range(len(module.main.params)))
         self.given[module.entry] = every if module.written is None else module.written
         pending = [module.entry]
@@ -105,19 +106,25 @@ class Stores:
             return tuple(rhs.args[k] for k in self.taken[rhs.function])
         return rhs.args[:1] if is_update(rhs) else ()
 
+    def _find_taken(self) -> None:
+        callers: dict[str, list[str]] = {}
+        for name, paths in self._paths.items():
+            for call, _ in paths.calls:
+                callers.setdefault(call.function, []).append(name)
+        pending = dict.fromkeys(self._paths)
+        while pending:
+            name, _ = pending.popitem()
+            if name != self.module.entry and self._takes(self.module.functions[name]):
+                pending.update(dict.fromkeys(callers.get(name, ())))
+
     def _takes(self, function: Function) -> bool:
         """Notes what a function stores into; whether it is more than before."""
-        found = {
-            k for k, param in enumerate(function.params)
-            if is_array(param) and k not in self.taken[function.name]
-            and not self._stored_inside(function).isdisjoint(self._reached(function, (k,)))
-        }
-        self.taken[function.name] |= found
-        return bool(found)
-
-    def _stored_inside(self, function: Function) -> set[Atom]:
-        nodes = (let.rhs for let in walk.nested_lets(function.body))
-        return {a for n in nodes if isinstance(n, (OpCall, FnCall)) for a in self.stored(n)}
+        paths = self._paths[function.name]
+        stored = {*paths.updated, *(a for call, _ in paths.calls for a in self.stored(call))}
+        found = _reachable(stored, ((b, a) for a, b in self._links(function)))
+        taken = frozenset(k for k, p in enumerate(function.params) if is_array(p) and p in found)
+        before, self.taken[function.name] = self.taken[function.name], taken
+        return taken != before
 
     def _gives(self, function: Function) -> list[str]:
         """Notes what a function hands to others; those that are handed more than before."""
@@ -133,33 +140,61 @@ class Stores:
 
     def _reached(self, function: Function, params: Iterable[int]) -> set[Atom]:
         """The parameters at these positions, and what may lie in their memory."""
-        found: set[Atom] = {function.params[k] for k in params if is_array(function.params[k])}
-        size = -1
-        while size != len(found):  # what loops carry may change places
-            size = len(found)
-            for let in _outer_first(function.body):
-                self._follow(let, found)
-        return found
+        starts = [function.params[k] for k in params if is_array(function.params[k])]
+        return _reachable(starts, self._links(function)) if starts else set()
 
-    def _follow(self, let: Let, shown: set[Atom]) -> None:
+    def _links(self, function: Function) -> Iterator[tuple[Atom, Atom]]:
+        """Each array and what may lie in its memory."""
+        paths = self._paths[function.name]
+        yield from paths.links
+        for call, outs in paths.calls:
+            yield from product(self.stored(call), filter(is_array, outs))
+
+
+class _Paths:
+    """How arrays go through a function.
+
+    links: arrays and what may lie in their memory, but for calls. updated: what ops store into.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.links: list[tuple[Atom, Atom]] = []
+        self.updated: list[Atom] = []
+        self.calls: list[tuple[FnCall, tuple[Var, ...]]] = []
+        for let in walk.nested_lets(function.body):
+            self._note(let)
+
+    def _note(self, let: Let) -> None:
         match let.rhs:
             case OpCall() as rhs:
-                same = is_update(rhs) or places.is_view(rhs)
-                if same and rhs.args[0] in shown:
-                    shown.update(filter(is_array, let.outs))
+                update = is_update(rhs)
+                if update:
+                    self.updated.append(rhs.args[0])
+                if update or places.is_view(rhs):
+                    self.links += ((rhs.args[0], out) for out in let.outs if is_array(out))
             case FnCall() as rhs:
-                if any(a in shown for a in self.stored(rhs)):
-                    shown.update(filter(is_array, let.outs))
+                self.calls.append((rhs, let.outs))
             case If() as rhs:
-                arms = zip(rhs.then.results, rhs.orelse.results, strict=True)
-                for out, results in zip(let.outs, arms, strict=True):
-                    if any(r in shown for r in results):
-                        shown.add(out)
-            case Loop() as rhs:
-                ends = rhs.body.results[rhs.exits :]
-                for k, (carried, init) in enumerate(zip(rhs.carried, rhs.init, strict=True)):
-                    if init in shown or ends[k] in shown:
-                        shown.update((carried, let.outs[k]))
+                for arm in (rhs.then, rhs.orelse):
+                    self.links += zip(arm.results, let.outs, strict=True)
+            case Loop() as rhs:  # what loops carry may change places
+                for init, end, carried, out in zip(
+                    rhs.init, rhs.body.results[rhs.exits :], rhs.carried, let.outs, strict=True
+                ):
+                    self.links += product((init, end), (carried, out))
+
+
+def _reachable(starts: Iterable[Atom], links: Iterable[tuple[Atom, Atom]]) -> set[Atom]:
+    onward: dict[Atom, list[Atom]] = {}
+    for start, end in links:
+        onward.setdefault(start, []).append(end)
+    found = set(starts)
+    pending = list(found)
+    while pending:
+        new = [a for a in onward.get(pending.pop(), ()) if a not in found]
+        found.update(new)
+        pending += new
+    return found
 
 
 def raises(function: Function) -> bool:
@@ -171,13 +206,3 @@ def raises(function: Function) -> bool:
 def is_update(rhs: OpCall) -> bool:
     """Whether an op may be made in the memory of its first operand."""
     return rhs.op.name in places.UPDATES or rhs.op.name.startswith("scatter")
-
-
-def _outer_first(block: Block) -> Iterator[Let]:
-    """The Lets of a block and of those inside, each before what its blocks hold."""
-    pending = [block]
-    while pending:
-        here = pending.pop()
-        for let in here.lets:
-            yield let
-            pending += walk.blocks(let.rhs)

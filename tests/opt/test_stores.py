@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay.ir import walk
+from pyrelay.opt import stores
+from tests.opt.passes import core
 
 
 def a_product_before_a_quotient(xs: Any, w: Any, out: Any, ks: Any) -> Any:
@@ -61,3 +64,38 @@ def test_arrays_hold_what_was_stored_before_the_program_raised(program: Any) -> 
     assert end[0] != "given" or program is rows_of_a_selection
     for mine, theirs in zip(given, plain, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def first_of(a: Any, b: Any, c: Any, n: int) -> None:
+    if n > 0:
+        second_of(a, b, c, n - 1)
+        a[0] = b[0] / n
+
+
+def second_of(a: Any, b: Any, c: Any, n: int) -> None:
+    if n > 0:
+        for k in range(n):
+            b[k], c = c[k], b
+        first_of(b, a, c, n - 1)
+
+
+def calls_of_each_other(a: Any, b: Any, c: Any, n: int) -> None:
+    first_of(a, b, c, n)
+    c[0] = a[0] // n
+
+
+def test_each_let_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where functions call each other and have many arrays."""
+    looked: list[object] = []
+
+    def note(self: Any, let: Any) -> None:
+        looked.append(let)
+        real(self, let)
+
+    module = core(calls_of_each_other, *np.ones((3, 4)), 2)
+    real = stores._Paths._note
+    monkeypatch.setattr(stores._Paths, "_note", note)
+    found = stores.Stores(module)
+    assert len(module.functions) > 1
+    assert len(looked) == sum(len([*walk.nested_lets(f.body)]) for f in module.functions.values())
+    assert all(len(found.taken[name]) == 2 for name in module.functions if name != module.entry)
