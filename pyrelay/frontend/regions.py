@@ -80,7 +80,7 @@ class BranchRegion(Region):
     @property
     def flags(self) -> tuple[str, ...]:
         """One flag says that it was left, and one for each exit but the last that it was that."""
-        return ("left", *(f"left_by_{e}" for e in self.exits[:-1])) if self.exits else ()
+        return ("left", *(f"left by {e}" for e in self.exits[:-1])) if self.exits else ()
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class LoopRegion(Region):
 
     def flag_names(self) -> tuple[str, ...]:
         """Names of the flags."""
-        return tuple(f"left_by_{e}" for e in self.flags)
+        return tuple(f"left by {e}" for e in self.flags)
 
     def results(self, low: Lowering, exit: str, value: Atom) -> tuple[Atom, ...]:
         leaves = exit in (BREAK, RETURN, DONE)

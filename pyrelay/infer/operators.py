@@ -21,6 +21,7 @@ from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import characters, open_sequences, sets, text
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.powers import power
 from pyrelay.infer.spellings import OP_NAMES, PYTHON
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
@@ -324,68 +325,6 @@ def _repeats_at_run_time(it: Interpreter, container: V.Value, count: V.Value) ->
         alike = len(items) == 1 and V.tensor_type(items[0]) is not None
         return alike and type(count.value) is int and count.value > MOST_STATIC
     return V.number_type(count) is not None
-
-
-def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
-    """`x ** y`: small literal exponents become multiplications; int ** int as in Python."""
-    tx, ty = it.tensor(x), it.tensor(y)
-    if isinstance(y, V.Known) and not isinstance(y.value, complex):
-        if isinstance(y.value, float):  # a bfloat16 to such a power is a float32
-            target, weak = types.promote_computed((tx, ty))
-            if target.is_float and tx.dtype.is_float:
-                x = it.result(it.builder.handle(it.builder.cast(it.atom(x), target, weak=weak)))
-                tx = it.tensor(x)
-        if y.value == 2 and not (tx.weak and tx.dtype.is_float) and (
-            tx.dtype is not types.bool_ or tx.weak
-        ):
-            squared = it.call("multiply", x, x)
-            return squared if not isinstance(y.value, float) else _as_float(it, squared)
-        if y.value == 1 and tx.dtype is not types.bool_:
-            one = it.call("positive", x)
-            return one if not isinstance(y.value, float) else _as_float(it, one)
-        if y.value == -1 and tx.dtype.kind == "f" and tx.shape:  # as NumPy does it
-            return it.call("reciprocal", x)
-        if y.value == 0.5 and not tx.weak and (
-            tx.dtype.kind == "f" or (tx.dtype.kind == "c" and tx.shape)
-        ):
-            return it.call("sqrt", x)
-        if tx.dtype.kind == "c" and not tx.weak and 2 < y.value < 100 and y.value % 1 == 0:
-            return _multiplied(it, x, int(y.value))
-    if tx.weak and ty.weak and not tx.dtype.is_float and not ty.dtype.is_float:
-        if isinstance(y, V.Known) and y.value < 0:
-            return it.call("power", it.builder.cast(it.atom(x), types.f64, weak=True), y)
-        return it.call("power", *_ints(it, x, y))
-    return it.call("power", x, y)
-
-
-def _multiplied(it: Interpreter, x: V.Value, n: int) -> V.Value:
-    """A complex number to the power n, by the products that NumPy's `npy_cpow` makes."""
-    if n == 3:
-        return it.call("multiply", x, it.call("multiply", x, x))
-    found: V.Value | None = None
-    while True:
-        if n & 1:
-            found = x if found is None else it.call("multiply", found, x)
-        n >>= 1
-        if not n:
-            break
-        x = it.call("multiply", x, x)
-    assert found is not None
-    return found
-
-
-def _ints(it: Interpreter, x: V.Value, y: V.Value) -> tuple[Any, Any]:
-    return (
-        it.builder.cast(it.atom(x), types.i64, weak=True),
-        it.builder.cast(it.atom(y), types.i64, weak=True),
-    )
-
-
-def _as_float(it: Interpreter, value: V.Value) -> V.Value:
-    ty = it.tensor(value)
-    if ty.dtype.is_float:
-        return value
-    return it.result(it.builder.handle(it.builder.cast(it.atom(value), types.f64, weak=ty.weak)))
 
 
 def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:

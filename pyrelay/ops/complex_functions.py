@@ -65,9 +65,23 @@ def _rint(s: Any, z: Any) -> Any:
 
 
 def _exp2(s: Any, z: Any) -> Any:
+    factor = _number(s, math.log(2))
+    return s.exp(s.make_complex(*(s.multiply(p, factor) for p in _parts(s, z))))
+
+
+def _sign(s: Any, z: Any) -> Any:
+    """z / |z|, and 0 for 0; of an infinite |z| along the axis of the infinite part."""
     x, y = _parts(s, z)
-    size, angle = s.exp2(x), s.multiply(y, _number(s, math.log(2)))
-    return s.make_complex(s.multiply(size, s.cos(angle)), s.multiply(size, s.sin(angle)))
+    size, zero = s.hypot(x, y), _number(s, 0.0)
+    far, beside, origin = s.isinf(size), s.isinf(x), _is_zero(s, size)
+    corner = s.where(s.isinf(y), _number(s, math.nan), _signed(s, 1.0, x))
+    axes = s.where(beside, corner, zero), s.where(
+        beside, s.where(s.isinf(y), _number(s, math.nan), zero), _signed(s, 1.0, y)
+    )
+    return s.make_complex(*(
+        s.where(far, axis, s.where(origin, zero, s.divide(part, size)))
+        for part, axis in zip((x, y), axes, strict=True)
+    ))
 
 
 def _expm1(s: Any, z: Any) -> Any:
@@ -230,8 +244,8 @@ COMPLEX: Mapping[str, Callable[..., Any]] = {
     "minimum": _extreme("less_equal", ignores_nan=False),
     "fmax": _extreme("greater_equal", ignores_nan=True),
     "fmin": _extreme("less_equal", ignores_nan=True),
-    "rint": _rint, "exp2": _exp2, "expm1": _expm1, "log2": _log_to(2.0), "log10": _log_to(10.0),
-    "log1p": _log1p, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
+    "rint": _rint, "sign": _sign, "exp2": _exp2, "expm1": _expm1, "log2": _log_to(2.0),
+    "log10": _log_to(10.0), "log1p": _log1p, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
     "tan": lambda s, z: _over_i(s, _tanh(s, _times_i(s, z))),
     "arcsin": _arcsin, "arccos": _arccos, "arccosh": _arccosh, "arctanh": _arctanh,
     "arcsinh": lambda s, z: _over_i(s, _arcsin(s, _times_i(s, z))),

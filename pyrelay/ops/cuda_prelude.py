@@ -205,10 +205,6 @@ PYRELAY_COMPLEX bool operator>(PYRELAY_Z a, PYRELAY_Z b) { return b < a; }
 PYRELAY_COMPLEX bool operator>=(PYRELAY_Z a, PYRELAY_Z b) { return b <= a; }
 PYRELAY_COMPLEX PYRELAY_Z pyrelay_make(T re, T im) { return PYRELAY_Z(re, im); }
 PYRELAY_COMPLEX T pyrelay_absolute(PYRELAY_Z a) { return hypot(a.re, a.im); }
-PYRELAY_COMPLEX PYRELAY_Z pyrelay_sign(PYRELAY_Z a) {
-    T size = hypot(a.re, a.im);
-    return size == 0 ? PYRELAY_Z(0, 0) : PYRELAY_Z(a.re / size, a.im / size);
-}
 PYRELAY_COMPLEX PYRELAY_Z pyrelay_square(PYRELAY_Z a) { return a * a; }
 PYRELAY_COMPLEX PYRELAY_Z pyrelay_conj(PYRELAY_Z a) { return PYRELAY_Z(a.re, -a.im); }
 PYRELAY_COMPLEX bool pyrelay_isnan(PYRELAY_Z a) { return isnan(a.re) || isnan(a.im); }

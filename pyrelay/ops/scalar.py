@@ -160,7 +160,7 @@ _ARITHMETIC = (
         ),
         REAL,
     ),
-    _plain("sign", 1, "iufc", _prelude("sign", 1)),
+    _plain("sign", 1, "iuf", _prelude("sign", 1)),
     _plain("square", 1, "iufc", _prelude("square", 1)),
     _plain(
         "reciprocal", 1, "fc",

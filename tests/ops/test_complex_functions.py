@@ -17,7 +17,7 @@ def images(z):
         "tanh": np.tanh(z), "tan": np.tan(z), "sinh": np.sinh(z), "sin": np.sin(z),
         "cosh": np.cosh(z), "cos": np.cos(z), "arcsin": np.arcsin(z), "arccos": np.arccos(z),
         "arctan": np.arctan(z), "arcsinh": np.arcsinh(z), "arccosh": np.arccosh(z),
-        "arctanh": np.arctanh(z),
+        "arctanh": np.arctanh(z), "sign": np.sign(z), "exp2": np.exp2(z),
     }
 
 

@@ -138,3 +138,15 @@ def what_overflows_or_is_divided_by_nothing(x, y):
             print(k, error)
             said.append(-1.0)
     return said
+
+
+@use((X, 2.0), (X, 9.0))
+def a_variable_named_like_what_compilers_need(x, least):
+    left_by_break = 0
+    for v in x:
+        left_by_break += 1
+        if v > least:
+            break
+    else:
+        return -1, left_by_break
+    return v, left_by_break

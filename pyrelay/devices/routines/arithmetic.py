@@ -236,21 +236,11 @@ def _emit_absolute(b: IRBuilder, ty: types.Type, x: Any) -> Any:
 
 
 def _emit_sign(b: IRBuilder, ty: types.Type, x: Any) -> Any:
-    if ty in COMPLEX:
-        return _complex_sign(b, x)
     lane = Lane(b, x)
     if ty in INTEGERS and not ty.signed:
         return lane.differs(0).choose(lane.constant(1), 0).v
     rest = lane.constant(0) if ty in INTEGERS else lane.equals(0.0).choose(lane.constant(0.0), lane)
     return (lane > 0).choose(lane.constant(1), (lane < 0).choose(lane.constant(-1), rest)).v
-
-
-def _complex_sign(b: IRBuilder, z: Any) -> Any:
-    """``z / |z|``, 0 for 0."""
-    re, im = (Lane(b, part) for part in parts(b, z))
-    size = lane_hypot(re, im)
-    zero = size.equals(0.0)
-    return make_complex(b, *((zero.choose(part.constant(0.0), part / size)).v for part in (re, im)))
 
 
 def _emit_conj(b: IRBuilder, ty: types.Type, x: Any) -> Any:
@@ -269,7 +259,7 @@ def _emit_imag(b: IRBuilder, ty: types.Type, x: Any) -> Any:
 
 
 absolute = Intrinsic("absolute", _real_rule, _emit_absolute)
-sign = Intrinsic("sign", alike(1, NUMBERS), _emit_sign)
+sign = Intrinsic("sign", alike(1, _REALS), _emit_sign)
 conj = Intrinsic("conj", alike(1, EVERYTHING), _emit_conj)
 real = Intrinsic("real", _real_rule, _emit_real)
 imag = Intrinsic("imag", _real_rule, _emit_imag)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyrelay.infer.flow.loops import Runner
 
 
-_FLAG = "left_by_"
+_FLAG = "left by "
 """What the names of flags begin with that say how a loop was left (frontend/regions.py)."""
 #: The count of a loop that ends by itself.
 ENDLESS = 1 << 62

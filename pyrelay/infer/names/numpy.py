@@ -258,7 +258,7 @@ def np_round(
 
 
 def _power(it: Interpreter, x1: V.Value, x2: V.Value) -> V.Value:
-    from pyrelay.infer.operators import power
+    from pyrelay.infer.powers import power
 
     x, y = operand(it, x1), operand(it, x2)
     return power(it, strong(it, x) if it.tensor(y).weak else x, y)
