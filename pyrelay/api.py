@@ -8,7 +8,7 @@ arguments, keep what they compiled, and notice when a name they read means somet
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pyrelay import config, errors
@@ -289,7 +289,13 @@ def _transform(
 
 
 def _options(argnums: Any, argnames: Any, has_aux: bool) -> dict[str, Any]:
-    numbers = argnums if isinstance(argnums, int) else tuple(argnums)
+    several = isinstance(argnums, Iterable)
+    numbers = tuple(argnums) if several else argnums
+    if not all(hasattr(n, "__index__") for n in (numbers if several else (numbers,))):
+        raise TypeError(
+            f"argnums is the position of an argument, or several, not {argnums!r}; "
+            "argnames is for names"
+        )
     names = argnames if argnames is None or isinstance(argnames, str) else tuple(argnames)
     return {"argnums": numbers, "argnames": names, "has_aux": bool(has_aux)}
 

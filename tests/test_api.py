@@ -234,6 +234,9 @@ def test_argnums_and_argnames_choose_arguments():
         pyrelay.grad(product, argnames="d")(2.0, 3.0)
     with pytest.raises(pyrelay.GradientError, match="has 3 parameters"):
         pyrelay.grad(product, argnums=3)(2.0, 3.0)
+    for wrong in ("b", ((0, 1), None), None):
+        with pytest.raises(TypeError, match=r"position .*, not .*; argnames is for names"):
+            pyrelay.grad(product, argnums=wrong)
 
 
 def test_auxiliary_results_come_with_the_gradient():

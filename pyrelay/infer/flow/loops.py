@@ -261,6 +261,11 @@ class Runner:
             count = count if fixed is None else V.Known(fixed)
         if isinstance(problem, needs.NeedsUnrolling):
             self._ask_for_entries()
+        elif isinstance(count, V.Known) and not self.keeps_lengths:
+            try:
+                return self._attempt(lambda: self.peeled(init))
+            except _FAILURES:
+                pass
         if isinstance(count, V.Known) and count.value <= UNROLL_LIMIT:
             root = problem.root if isinstance(problem, needs.NeedsUnrolling) else None
             try:
