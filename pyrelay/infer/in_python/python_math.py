@@ -39,6 +39,8 @@ def rounded(x: float, digits: int) -> float:
     if digits < 0:
         if math.isnan(x) or math.isinf(x):
             return x
+        if digits < -308:
+            return 0.0 * x
         whole = 10.0 ** -digits
         near = round(x / whole)
         over = x - near * whole
@@ -47,6 +49,12 @@ def rounded(x: float, digits: int) -> float:
         elif over < -0.5 * whole:
             near -= 1
         return math.copysign(near * whole, x)
+    if digits > 323:  # a float has no more
+        return x
+    if digits > 308:  # whatever has such digits has few
+        product = x * 1e300 * 10.0 ** (digits - 300)
+        whole_number = abs(product) < 4503599627370496.0
+        return round(product) / 10.0 ** (digits - 300) / 1e300 if whole_number else x
     scale = 10.0**digits
     product = x * scale
     if not abs(product) < 4503599627370496.0:  # 2**52: no digits there
@@ -78,6 +86,13 @@ def rounded_int(n: int, unit: int) -> int:
     if 2 * rest > unit or (2 * rest == unit and quotient % 2):
         quotient += 1
     return quotient * unit
+
+
+def rounded_far(n: int) -> int:
+    """The multiple of 10**19 next to n, which has 64 bits: another one than 0 has more."""
+    if -5 * 10**18 <= n <= 5 * 10**18:
+        return 0
+    return n // abs(n) * 10**18 * 10
 
 
 # -- whole numbers ---------------------------------------------------------------------------------

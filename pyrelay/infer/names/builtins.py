@@ -360,7 +360,10 @@ def abs_(it: Interpreter, x: V.Value) -> V.Value:
 def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
     """round(x[, ndigits]): half to even."""
     if isinstance(x, V.Known) and isinstance(ndigits, V.Known):
-        return V.Known(round(x.value, ndigits.value))
+        number, digits = x.value, ndigits.value
+        if isinstance(number, int) and isinstance(digits, int):  # Python makes a power for zeros
+            digits = max(digits, -number.bit_length() - 1)
+        return V.Known(round(number, digits))
     own = protocols.special(it, x, "__round__", *(() if ndigits == V.NONE else (ndigits,)))
     if own is not None:
         return own
@@ -386,6 +389,10 @@ def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
         return call(it, V.Known(python_math.rounded), (x, V.Known(digits)), {})
     if digits >= 0:
         return int_(it, x)
+    if digits < -19:  # no half of that has 64 bits
+        return V.Known(0)
+    if digits == -19:
+        return call(it, V.Known(python_math.rounded_far), (x,), {})
     return call(it, V.Known(python_math.rounded_int), (x, V.Known(10 ** -digits)), {})
 
 

@@ -251,7 +251,7 @@ def np_round(
         return stored(it, out, x)
     if not digits:
         return stored(it, out, it.call("rint", x))
-    scale = V.Known(10.0 ** abs(digits))
+    scale = V.Known(10.0 ** abs(digits) if abs(digits) < 309 else np.inf)
     there, back = ("*", "/") if digits > 0 else ("/", "*")
     rounded = binary(it, back, it.call("rint", binary(it, there, x, scale)), scale)
     return stored(it, out, cast(it, rounded, dtype))

@@ -57,6 +57,9 @@ min(e)
 max(e, default=s)
 round(n, -1), round(n + 10, -1), round(n, 2), round(1.115 * (n - 4), 2), round(s, 0)
 round(g, 1), round(1234.5 * s, -2)
+round(n, 10**9), round(-n, -25), round(10**18 * n, -19), round(n > 3, -30), round(7, 10**9)
+round(s, 10**9), round(-s, -400), round(s * 1e-310, 312), round(E[0], -400)
+np.round(x, 400), np.round(g, -400)
 math.pow(-s, n), math.pow(s, t)
 math.pow(-s, t)
 math.pow(0, -n)
@@ -221,3 +224,19 @@ def test_the_derivative_of_a_call_agrees_with_differences(expression: str) -> No
     with pyrelay.config.override(interpret=True):
         got = slope(function, args, wrt)
     assert got == pytest.approx(wanted, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("expression", ["round(n, -10**9)", "n + round(7, -10**9) - n"])
+def test_ints_without_any_digit_left_are_zero(expression: str) -> None:
+    """Python makes the power of ten first, for hours."""
+    function, args = made(expression)
+    assert interpreted(function, args).result == 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_int_that_rounds_to_more_than_64_bits_says_so(sign: int) -> None:
+    function, _ = made("round(n, -19)")
+    assert interpreted(function, (sign * 5 * 10**18,)).result == 0
+    error = interpreted(function, (sign * (5 * 10**18 + 1),)).error
+    assert isinstance(error, OverflowError)
+    assert "does not fit in 64 bits" in str(error)
