@@ -5,19 +5,22 @@ each such array, `u = u + np.roll(u, 1)`: a round computes the new one into the 
 change places, where it would be computed into memory of its own and copied. A loop that updates
 some elements of such an array from all old ones, as where `v = u.copy()` stands in front of it,
 begins with a copy in the spare. So is one that is filled in each round, `new = np.zeros_like(u)`,
-of which a part is replaced then.
+of which a part is replaced then: only what that part leaves out is filled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pyrelay.errors import Span
 from pyrelay.ir import dims, walk
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
-from pyrelay.opt.shapes import shape_of
+from pyrelay.opt.shapes import is_array, shape_of
 from pyrelay.opt.storage import storage_of
 
 _LARGEST_COPIED = 64  # elements
@@ -95,8 +98,8 @@ def _with_spares(
     lets, names = list(loop.body.lets), dict[Atom, Var]()
     for carried, result in stored.items():
         first = loop.init[loop.carried.index(carried)]
-        spare, start, out, placed = (
-            Var(carried.name, carried.type, span=carried.span) for _ in range(4)
+        spare, start, out = (
+            Var(carried.name, carried.type, span=carried.span) for _ in range(3)
         )
         fresh[start] = first
         init.append(start)
@@ -104,25 +107,25 @@ def _with_spares(
         outs.append(out)
         place = next(k for k, each in enumerate(lets) if result in each.outs)
         maker = lets[place]
+        if walk.is_call(maker, "slice_update"):
+            base = walk.call_of(maker).args[0]
+            fill = next(k for k, each in enumerate(lets) if base in each.outs)
+            stores, last = _filled_around(spare, lets[fill], maker)
+            call = walk.call_of(maker)
+            update = replace(call, args=(last, *call.args[1:]))
+            lets[place : place + 1] = [*stores, replace(maker, rhs=update)]
+            del lets[fill]
+            continue
         anew: Atom = carried if isinstance(maker.rhs, Loop) else result
-        filled = walk.is_call(maker, "slice_update")
-        if filled:
-            anew = walk.call_of(maker).args[0]
         shape = shape_of(result)
-        store = Let((placed,), OpCall(
-            OPS["slice_update"], (spare, anew),
-            Attrs(sizes=shape, starts=(0,) * len(shape), steps=(1,) * len(shape)),
-        ), span=maker.span)  # fmt: skip
+        store = _store(spare, anew, shape, (0,) * len(shape), maker.span)
+        placed = store.outs[0]
         if isinstance(maker.rhs, Loop):
             number = maker.outs.index(result)
             first_values = (*maker.rhs.init[:number], placed, *maker.rhs.init[number + 1 :])
             lets[place : place + 1] = [
                 store, replace(maker, rhs=replace(maker.rhs, init=first_values)),
             ]  # fmt: skip
-        elif filled:
-            call = walk.call_of(maker)
-            update = replace(call, args=(placed, *call.args[1:]))
-            lets[place : place + 1] = [store, replace(maker, rhs=update)]
         else:
             lets.insert(place + 1, store)
             names[result] = placed
@@ -132,3 +135,51 @@ def _with_spares(
         loop, carried=(*loop.carried, *spares), init=tuple(init), body=body,
     )
     return replace(let, outs=tuple(outs), rhs=new), fresh
+
+
+def _store(
+    array: Var, part: Atom, sizes: Sequence[Extent], starts: Sequence[Extent], span: Span | None
+) -> Let:
+    """The replacement of a part of an array."""
+    attrs = Attrs(sizes=tuple(sizes), starts=tuple(starts), steps=(1,) * len(sizes))
+    out = Var(array.name, array.type, span=array.span)
+    return Let((out,), OpCall(OPS["slice_update"], (array, part), attrs), span=span)
+
+
+def _filled_around(spare: Var, fill: Let, update: Let) -> tuple[list[Let], Var]:
+    """Lets that fill what an update leaves out of an array, and the array then; all of it, if its
+    edges are not of known widths."""
+    shape, call = shape_of(spare), walk.call_of(update)
+    starts, sizes = call.attrs["starts"], call.attrs["sizes"]
+    behind = [
+        dims.add(n, dims.multiply(-1, dims.add(start, size)))
+        for n, start, size in zip(shape, starts, sizes, strict=True)
+    ]
+    widths = [each for each in (*starts, *behind) if isinstance(each, int) and each >= 0]
+    edges: list[tuple[tuple[Extent, ...], tuple[Extent, ...]]] = []  # starts and sizes
+    fixed = len(widths) == 2 * len(shape) and set(call.attrs["steps"]) == {1}
+    if not fixed or len(call.args) != 2 or is_array(walk.call_of(fill).args[0]):
+        edges = [((0,) * len(shape), shape)]
+    else:
+        for axis, n in enumerate(shape):
+            for first, width in ((0, starts[axis]), (dims.add(n, -behind[axis]), behind[axis])):
+                if width != 0:
+                    edges.append((
+                        (*starts[:axis], first, *(0 for _ in shape[axis + 1 :])),
+                        (*sizes[:axis], width, *shape[axis + 1 :]),
+                    ))  # fmt: skip
+    lets: list[Let] = []
+    number = walk.call_of(fill)
+    for at, part in edges:
+        value = Var(fill.outs[0].name, replace(_tensor(spare), shape=part), span=fill.span)
+        made = replace(number, attrs=Attrs(shape=part))
+        lets += [
+            Let((value,), made, span=fill.span), _store(spare, value, part, at, fill.span),
+        ]  # fmt: skip
+        spare = lets[-1].outs[0]
+    return lets, spare
+
+
+def _tensor(array: Var) -> TensorType:
+    assert isinstance(array.type, TensorType)
+    return array.type

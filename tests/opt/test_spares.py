@@ -189,7 +189,24 @@ def older_ones(u, v, steps):
     return u, v, w
 
 
-@pytest.mark.parametrize("function", [diffused, waves, older_ones])
+def framed(u, v, steps):
+    for _ in range(steps):
+        new = np.full(u.shape, 0.5)
+        new[2:-3, :-1] = u[1:-4, 1:] - 0.25 * v[:-5, :-1]
+        u, v = v, new
+    return u, v
+
+
+def lined(u, v, steps):
+    row = u[0].copy()
+    for _ in range(steps):
+        new = np.broadcast_to(row, u.shape).copy()
+        new[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.1 * (u[:-2, 1:-1] - u[1:-1, 2:])
+        u = new
+    return u, v
+
+
+@pytest.mark.parametrize("function", [diffused, waves, older_ones, framed, lined])
 def test_filled_arrays_change_places_as_well(function) -> None:
     rng = np.random.default_rng(0)
     for size in (5, 30):
@@ -203,4 +220,8 @@ def test_filled_arrays_change_places_as_well(function) -> None:
 @pytest.mark.parametrize("function", [diffused, waves])
 def test_filled_arrays_have_no_memory_beside(function) -> None:
     u = np.ones((30, 31))
-    assert "t0 = " not in str(pyrelay.jit(function).code(u, u, 3))
+    code = str(pyrelay.jit(function).code(u, u, 3))
+    assert "t0 = " not in code
+    filled = re.findall(r"\n( +)store_ordered_f64\(v\d+, .*, [01]\.0\)", code)
+    assert len(filled) == (4 if function is diffused else 3)  # the edges alone
+    assert len(set(filled)) == 1  # line by line
