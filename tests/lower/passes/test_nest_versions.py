@@ -154,4 +154,6 @@ def test_programs_do_what_python_does(function: Callable[..., Any]) -> None:
                 outcomes.append((str(error), out))
         assert outcomes[0][0] == outcomes[1][0], case
         np.testing.assert_array_equal(outcomes[1][1], outcomes[0][1])
-    assert " > 1073741824" in str(compiled.code(x, out, *CASES[0]))
+    code = str(compiled.code(x, out, *CASES[0]))
+    assert " > 1073741824" in code
+    assert "floor_divide" not in code or function is not triangle
