@@ -30,6 +30,7 @@ from pyrelay.ir.nodes import Function, KernelCall, Module, Var
 from pyrelay.ir.show import show
 from pyrelay.ir.types import bf16
 from pyrelay.ir.verify import VerifyError, verify
+from pyrelay.lower.planning.foreseen import foreseen
 from pyrelay.lower.planning.instructions import Launch, Plan
 from pyrelay.lower.planning.plan import Condition, Entry, plan
 from pyrelay.lower.planning.target import Target
@@ -262,6 +263,9 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     if config.current().interpret:
         run = _interpreted(lowered(program.module, "grad", steps), program.binding.placed)
         return Build(run, False, tuple(steps), 0, 0, 0, "interpreter")
+    if device_for(program.module, on).native:
+        for text in foreseen(program.module, cpu.target(chosen(program.module))):
+            native.begin(text)
     module = lowered(program.module, "fuse", steps, on)
     started = time.perf_counter()
     made = planned(program, module, on, native.begin)

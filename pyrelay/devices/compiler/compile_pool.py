@@ -67,15 +67,23 @@ class Compiler:
         """Whether its process was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
-    def take(self, tasks: deque[int], of: Sequence[Task], codes: list[bytes | None]) -> None:
-        """Compile the next one of `tasks` until there are none; what fails stays None."""
+    def take(
+        self, tasks: deque[int], of: Sequence[Task], codes: list[bytes | None],
+        taken: list[threading.Event],
+    ) -> None:  # fmt: skip
+        """Compile the next one of `tasks` until there are none; what fails stays None. Each that is
+        `taken` will be done."""
         with self._one_at_a_time:
-            while tasks:
+            while True:
+                with _guard:
+                    if not tasks:
+                        return
+                    index, done = tasks.popleft(), threading.Event()
+                    taken.append(done)
                 try:
-                    index = tasks.popleft()
-                except IndexError:
-                    return
-                codes[index] = self._reply((KERNEL, of[index].source, of[index].filename))
+                    codes[index] = self._reply((KERNEL, of[index].source, of[index].filename))
+                finally:
+                    done.set()
                 if codes[index] is None and not self.started:
                     return
 
@@ -162,6 +170,11 @@ class _Ahead:
         self.codes: dict[str, bytes | None] = {}
         self.thread: threading.Thread | None = None
 
+    def knows(self, source: str) -> bool:
+        """Whether it waits already, or is being compiled, or is done."""
+        waits = any(task.source == source for task in self.waiting)
+        return waits or source == self.begun or source in self.codes
+
     def compile(self, compiler: Compiler) -> None:
         """Have one kernel after another compiled, the longest first, until none waits."""
         while True:
@@ -230,10 +243,10 @@ def _prepare(compiler: Compiler, parts: Sequence[str]) -> None:
 
 
 def begin(task: Task) -> None:
-    """A kernel will be asked for: a process that is there compiles it beside what goes on here."""
+    """A kernel may be asked for: a process that is there compiles it beside what goes on here."""
     for compiler in _others(1):
         with _guard:
-            if not compiler.started:
+            if not compiler.started or _ahead.knows(task.source):
                 return
             _ahead.waiting.append(task)
             if _ahead.thread is None:
@@ -243,11 +256,11 @@ def begin(task: Task) -> None:
 
 
 def _taken_over(tasks: Sequence[Task]) -> tuple[dict[str, bytes | None], list[Task]]:
-    """What was compiled ahead, and what remains, but for what is being compiled; nothing more is
-    begun."""
+    """What of them was compiled ahead, and what remains, but for what is being compiled; nothing
+    more is begun."""
     with _guard:
         _ahead.waiting.clear()
-        done, _ahead.codes = _ahead.codes, {}
+        done = {t.source: _ahead.codes.pop(t.source) for t in tasks if t.source in _ahead.codes}
         return done, [t for t in tasks if t.source not in done and t.source != _ahead.begun]
 
 
@@ -269,12 +282,10 @@ def objects(tasks: Sequence[Task]) -> list[bytes]:
     known, rest = _taken_over(tasks)
     codes: list[bytes | None] = [None] * len(rest)
     order = deque(sorted(range(len(rest)), key=lambda index: -rest[index].seconds))
-    threads = [
-        threading.Thread(target=compiler.take, args=(order, rest, codes), daemon=True)
-        for compiler in _helping(rest)
-    ]
-    for thread in threads:
-        thread.start()
+    taken: list[threading.Event] = []
+    for compiler in _helping(rest):
+        args = order, rest, codes, taken
+        threading.Thread(target=compiler.take, args=args, daemon=True).start()
     try:
         while order:
             try:
@@ -283,11 +294,15 @@ def objects(tasks: Sequence[Task]) -> list[bytes]:
                 break
             codes[index] = _here(rest[index])
     finally:
-        order.clear()
-        for waited in filter(None, (*threads, _ahead.thread)):
-            waited.join()
+        with _guard:
+            order.clear()
+            under_way = any(task.source == _ahead.begun for task in tasks) and _ahead.thread
+        for done in taken:
+            done.wait()
+        if under_way:  # what others do not ask for is not waited for
+            under_way.join()
     known.update(zip((task.source for task in rest), codes, strict=True))
-    known.update(_taken_over(())[0])
+    known.update(_taken_over(tasks)[0])
     return [known.get(task.source) or _here(task) for task in tasks]
 
 

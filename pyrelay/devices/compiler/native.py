@@ -162,7 +162,7 @@ def _stored(digest: str, source: str, store: cache.Cache) -> bool:
 
 
 def begin(source: str) -> None:
-    """A kernel will be asked for: the process that helps to compile begins with it where it is
+    """A kernel may be asked for: the process that helps to compile begins with it where it is
     neither loaded nor on disk."""
     store = cache.current()
     for text in (*parts_of(source).values(), source):

@@ -68,6 +68,8 @@ from pyrelay.devices.routines.turned_product import (
 {transforms}
 from pyrelay.devices.compiler.vocabulary import *
 
+BY_HAND = True
+
 
 def kernel(block, begin, end):
     x, w, y = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
@@ -295,14 +297,12 @@ _WINOGRAD = """\
             each = {lanes} // tiles if tiles > 0 and tiles < {lanes} else 1
             # What lies outside of the image stays 0.
             for row in range(6):
-                for k in range(each * entries * high * pitch):
-                    store_ordered_f32(halves, row * {halves_plane} + k, f32(0))
+                clear_bytes(halves + row * {halves_plane} * 4, each * entries * high * pitch * 4)
             for k in range((each * tiles + {lanes_most}) // {lanes} * {lanes}):
                 k_line = k // across if k < each * tiles else 0
                 store_ordered_i64(tile_places, k, k_line * pitch + k % across * 4)
             for element in range(36):
-                for k in range(sharing * tiles * {wide}):
-                    store_ordered_f32(sums, element * {sums_plane} + k, f32(0))
+                clear_bytes(sums + element * {sums_plane} * 4, sharing * tiles * {wide} * 4)
             # Weights of few tiles lie in the first cache with what is multiplied.
             block = {few_channels} if tiles <= {few_tiles} else {block}
             store_ordered_i64(words, 0, patches)
@@ -366,17 +366,15 @@ _WINOGRAD = """\
                         o_count - o if o_count - o < {wide} else {wide}, q_count * out2)
                 q_end = out0 if out0 < (first + high) * 4 else (first + high) * 4
                 # Transforms spread what is not finite: such outputs are added up term by term.
-                spread = f32(0)
+                finite = 1
                 for o in range(o_count):
-                    at = (row + o) * pixels
-                    for p in range(at + first * 4 * out2, at + q_end * out2):
-                        spread = add_reassociated(spread, load_f32(y, p) * f32(0))
-                if spread != spread:
+                    at = (row + o) * pixels + first * 4 * out2
+                    finite *= winograd_finite_{vectors}(y + at * 4, (q_end - first * 4) * out2)
+                if finite == 0:
                     for o in range(o_count):
                         for q0 in range(first * 4, q_end):
                             at = (row + o) * pixels + q0 * out2
-                            for q in range(out2):
-                                store_inner_f32(y, at + q, f32(0))
+                            clear_bytes(y + at * 4, out2 * 4)
                             for k in range(channels * 9):
                                 t0, t2 = q0 + k % 9 // 3 - before0, k % 3 - before2
                                 plane = ((entry + which) * groups + group) * channels + k // 9
@@ -384,10 +382,10 @@ _WINOGRAD = """\
                                 low_here = -t2 if t2 < 0 else 0
                                 stop_here = out2 if out2 < extent2 - t2 else extent2 - t2
                                 stop_here = 0 if t0 < 0 or t0 >= extent0 else stop_here
-                                weight = load_f32(w, (group * outputs + o0 + o) * depth_all + k)
-                                for q in range(low_here, stop_here):
-                                    term = load_inner_f32(x, source + q) * weight
-                                    store_inner_f32(y, at + q, load_inner_f32(y, at + q) + term)
+                                weight = (group * outputs + o0 + o) * depth_all + k
+                                winograd_term_{vectors}(
+                                    y + (at + low_here) * 4, x + (source + low_here) * 4,
+                                    w + weight * 4, stop_here - low_here)
                 if finisher != 0 and high > 0:
                     p_end = q_end * out2
                     store_ordered_i64(finishing, 2, first * 4 * out2)
@@ -431,7 +429,8 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     winograd = transforms = ""
     if dtype.name == "f32":
         winograd = _winograd(lanes)
-        names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in ("lines", "image", "outputs"))
+        parts = "lines", "image", "outputs", "finite", "term"
+        names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in parts)
         transforms = f"from pyrelay.devices.routines.winograd import (\n    {names})\n"
         transforms += "from pyrelay.devices.routines.winograd_products import "
         transforms += f"winograd_products_f32x{lanes}"

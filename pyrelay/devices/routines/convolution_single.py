@@ -58,8 +58,7 @@ SINGLE = """\
             high = (space // stride2 + {lanes}) // {lanes} * {lanes}
             high = out2 // {lanes} * {lanes} if high > out2 // {lanes} * {lanes} else high
             high = low if high < low else high
-            for column in range(extent2):
-                store_inner_{dtype}(patches, column, {dtype}(0))
+            clear_bytes(patches, extent2 * {size})
         store_ordered_i64(words, 0, table)
         store_ordered_i64(words, 3, out2)
         store_ordered_i64(words, 5, stride2)
@@ -70,13 +69,13 @@ SINGLE = """\
         store_ordered_i64(words, 12, 0)
         store_ordered_i64(words, 13, 1)
         store_ordered_i64(words, 14, table)
+    outside, line_bytes = patches - before2 * {size}, extent2 * {size}
     unit = begin
     # Planes whose rows are no longer than two vectors: several at a time, read where they lie.
     small = single and windows and whole and out2 <= 2 * {lanes} and out0 <= {tall} and not direct
     if small:
         apart_lines = local_i64({lines_most})
-        for column in range(extent2):
-            store_inner_{dtype}(patches, column, {dtype}(0))
+        clear_bytes(patches, extent2 * {size})
         for k in range(out0 * stride0 + reach):
             inside = k >= before0 and k - before0 < extent0
             line = x + ((k - before0) * extent2 - before2) * {size}
@@ -154,10 +153,14 @@ SINGLE = """\
             behind = source + last_line * extent2 * {size}
             if direct:
                 behind = source + {ahead}
-                for k in range(lines):
-                    line = source + k * extent2 * {size}
-                    line = line if k >= first_line and k < last_line else patches - before2 * {size}
+                line = source + first_line * extent2 * {size}
+                for k in range(first_line):
+                    store_ordered_i64(table, k, outside)
+                for k in range(first_line, last_line):
                     store_ordered_i64(table, k, line)
+                    line += line_bytes
+                for k in range(last_line, lines):
+                    store_ordered_i64(table, k, outside)
             else:
                 for phase2 in range(phases2):
                     copy_lines_{vectors}(

@@ -130,8 +130,7 @@ _TURNED = """\
                 while o0 < o_end:
                     o_count = o_end - o0 if o_end - o0 < {wide} else {wide}
                     store_ordered_i64(words, 13, o_count)
-                    for j in range(n_count * {wide}):
-                        store_{dtype}(sums, j, {dtype}(0))
+                    clear_bytes(sums, n_count * {wide} * {size})
                     c0 = 0
                     while c0 < channels:
                         c_count = channels - c0 if channels - c0 < at_once else at_once

@@ -494,6 +494,15 @@ def _emit_copy(b: IRBuilder, _: types.Type, to: Any, source: Any, count: Any) ->
     b.call(native, [*places, count, llvm.Constant(BIT, 0)])
 
 
+def _emit_clear(b: IRBuilder, _: types.Type, to: Any, count: Any) -> None:
+    place = b.inttoptr(to, _BYTE.as_pointer())
+    signature = llvm.FunctionType(llvm.VoidType(), [place.type, _BYTE, WORD, BIT])
+    name = "llvm.memset.p0.i64"
+    native = b.module.globals.get(name) or llvm.Function(b.module, signature, name)
+    b.call(native, [place, llvm.Constant(_BYTE, 0), count, llvm.Constant(BIT, 0)])
+
+
+clear_bytes = Intrinsic("clear_bytes", fixed(types.void, _I64, _I64), _emit_clear)
 copy_bytes = Intrinsic("copy_bytes", fixed(types.void, _I64, _I64, _I64), _emit_copy)
 unlikely = Intrinsic("unlikely", fixed(BOOL, BOOL), _emit_unlikely)
 

@@ -20,6 +20,10 @@ the largest sum of absolute products (``tests/devices/routines/test_winograd.py`
         36 lines of two vectors, ``plane`` elements apart, the sums of a tile -> its positions, of
         which ``rows`` by ``columns`` are written: lines side by side, ``line`` elements from row
         to row
+    winograd_finite_f32x8(source, count)
+        1 if all of so many elements are finite, else 0
+    winograd_term_f32x8(target, source, weight, count)
+        adds so many elements of a source times the one at ``weight`` to those of a target
 """
 
 from __future__ import annotations
@@ -116,12 +120,12 @@ class _Writer(ABC):
         self.lanes = lanes
         self.code = Code(f.b, Shape(_FLOAT, lanes, 1, 1))
         self.vectors = Vectors(self.code)
-        self.write(*f.parameters)
-        f.ret(0)
+        found = self.write(*f.parameters)
+        f.ret(0 if found is None else found)
 
     @abstractmethod
-    def write(self, *parameters: Word) -> None:
-        """The body of the function."""
+    def write(self, *parameters: Word) -> Word | None:
+        """The body of the function; what it gives, if anything."""
 
     def at(self, base: Word, index: Word | int) -> Any:
         return self.code.pointer((base + index * _SIZE).raw)
@@ -204,8 +208,51 @@ class _Outputs(_Writer):
                 code.store(value, self.at(target, row * line + column * wide + lane))
 
 
+class _Finite(_Writer):
+    def write(self, *parameters: Word) -> Word:
+        source, count = parameters
+        f, code, b = self.f, self.code, self.code.b
+        base, zero = code.pointer(source.raw), llvm.Constant(code.shape.vector, None)
+        whole = count.unsigned_div(4 * self.lanes) * (4 * self.lanes)
+
+        def four(index: Any, sums: list[Any]) -> list[Any]:
+            line = code.at(base, index)
+            places = [code.at(line, code.word(self.lanes * k)) for k in range(4)]
+            pairs = zip(places, sums, strict=True)
+            return [code.fma(code.load(place), zero, total) for place, total in pairs]
+
+        def one(index: Any, sums: list[Any]) -> list[Any]:
+            mask = code.below(b.sub(count.raw, index), 0)
+            return [code.fma(code.load_masked(code.at(base, index), mask), zero, sums[0])]
+
+        first, *rest = code.loop(whole.raw, 4 * self.lanes, [zero] * 4, four)
+        (first,) = code.loop(count.raw, self.lanes, [first], one, start=whole.raw)
+        for total in rest:
+            first = b.fadd(first, total)
+        total = code.sum(first)
+        return Word(f, b.zext(b.fcmp_ordered("==", total, total), WORD))
+
+
+class _Term(_Writer):
+    def write(self, *parameters: Word) -> None:
+        target, source, weight, count = parameters
+        code, b = self.code, self.code.b
+        to, base = code.pointer(target.raw), code.pointer(source.raw)
+        factor = code.splat(code.load_scalar(code.pointer(weight.raw)))
+
+        def body(index: Any, _carried: list[Any]) -> list[Any]:
+            mask = code.below(b.sub(count.raw, index), 0)
+            term = b.fmul(code.load_masked(code.at(base, index), mask), factor)
+            place = code.at(to, index)
+            code.store_masked(b.fadd(code.load_masked(place, mask), term), place, mask)
+            return []
+
+        code.loop(count.raw, self.lanes, [], body)
+
+
 _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
-    "lines": (_Lines, 7), "image": (_Image, 6), "outputs": (_Outputs, 6),
+    "lines": (_Lines, 7), "image": (_Image, 6), "outputs": (_Outputs, 6), "finite": (_Finite, 2),
+    "term": (_Term, 4),
 }
 
 
@@ -213,11 +260,11 @@ _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
 def _part(name: str, what: str, lanes: int) -> Part:
     writer, parameters = _WRITERS[what]
     write = functools.partial(writer, parameters=parameters, lanes=lanes)
-    return Part(name, types.void, parameters, write)
+    return Part(name, types.int64 if what == "finite" else types.void, parameters, write)
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"winograd_(lines|image|outputs)_f32x(4|8|16)", name)
+    match = re.fullmatch(r"winograd_(lines|image|outputs|finite|term)_f32x(4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], int(match[2]))

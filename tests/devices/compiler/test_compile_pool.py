@@ -100,6 +100,33 @@ def test_what_was_begun_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -
     assert compile_pool._ahead.waiting == []
 
 
+@pytest.mark.usefixtures("two_processes")
+def test_what_nobody_asks_for_is_not_waited_for_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    (other,) = compile_pool._others(1)
+    other.ask((KERNEL, ADD, "<add>"))
+    real = other.ask
+
+    def slow(request: tuple[str, ...]) -> bytes | None:
+        time.sleep(1.0)
+        return real(request)
+
+    monkeypatch.setattr(other, "ask", slow)
+    for _ in range(2):
+        compile_pool.begin(TASKS[1])
+    while compile_pool._ahead.begun is None:
+        time.sleep(0.01)
+    assert compile_pool._ahead.waiting == []  # it is not begun again
+    started = time.perf_counter()
+    objects(TASKS[:1])
+    assert time.perf_counter() - started < 0.9
+    thread = compile_pool._ahead.thread
+    assert thread is not None
+    thread.join()
+    here = _asked(monkeypatch)
+    assert len(objects(TASKS[1:])) == 1
+    assert here == []
+
+
 def test_nothing_is_begun_where_no_process_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_pool, "_compilers", [])
     for count in (1, 2):
