@@ -48,6 +48,9 @@ class Attrs(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return self._items[name]
 
+    def __contains__(self, name: object) -> bool:  # a Mapping's raises where there is none
+        return name in self._items
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
 

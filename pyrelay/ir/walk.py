@@ -50,13 +50,10 @@ def operands(rhs: Rhs) -> tuple[Atom, ...]:
 
 def blocks(rhs: Rhs) -> tuple[Block, ...]:
     """The blocks of a control-flow node, in order of execution."""
-    match rhs:
-        case If(then=then, orelse=orelse):
-            return (then, orelse)
-        case Loop(test=None, body=body):
-            return (body,)
-        case Loop(test=test, body=body):
-            return (test, body)  # type: ignore[return-value]
+    if isinstance(rhs, If):
+        return (rhs.then, rhs.orelse)
+    if isinstance(rhs, Loop):
+        return (rhs.body,) if rhs.test is None else (rhs.test, rhs.body)
     return ()
 
 
@@ -74,9 +71,8 @@ def nested_lets(block: Block) -> Iterator[Let]:
     while pending:
         for let in pending[-1]:
             yield let
-            inner = blocks(let.rhs)
-            if inner:
-                pending.extend(iter(b.lets) for b in reversed(inner))
+            if isinstance(let.rhs, (If, Loop)):
+                pending.extend(iter(b.lets) for b in reversed(blocks(let.rhs)))
                 break
         else:
             pending.pop()
