@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import attributes, calls, in_place, needs, operators
+from pyrelay.infer import attributes, calls, in_place, needs, operators, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
 from pyrelay.infer.containers import lists, open_sequences, sets, starred, text, turned
@@ -98,15 +98,22 @@ def _starred_by_case(
 
     def over_cases(it: Interpreter, args: Args, attrs: Any) -> Any:
         marks = attrs.get(words, ())
-        spread = [k for k, mark in enumerate(marks) if mark in (True, "*", "**")]
+        found = [(k, mark) for k, mark in enumerate(marks) if mark in (True, "*", "**")]
+        spread = [k for k, _ in found]
         if words == "keywords":
             spread = [k + 1 for k in spread]
         elif words == "merged":
             spread = [2 * k + 1 for k in spread]
         if not spread:
             return handler(it, args, attrs)
-        for k in spread:
-            args = _with(it, args, k, generators.taken(it, args[k]))
+        for k, (_, mark) in zip(spread, found, strict=True):
+            value = args[k]
+            if words == "starred" or mark == "*":
+                value = protocols.gone_through(it, value)
+            value = generators.taken(it, value)
+            if words == "starred" and generators.is_generator(value):
+                value = generators.collected(it, value)
+            args = _with(it, args, k, value)
         return _by_case(handler, *spread, python=python)(it, args, attrs)
 
     return over_cases

@@ -499,6 +499,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
     own = protocols.special(it, container, "__contains__", item)
     if own is not None:
         return truth(it, own)
+    container = protocols.gone_through(it, container)
     items = None if is_iterator(container) else iterate(it, container)
     if items is None or not isinstance(items.count, V.Known):
         from pyrelay.infer.calls import call

@@ -82,6 +82,28 @@ def iterated(it: Interpreter, value: V.Value) -> V.Value | None:
     return call(it, V.Known(stepped), (own,), {})
 
 
+def gone_through(it: Interpreter, value: V.Value) -> V.Value:
+    """What an object of a user's class gives to go through, asked for once; others unchanged.
+
+    What goes through it twice would have what `__iter__` does done twice.
+    """
+    if not is_object(value) or value.cls is None:
+        return value
+    if value.cls.__module__.startswith("pyrelay.infer."):
+        return value
+    from pyrelay.infer.flow.revisits import reachable
+    from pyrelay.infer.in_python.iteration import Items
+
+    before = set(it.heap.contents)
+    own = iterated(it, value)
+    if not (isinstance(own, V.Ref) and own.cls is Items):
+        return value if own is None else own
+    if own.root not in before and own.root not in reachable(value, it.heap):
+        sequence: V.Value = it.content(own.root)["sequence"]
+        return sequence  # of iter(...), of which nobody else knows
+    return special(it, own, "__iter__") or own
+
+
 def _is_named(value: V.Value) -> bool:
     """True for a node of a tree that is a namedtuple."""
     return isinstance(value, V.Data) and issubclass(value.cls, tuple)

@@ -25,6 +25,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
 from pyrelay.infer.nodes.dicts import new_dict
 from pyrelay.infer.operators import raised
+from pyrelay.infer.protocols import gone_through
 
 
 def _span(it: Interpreter) -> Any:
@@ -42,6 +43,7 @@ def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
 
 
 def _list_extend(it: Interpreter, x: V.Ref, items: V.Value) -> V.Value:
+    items = gone_through(it, items)
     more = lists.growing_content(it, items)
     if more is not None:
         lists.extend(it, x, more)

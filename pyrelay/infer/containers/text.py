@@ -189,8 +189,9 @@ def method(
         return answer
     if name == "join" and args:
         from pyrelay.infer.flow.generators import taken
+        from pyrelay.infer.protocols import gone_through
 
-        args = (taken(it, args[0]), *args[1:])
+        args = (taken(it, gone_through(it, args[0])), *args[1:])
         whole = characters.joined(it, receiver, args[0])
         if whole is not None:
             return whole

@@ -180,7 +180,7 @@ def _run(
             hints=("fill an array, or a list of known length, by a recursive function instead",),
         )
         raise needs.NeedsGathering(closure.function, error)
-    frames, calls, active = list(it.frames), list(it.calls), list(it.active)
+    frames, calls, active, let = list(it.frames), list(it.calls), list(it.active), it.let
     to_the_end, guards = True, len(it.handling)
 
     def consumer(item: V.Value) -> V.Value:
@@ -194,6 +194,7 @@ def _run(
             )
         inside = it.frames, it.calls, it.active, it.let
         it.frames, it.calls, it.active = list(frames), list(calls), list(active)
+        it.let = let
         try:
             done = each(item)
         finally:

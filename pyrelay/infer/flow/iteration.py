@@ -121,7 +121,7 @@ def order_wanted(it: Interpreter) -> Exception:
 
 def sequence_of(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
     """The items of an iterable whose number is known."""
-    items = iterate(it, taken(it, value))
+    items = iterate(it, taken(it, protocols.gone_through(it, value)))
     count = it.static(items.count, "the number of items")
     return tuple(items.item(V.Known(k)) for k in range(count))
 

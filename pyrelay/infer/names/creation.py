@@ -23,6 +23,7 @@ from pyrelay.infer.names.adapters import (
 )
 from pyrelay.infer.names.handlers import handles
 from pyrelay.infer.operators import binary, compare, extent_of
+from pyrelay.infer.protocols import gone_through
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.types import TensorType
@@ -191,7 +192,7 @@ def fromiter(
     it: Interpreter, iter: V.Value, dtype: V.Value, count: V.Value = V.Known(-1)
 ) -> V.Value:
     """np.fromiter of an iterable of known length."""
-    whole = cast(it, to_array(it, iter), dtype)
+    whole = cast(it, to_array(it, gone_through(it, iter)), dtype)
     if count == V.Known(-1):
         return whole
     return call(it, V.Known(arrangement.first_items), (whole, count), {})

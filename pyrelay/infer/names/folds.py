@@ -29,6 +29,7 @@ from pyrelay.infer.operators import (
     compare,
     either,
 )
+from pyrelay.infer.protocols import gone_through
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
 
@@ -64,7 +65,7 @@ def _extreme(
 ) -> V.Value:
     items = args if len(args) > 1 else None
     if items is None:
-        only = without_order(it, args[0], ranked=key != V.NONE)
+        only = without_order(it, gone_through(it, args[0]), ranked=key != V.NONE)
         key = lookup_of(args[0], key)
         content = lists.growing_content(it, only)
         if content is not None:

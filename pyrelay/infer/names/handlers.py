@@ -21,6 +21,7 @@ from pyrelay.infer.flow.generators import listed_view, taken
 from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.unions import distribute, sample
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.protocols import gone_through
 from pyrelay.ir import types
 
 _entered: list[Any] = []  # optional libraries whose functions are in the table
@@ -29,6 +30,8 @@ _OF_CLASSES: dict[Any, Callable[..., Any]] = {}  # class methods, made anew by e
 _TAKES_UNIONS: set[Callable[..., Any]] = set()
 #: What takes an iterator as the object that it is.
 _TAKE_ITERATORS = (next, iter, isinstance, type, callable)
+#: Parameters of handlers that go through what they are given.
+_ITERABLES = frozenset(("iterable", "iterables"))
 _loaded = False
 _complete = False
 
@@ -199,6 +202,12 @@ def apply(
         bound = _signature(handler).bind(it, *args, **others)
     except TypeError as error:
         raise it.failure(errors.SignatureError, f"{_spell(fn)}(): {error}") from None
+    for name in () if fn in _TAKE_ITERATORS else _ITERABLES & bound.arguments.keys():
+        value = bound.arguments[name]
+        bound.arguments[name] = (
+            tuple(gone_through(it, v) for v in value) if isinstance(value, tuple)
+            else gone_through(it, value)
+        )
     given = {k: v for k, v in keywords.items() if k in named or k in bound.kwargs}
     answer: V.Value = handler(*bound.args, **given)
     return answer

@@ -133,7 +133,10 @@ def tee(it: Interpreter, iterable: V.Value, n: V.Value = V.Known(2)) -> V.Value:
 @handles(itertools.product)
 def product(it: Interpreter, *iterables: V.Value, repeat: V.Value = V.Known(1)) -> V.Value:
     """itertools.product: the last iterable runs fastest."""
-    return V.Lazy("product", iterables * it.static(repeat, "repeat"))
+    from pyrelay.infer.names.builtins import list_
+
+    given = tuple(list_(it, each) if is_generator(each) else each for each in iterables)
+    return V.Lazy("product", given * it.static(repeat, "repeat"))
 
 
 @handles(np.ndindex)
