@@ -362,13 +362,27 @@ def _keys(layout: Layout) -> Iterator[int]:
 
 def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
     """Which case of a union layout a value is."""
-    for i, case in enumerate(layout.cases):
-        if fits(value, case, heap):
-            return i
+    fitting = [i for i, case in enumerate(layout.cases) if fits(value, case, heap)]
+    if len(fitting) > 1:  # lists that grow, of other words
+        taking = (i for i in fitting if _takes_items(value, layout.cases[i], heap))
+        return next(taking, fitting[0])
+    if fitting:
+        return fitting[0]
     for i, case in enumerate(layout.cases):
         if is_open(case) and _becomes_open(value, case):
             return i
     raise AssertionError(f"{value} is no case of {layout}")
+
+
+def _takes_items(value: V.Value, layout: Layout, heap: Heap) -> bool:
+    """Whether the items of a list are such as a list that grows has by a layout that fits."""
+    if not (isinstance(layout, LPlace) and isinstance(layout.content, LGrown)):
+        return True
+    assert isinstance(value, V.Ref)
+    content, template = heap.contents[value.root], layout.content.template
+    if isinstance(content, V.Growing):
+        return bool(content.template == template)
+    return all(fits(item, template, heap) for item in content)
 
 
 def _becomes_open(value: V.Value, layout: Layout) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 
 import pyrelay
+from tests.infer.running import interpreted
 
 
 class Dense:
@@ -56,3 +59,22 @@ def test_an_attribute_that_no_object_has_is_refused_at_once():
 
     with pytest.raises(pyrelay.PyrelayError, match="has no attribute 'slop'"):
         pyrelay.jit(f)(np.ones(2), 1)
+
+
+def successors(edges):
+    graph = collections.defaultdict(list)
+    for u, v in edges:
+        graph[u].append(v)
+    found = []
+    left = ["pants", "shirt"]
+    while left:
+        word = left.pop()
+        found.append(word)
+        for after in graph[word]:
+            left.append(after)
+    return found
+
+
+def test_lists_of_other_words_are_told_apart_by_their_words():
+    edges = [("shirt", "tie"), ("tie", "hat"), ("pants", "shoes"), ("pants", "belt")]
+    assert interpreted(successors, (edges,)).result == successors(edges)
