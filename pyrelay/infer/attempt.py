@@ -126,6 +126,11 @@ class Attempt:
         entered = (cls for packed in self.flat.pools for cls in packed.schema.classes)
         return self.asked.families if any(cls in own for cls in entered) else None
 
+    def _narrow(self) -> bool:
+        """Whether an argument is of a type that does not hold Python's numbers."""
+        dtypes = (getattr(leaf, "dtype", None) for leaf in self.flat.leaves)
+        return any(getattr(d, "itemsize", 8) < 8 and d.kind != "b" for d in dtypes if d is not None)
+
     def run(
         self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
@@ -185,6 +190,7 @@ class Attempt:
         for need in asked.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
+        program.narrow = self._narrow()
         self.read.clear()
         for memo in asked.memos:
             program.memos[memo] = number = self._enter(memo, names_containers.table(it))

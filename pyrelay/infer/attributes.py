@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import random_state
+from pyrelay.infer import kinds, random_state
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.interpreter import Interpreter
@@ -122,6 +122,8 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
     """`obj.name`. Raises AttributeMissingError, with the nearest names, if there is none."""
     from pyrelay.infer.flow import unset
 
+    if isinstance(obj, V.Scalar) and obj.kinds:
+        obj = kinds.told_apart(it, obj)
     match obj:
         case V.Union():
             from pyrelay.infer.flow.unions import distribute

@@ -53,12 +53,14 @@ class Decoder:
         match layout:
             case LKnown(v):
                 return V.Known(v)
-            case LScalar(ty, extent, origin, kinds):
+            case LScalar(ty, extent, origin, kinds, slight):
                 if extent is not None:
                     return V.Scalar(ty, None, extent, origin)
                 atom = next(self.outs)
                 kind = next(self.outs) if kinds else None
-                return V.Scalar(ty, atom, None, origin, kinds=kinds, kind=kind)
+                return V.Scalar(
+                    ty, atom, None, origin, kinds=kinds, kind=kind, slight=slight
+                )
             case LFixed(value):
                 return value  # type: ignore[no-any-return]
             case LPlace(key, kind, cls, content, may_be, rivals, numbered, stored, made):

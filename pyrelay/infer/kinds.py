@@ -15,6 +15,8 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pyrelay.infer import values as V
 from pyrelay.infer.spellings import MIRRORED, OP_NAMES, PYTHON
 from pyrelay.ir import types
@@ -51,9 +53,63 @@ def joined(kinds: Iterable[TensorType], common: TensorType) -> tuple[TensorType,
 
 
 def _holds(common: TensorType, kind: TensorType) -> bool:
-    if kind.dtype is common.dtype or kind.dtype is types.bool_:
+    """Whether a dtype holds all real numbers of another one, ints of 64 bits where it is looked."""
+    mine, theirs = common.dtype, kind.dtype
+    if mine is theirs or (theirs is types.bool_ and mine.kind != "c"):
         return True
-    return kind.dtype in (types.i64, types.bf16) and common.dtype.kind == "f"
+    if types.bf16 in (mine, theirs):
+        return mine in (types.f32, types.f64)
+    if mine.kind == "c" or types.u64 in (mine, theirs):
+        return False
+    return bool(np.can_cast(theirs.numpy, mine.numpy, "safe"))
+
+
+def _as_computed(common: TensorType, kind: TensorType) -> bool:
+    """Whether what is computed of numbers held as one type is what is computed of the kind."""
+    mine, theirs = common.dtype, kind.dtype
+    if mine is theirs:
+        return True
+    return theirs in (types.bool_, types.i64) and mine in (types.i64, types.f64)
+
+
+def mixed(value: V.Value) -> bool:
+    """Whether a number is computed with as none of the types that it may have is."""
+    return isinstance(value, V.Scalar) and not all(
+        _as_computed(value.type, kind) for kind in value.kinds
+    )
+
+
+def told(it: Interpreter, value: V.Value) -> V.Value:
+    """The value; a mixed number as a union of its kinds."""
+    return told_apart(it, value) if isinstance(value, V.Scalar) and mixed(value) else value
+
+
+def is_slight(value: object) -> bool:
+    """Whether all of NumPy's types hold a Python number, as 0, 1.0 or 0.5."""
+    if type(value) is float:
+        return not math.isfinite(value) or (abs(value) <= 64 and (value * 4).is_integer())
+    return type(value) is bool or (type(value) is int and 0 <= value <= 64)
+
+
+def numbers_as(
+    common: TensorType, numbers: Sequence[tuple[TensorType, Sequence[TensorType], bool]]
+) -> tuple[TensorType, tuple[TensorType, ...]]:
+    """The type that numbers of several paths are held as, and their kinds, if that does not say it.
+
+    Of each it is said what it is held as, of which kinds it is, and whether it is slight: Python's
+    numbers that are, are held as NumPy's numbers beside them. What common type and kinds do not
+    say is lost.
+    """
+    kinds = tuple(sorted({kind for _, several, _ in numbers for kind in several}, key=code))
+    if len(kinds) < 2:
+        return common, ()
+    if common.dtype.kind != "c" and all(
+        slight or _holds(common, held) for held, _, slight in numbers
+    ):
+        return common, kinds
+    dtype, _ = types.promote(TensorType(kind.dtype) for kind in kinds)
+    wider = TensorType(dtype, (), common.weak)
+    return (wider, kinds) if all(_holds(wider, kind) for kind in kinds) else (common, ())
 
 
 def of(value: V.Value) -> tuple[TensorType, ...]:
@@ -105,9 +161,10 @@ def as_numbers(it: Interpreter, tag: Atom, cases: Sequence[V.Value]) -> V.Value:
         return V.Union(tag, tuple(cases))
     dtype, weak = types.promote(v.type for v in numbers.values())
     common = TensorType(dtype, (), weak)
-    kinds = joined((v.type for v in numbers.values()), common)
+    common, kinds = numbers_as(common, [(v.type, (v.type,), v.slight) for v in numbers.values()])
     if not kinds:
         return V.Union(tag, tuple(cases))
+    dtype, weak = common.dtype, common.weak
     first, *others = numbers.items()
     atom, kind = exact(b, it.atom(first[1]), dtype), constant(code(first[1].type))
     for k, v in others:
@@ -163,6 +220,14 @@ def computed(it: Interpreter, op: str, x: V.Value, y: V.Value, result: V.Value) 
         for ta, tb in given:
             if ta.weak and tb.weak:
                 _refuse_zero(it, op, (x, ta), (y, tb))
+    return of_pairs(it, x, y, given, result)
+
+
+def of_pairs(
+    it: Interpreter, x: V.Value, y: V.Value, given: dict[tuple[TensorType, TensorType], TensorType],
+    result: V.Scalar,
+) -> V.Scalar:
+    """The number computed of two with the kinds that it may be, as these may be of."""
     kinds = joined(given.values(), result.type)
     if not kinds:
         return result
@@ -179,6 +244,79 @@ def computed(it: Interpreter, op: str, x: V.Value, y: V.Value, result: V.Value) 
     return replace(result, kinds=kinds, kind=kind)
 
 
+def apart(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """`x op y` where it is another computation for some of the kinds that numbers may be.
+
+    None if it is the one that their types say. Sums, products and comparisons of floats are made of
+    each kind, and one is chosen; others stand behind a branch.
+    """
+    tx, ty = V.tensor_type(x), V.tensor_type(y)
+    if tx is None or ty is None or not (mixed(x) or mixed(y)):
+        return None
+    left, right = of(x) or (tx,), of(y) or (ty,)
+    compares = op in _COMPARISONS
+    if compares and not (_wide(x) or _wide(y)):
+        return None
+    if compares or op in _ARITHMETIC:
+        given = {(a, b): _arithmetic(op, a, b) for a, b in product(left, right)}
+        if all(_as_computed(_arithmetic(op, tx, ty), r) for r in given.values()):
+            return None
+        dtypes = {r.dtype for r in given.values()}
+        raising = op in ("/", "//", "%") and any(a.weak and b.weak for a, b in given)
+        if (tx.shape or ty.shape) and len(dtypes) > 1:
+            return None
+        if all(d.kind == "f" for d in dtypes) and not raising and op not in _BITS:
+            return _chosen(it, op, x, y, given)
+    elif tx.shape or ty.shape:
+        return None
+    from pyrelay.infer.operators import binary, compare, over_cases
+
+    use = compare if compares else binary
+    return over_cases(
+        it, told(it, x), told(it, y), lambda a, b: use(it, op, a, b), PYTHON[op]
+    )
+
+
+_COMPARISONS = frozenset(["<", "<=", ">", ">=", "==", "!="])
+
+
+def _wide(value: V.Value) -> bool:
+    """Whether a number may be a float of less digits than it is held with."""
+    return isinstance(value, V.Scalar) and any(
+        kind.dtype.kind == "f" and kind.dtype is not value.type.dtype and not kind.weak
+        for kind in value.kinds
+    )
+
+
+def _chosen(
+    it: Interpreter, op: str, x: V.Value, y: V.Value,
+    given: dict[tuple[TensorType, TensorType], TensorType],
+) -> V.Value:
+    """`x op y` as computed with floats of each dtype, that of the kinds at hand."""
+    b, made = it.builder, {}
+    for r in given.values():
+        if r.dtype not in made:
+            ty = TensorType(r.dtype, (), r.weak)
+            one, other = (as_kind(it, v, ty) if len(of(v)) > 1 else v for v in (x, y))
+            made[r.dtype] = it.call(OP_NAMES[op], one, other)
+    (first, value), *others = made.items()
+    if not others:
+        return truths(it, x, y, value) if op in _COMPARISONS else value
+    dtype, _ = types.promote(TensorType(d) for d in made)
+    compares = op in _COMPARISONS
+    chosen = it.atom(value) if compares else b.cast(it.atom(value), dtype, weak=False)
+    for pair, r in given.items():
+        if r.dtype is not first:
+            here, number = _are(b, tuple(zip((x, y), pair, strict=True))), it.atom(made[r.dtype])
+            number = number if compares else b.cast(number, dtype, weak=False)
+            chosen = b.call(OPS["where"], here, number, chosen).atom
+    if compares:
+        return truths(it, x, y, it.result(b.handle(chosen)))
+    weak = all(r.weak for r in given.values())
+    ty = TensorType(dtype, (), weak)
+    return of_pairs(it, x, y, given, V.Scalar(ty, b.cast(chosen, dtype, weak=weak)))
+
+
 def _check_digits(
     b: Builder, result: V.Scalar, kinds: Sequence[TensorType], kind: Atom
 ) -> None:
@@ -190,6 +328,18 @@ def _check_digits(
             is_int = b.call(OPS["equal"], kind, code(ty))
             number = b.call(OPS["where"], is_int, result.atom, 0.0)
             exact(b, b.cast(number, types.i64, weak=True), result.type.dtype)
+
+
+def truths(it: Interpreter, x: V.Value, y: V.Value, result: V.Value) -> V.Value:
+    """The result of a comparison, which is Python's of Python's numbers and else NumPy's."""
+    left, right = of(x), of(y)
+    if not isinstance(result, V.Scalar) or result.atom is None or len(left) * len(right) < 2:
+        return result
+    given = {
+        (a, b): types.PY_BOOL if a.weak and b.weak else TensorType(types.bool_)
+        for a, b in product(left, right)
+    }
+    return of_pairs(it, x, y, given, result)
 
 
 def compared(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
@@ -251,22 +401,24 @@ def signed(x: V.Value, result: V.Value, b: Builder) -> V.Value:
     if not isinstance(x, V.Scalar) or not x.kinds or not isinstance(result, V.Scalar):
         return result
     found = {ty: types.PY_INT if ty == types.PY_BOOL else ty for ty in x.kinds}
-    kinds = joined(found.values(), result.type)
+    kinds = tuple(sorted(set(found.values()), key=code))
     kind = kind_of(x)
     if types.PY_BOOL in found:
         test = b.call(OPS["equal"], kind, code(types.PY_BOOL))
         kind = b.call(OPS["where"], test, code(types.PY_INT), kind).atom
         kind = b.cast(kind, types.i64, weak=True)
-    return replace(result, kinds=kinds, kind=kind) if kinds else result
+    return replace(result, kinds=kinds, kind=kind) if len(kinds) > 1 else result
 
 
-_ARITHMETIC = frozenset(["+", "-", "*", "//", "%", "/"])
+_BITS = frozenset(["&", "|", "^", "<<", ">>"])
+_ARITHMETIC = frozenset(["+", "-", "*", "//", "%", "/"]) | _BITS
 
 
 def _arithmetic(op: str, a: TensorType, b: TensorType) -> TensorType:
+    """What an operator gives of two kinds of numbers, as what comparisons compare them."""
     dtype, weak = types.promote_computed((a, b))
     if op == "/" and not dtype.is_float and dtype.kind != "c":
         dtype = types.f64
-    elif dtype is types.bool_ and weak:
+    elif dtype is types.bool_ and weak and op not in _COMPARISONS and op not in "&|^":
         dtype = types.i64
     return TensorType(dtype, (), weak)

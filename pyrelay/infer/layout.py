@@ -35,13 +35,15 @@ class LKnown:
 class LScalar:
     """A number. `extent` if it is the same polynomial of extents on all paths.
 
-    `kinds` are what it may be in Python, if that is not its type (kinds.py).
+    `kinds` are what it may be in Python, if that is not its type (kinds.py). slight: it comes of
+    constants that all of NumPy's types hold.
     """
 
     type: TensorType
     extent: Extent | None = None
     origin: Any = None
     kinds: tuple[TensorType, ...] = ()
+    slight: bool = False
 
 
 @dataclass(frozen=True, slots=True)

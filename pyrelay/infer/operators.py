@@ -124,6 +124,9 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
         # A number, or the elements of an array, and None.
         raise without_words(it, failure, TypeError, _with_none(it, op, x, y))
+    several = kinds.apart(it, op, x, y)
+    if several is not None:
+        return several
     if op == "@":
         from pyrelay.infer.arrays.contraction import matmul
 
@@ -329,6 +332,8 @@ def _repeats_at_run_time(it: Interpreter, container: V.Value, count: V.Value) ->
 
 def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
     """`-x`, `+x`, `~x`, `not x`."""
+    if isinstance(x, V.Scalar) and x.type.dtype.kind != "f":
+        x = kinds.told(it, x)
     if isinstance(x, V.Union) and op != "not":
         from pyrelay.infer.flow.unions import distribute
 
@@ -407,10 +412,10 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
         return structures(it, op, x, y)
     if a is None and b is None:
-        of_kinds = kinds.compared(it, op, x, y)
+        of_kinds = kinds.apart(it, op, x, y) or kinds.compared(it, op, x, y)
         if of_kinds is not None:
             return of_kinds
-    return it.call(OP_NAMES[op], x, y)
+    return kinds.truths(it, x, y, it.call(OP_NAMES[op], x, y))
 
 
 def both(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:

@@ -68,6 +68,7 @@ class Program:
     raising: set[str] = field(default_factory=set)  # functions of their own with a `raise`
     #: those that give what they raise, or raise nothing
     following: set[str] = field(default_factory=set)
+    narrow: bool = False  # arguments are of types that do not hold Python's numbers
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function

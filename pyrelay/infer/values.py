@@ -121,6 +121,7 @@ class Scalar:
     #: What it may be in Python, as the path taken says, and the number of what it is (kinds.py).
     kinds: tuple[TensorType, ...] = ()
     kind: Atom | None = None
+    slight: bool = False  # it comes of constants that all of NumPy's types hold
 
     @staticmethod
     def of_extent(extent: Extent) -> Value:

@@ -42,8 +42,8 @@ def among_singles(a, xs):
         (either, (MANY, 1), True), (either, (2**53 - 1, 1), False), (either, (1, MANY), False),
         (either, (2**63 - 1, 1), True), (listed, (-MANY, 2), True), (listed, (7, 2), False),
         (computed, (2**30 + 1, 2), True), (computed, (2**26 + 1, 2), False),
-        (among_singles, (2**24 + 1, np.ones(2, np.float32)), True),
-        (among_singles, (2**24 - 1, np.ones(2, np.float32)), False),
+        (among_singles, (2**53 + 1, np.ones(2, np.float32)), True),
+        (among_singles, (2**24 + 1, np.ones(2, np.float32)), False),
     ],
 )
 def test_ints_beside_floats_are_exact(function: Any, args: Any, raises: bool) -> None:

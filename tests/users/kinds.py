@@ -150,3 +150,44 @@ def a_variable_named_like_what_compilers_need(x, least):
     else:
         return -1, left_by_break
     return v, left_by_break
+
+
+SINGLES, FEW = np.array([0.25, 1.7, 0.1, -3.3], "f4"), np.array([100, 7, -3, 50], "i1")
+
+
+@use((SINGLES, 0), (SINGLES, 1))
+def of_fewer_digits_or_of_python(x, c):
+    y = x[0] if c else 0.1
+    found = y * x[1], y * 0.3, y < 0.1, y == 0.1, y + x, -y, abs(y), y // 0.03, y**2, np.sin(y)
+    return y, found, str(y), [y, 2], y.real, isinstance(y, float), max(y, 0.2), float(y)
+
+
+@use((FEW, 0, 77), (FEW, 1, 77))
+def of_fewer_bits_or_of_python(x, c, n):
+    y = x[0] if c else n
+    return y, y + y, y * y, -y, ~y, y << 1, y & 3, y / 2, y % 3, y + x, y < 50, y == n, x[y % 2]
+
+
+@use((SINGLES,), (SINGLES[:0],), (FEW,), (FEW[:0],), long=True)
+def sums_of_these(x):
+    total, mean, sums, largest = 0.0, 0, [], -np.inf
+    for v in x:
+        total += v
+        mean = mean * 0.9 + v * 0.1
+        sums.append(mean)
+        if v > largest:
+            largest = v
+    return total, mean, sums, largest
+
+
+@use((SINGLES, FEW, 0), (SINGLES, FEW, 1))
+def of_two_types_of_numpy(x, n, c):
+    y = x[1] if c else n[0]
+    table = {k: v if k % 2 else 0.1 for k, v in enumerate(x)}
+    return y, y + y, y * 2, y / 2, table, sum(table.values())
+
+
+@use((3, np.int64(4), 0), (3, np.int64(4), 1))
+def bits_and_truths_of_either(a, b, c):
+    y = a if c else b
+    return y << 1, y & 1, y | 4, y ^ 1, y < 4, y == a, y >= 4.0

@@ -60,10 +60,12 @@ def to_array(
                 sizes = [_equal(it, next(remaining), check, *more) for _ in range(ty.rank)]
                 return _first_part(it, it.new_array(next(remaining).atom), sizes)
             case L.LScalar(kinds=kinds):
-                numbers = it.new_array(next(remaining).atom)
-                if kinds:
+                numbers = next(remaining)
+                if kinds:  # as if there were items of each
                     next(remaining)
-                return numbers
+                    dtype, _ = types.promote(TensorType(kind.dtype) for kind in kinds)
+                    numbers = it.builder.handle(it.builder.cast(numbers.atom, dtype))
+                return it.new_array(numbers.atom)
             case L.LPlace(_, "array"):
                 return it.new_array(next(remaining).atom)
             case L.LNode(("tuple", _, _), children):

@@ -239,7 +239,7 @@ class _Merge:
                 p.heap, self.base.contents.__contains__, self.mark, place_roots=self.place_roots,
                 exact=self.it.program.exact,
                 local=frozenset(out for let in p.builder.lets for out in let.outs), kinds=True,
-                counts=True,
+                counts=True, slight=self.it.program.narrow,
             )
             for p in self.alive
         ]

@@ -24,7 +24,7 @@ from pyrelay.infer.containers.open_layouts import (
     items_of_open,
     meet_open,
 )
-from pyrelay.infer.kinds import joined
+from pyrelay.infer.kinds import is_slight, numbers_as
 from pyrelay.infer.layout import (
     JoinError,
     Layout,
@@ -175,9 +175,14 @@ class Joiner:
         dtype, weak = types.promote((ta, tb))
         same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
         extent = a.extent if same and isinstance(a, LScalar) else None
+        slight = _is_slight(a) and _is_slight(b)
         common = TensorType(dtype, (), weak)
-        kinds = joined((*_kinds(a, ta), *_kinds(b, tb)), common) if self.kinds else ()
-        return LScalar(common, None if kinds else extent, None, kinds)
+        if not self.kinds:
+            return LScalar(common, extent, None, (), slight)
+        common, kinds = numbers_as(common, [
+            (t, _kinds(x, t), _is_slight(x)) for x, t in ((a, ta), (b, tb))
+        ])
+        return LScalar(common, None if kinds else extent, None, kinds, slight)
 
     def _place(self, a: LPlace, b: LPlace) -> Layout:
         known = (a.key, b.key) in self.keys
@@ -549,6 +554,10 @@ def same_reference(x: Any, y: Any) -> bool:
 
 def _kinds(layout: Layout, ty: TensorType) -> tuple[TensorType, ...]:
     return (layout.kinds if isinstance(layout, LScalar) else ()) or (ty,)
+
+
+def _is_slight(layout: Layout) -> bool:
+    return layout.slight if isinstance(layout, LScalar) else is_slight(layout.value)  # type: ignore[union-attr]
 
 
 def _number_type(layout: Layout) -> TensorType | None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import kinds
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.generators import listed_view, taken
 from pyrelay.infer.flow.narrowing import narrowed
@@ -176,7 +177,7 @@ def apply(
         if fn is not len:
             args = [listed_view(it, a) for a in args]
     if handler not in _TAKES_UNIONS:
-        args = [narrowed(it, a) for a in args]
+        args = [kinds.told(it, narrowed(it, a)) for a in args]
         for k, value in enumerate(args):
             if isinstance(value, V.Union):
                 return distribute(
