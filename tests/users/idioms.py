@@ -69,6 +69,15 @@ def joins_and_splits(a, b):
     )  # fmt: skip
 
 
+@use((field(6), np.array([1, 0, 1, 1, 0, 2])), wrt=(0,))
+def splits_where_it_computes(x, group):
+    order = np.argsort(group, kind="stable")
+    names, starts = np.unique(group[order], return_index=True)
+    parts = np.split(x[order], starts[1:])
+    rising = np.split(x, np.flatnonzero(np.diff(x) <= 0) + 1)
+    return names, [part.mean() for part in parts], max(len(run) for run in rising)
+
+
 @use((field(3, 2),), wrt=(0,), long=True)
 def repeats_and_flips(x):
     return (

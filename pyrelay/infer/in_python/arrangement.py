@@ -357,6 +357,17 @@ def append(arr: Array, values: Array, axis: int | None = None) -> Array:
     return np.concatenate([np.asarray(arr), np.asarray(values)], axis=axis)
 
 
+def parted_at(ary: Array, indices: Array, axis: int) -> Any:
+    """The parts between indices along an axis: a list of views."""
+    along = np.moveaxis(ary, axis, 0)
+    parts, begin = [], 0
+    for end in indices:
+        parts.append(np.moveaxis(along[begin:end], 0, axis))
+        begin = end
+    parts.append(np.moveaxis(along[begin:], 0, axis))
+    return parts
+
+
 def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> Any:
     """Parts of nearly equal size, or between known indices: a list of views."""
     if not isinstance(indices_or_sections, int):

@@ -455,12 +455,24 @@ def block(it: Interpreter, arrays: V.Value) -> V.Value:
 def split(
     it: Interpreter, ary: V.Value, indices_or_sections: V.Value, axis: V.Value = ZERO
 ) -> V.Value:
-    """np.split into equal parts, or at known indices: a list of views."""
+    """np.split into equal parts, or at known indices: a list of views.
+
+    Indices that the program computes make a list of so many parts as it computes.
+    """
     from pyrelay.infer.arrays.subscripts import get_item
+    from pyrelay.infer.names.composed import in_python
 
     ty = it.tensor(ary)
     at = normal_axis(it, it.static(axis, "the axis"), ty.rank)
-    given = it.static(indices_or_sections, "the sections of split")
+    if V.number_type(indices_or_sections) is None:
+        try:
+            given = it.static(indices_or_sections, "the sections of split")
+        except errors.StaticValueError:
+            indices = operand(it, indices_or_sections)
+            parted = in_python("np.split", arrangement.parted_at)
+            return parted(it, ary, indices, V.Known(at))
+    else:
+        given = it.static(indices_or_sections, "the sections of split")
     whole = ty.shape[at]
     if isinstance(given, int):
         part = dims.quotient(whole, given)
