@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,6 +89,22 @@ def is_slight(value: object) -> bool:
     if type(value) is float:
         return not math.isfinite(value) or (abs(value) <= 64 and (value * 4).is_integer())
     return type(value) is bool or (type(value) is int and 0 <= value <= 64)
+
+
+def differ(fn: np.ufunc, args: Sequence[V.Value]) -> bool:
+    """Whether NumPy's function of these numbers gives ints of some of their kinds, else floats."""
+    of_each = [of(a) for a in args]
+    if max(map(len, of_each), default=0) < 2 or not all(of_each):
+        return False
+    dtypes = {types.promote_computed(kinds)[0] for kinds in product(*of_each)}
+    return len(dtypes) > 1 and len({_result(fn, dtype.numpy) for dtype in dtypes}) > 1
+
+
+def _result(fn: np.ufunc, dtype: np.dtype[Any]) -> object:
+    try:
+        return fn.resolve_dtypes((dtype,) * fn.nin + (None,) * fn.nout)[-1]
+    except TypeError:
+        return None
 
 
 def numbers_as(

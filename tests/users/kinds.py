@@ -191,3 +191,9 @@ def of_two_types_of_numpy(x, n, c):
 def bits_and_truths_of_either(a, b, c):
     y = a if c else b
     return y << 1, y & 1, y | 4, y ^ 1, y < 4, y == a, y >= 4.0
+
+
+@use((3, 2.5, 0), (3, 2.5, 1), (np.int64(3), 2.5, 1))
+def functions_of_numpy_of_either(a, b, c):
+    y = a if c else b
+    return np.add(y, 1), np.square(y), np.sign(y), np.maximum(y, 2), np.sqrt(y), np.multiply(y, 2.0)

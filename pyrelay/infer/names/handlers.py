@@ -178,6 +178,9 @@ def apply(
             args = [listed_view(it, a) for a in args]
     if handler not in _TAKES_UNIONS:
         args = [kinds.told(it, narrowed(it, a)) for a in args]
+        if isinstance(fn, np.ufunc) and kinds.differ(fn, args):
+            args = [kinds.told_apart(it, a) if isinstance(a, V.Scalar) and a.kinds else a
+                    for a in args]
         for k, value in enumerate(args):
             if isinstance(value, V.Union):
                 return distribute(
