@@ -184,7 +184,7 @@ def test_kernels_are_begun_while_others_are_planned(monkeypatch):
     shown = compiled.code(f32(3, 3))
     assert begun == []
     made = build(compiled.py, f32(3, 3))
-    assert len(begun) == made.kernels > 1
+    assert len(set(begun)) == made.kernels > 1  # the product's twice: it was foreseen
     assert all(text.splitlines()[-2] in str(shown) for text in begun)
 
 

@@ -53,13 +53,13 @@ class Decoder:
         match layout:
             case LKnown(v):
                 return V.Known(v)
-            case LScalar(ty, extent, origin, kinds, slight):
+            case LScalar(ty, extent, origin, kinds, held_by):
                 if extent is not None:
                     return V.Scalar(ty, None, extent, origin)
                 atom = next(self.outs)
                 kind = next(self.outs) if kinds else None
                 return V.Scalar(
-                    ty, atom, None, origin, kinds=kinds, kind=kind, slight=slight
+                    ty, atom, None, origin, kinds=kinds, kind=kind, holders=held_by
                 )
             case LFixed(value):
                 return value  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from pyrelay.infer.arrays.identity import numbered
 from pyrelay.infer.arrays.windows import window_of
 from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.kinds import is_slight
+from pyrelay.infer.kinds import holders
 from pyrelay.infer.layout import (
     Layout,
     LFixed,
@@ -67,7 +67,7 @@ class Describer:
     alone: bool = False  # for one call alone: ints and bools stay known, numbers say their origin
     kinds: bool = False  # numbers of several kinds say which one they are
     counts: bool = False  # lists that grow somewhere say how many items they have
-    slight: bool = False  # numbers say whether they come of constants that all types hold
+    slight: bool = False  # numbers say which types hold the constants that they come of
 
     def __call__(self, value: V.Value) -> Layout:
         match value:
@@ -76,13 +76,14 @@ class Describer:
                 if ty is not None and self.loosen and not (
                     (self.alone or self.whole_numbers) and isinstance(v, int)
                 ):
-                    return LScalar(ty, slight=self.slight and is_slight(v))
+                    return LScalar(ty, holders=holders(v) if self.slight else frozenset())
                 return LKnown(v)
             case V.Scalar(ty, _, extent, origin):
                 keep = extent is not None and not self.loosen and self._visible(extent)
                 return LScalar(
                     ty, extent if keep else None, origin if self.alone or not self.loosen else None,
-                    value.kinds if self.kinds else (), self.slight and value.slight,
+                    value.kinds if self.kinds else (),
+                    value.holders if self.slight else frozenset(),
                 )
             case V.ArrayRef(root, view, ty):
                 window = self._view(value) if view and self.exact > 1 else None

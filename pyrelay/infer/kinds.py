@@ -8,6 +8,7 @@ can be seen (a result, a text, `isinstance`) `told_apart` makes a union of the n
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -84,11 +85,28 @@ def told(it: Interpreter, value: V.Value) -> V.Value:
     return told_apart(it, value) if isinstance(value, V.Scalar) and mixed(value) else value
 
 
-def is_slight(value: object) -> bool:
-    """Whether all of NumPy's types hold a Python number, as 0, 1.0 or 0.5."""
-    if type(value) is float:
-        return not math.isfinite(value) or (abs(value) <= 64 and (value * 4).is_integer())
-    return type(value) is bool or (type(value) is int and 0 <= value <= 64)
+@functools.lru_cache(maxsize=1024, typed=True)
+def holders(value: object) -> frozenset[DType]:
+    """NumPy's types of real numbers that hold a Python number as it is."""
+    if not isinstance(value, (bool, int, float)):
+        return frozenset()
+    return frozenset(dtype for dtype in types.DTYPES.values() if _is_held(dtype, value))
+
+
+def _is_held(dtype: DType, value: float) -> bool:
+    is_int = not isinstance(value, float)
+    if dtype.kind in "iu":
+        bounds = np.iinfo(dtype.numpy)
+        return is_int and bounds.min <= value <= bounds.max
+    if dtype.kind != "f" or (is_int and abs(value) > 2**53):
+        return False
+    if math.isnan(value):
+        return True
+    if dtype is types.bf16:  # the upper half of a float32
+        number = np.float64(value).astype(np.float32)
+        return float(number) == value and not int(number.view(np.uint32)) & 0xFFFF
+    with np.errstate(over="ignore"):
+        return float(np.float64(value).astype(dtype.numpy)) == value
 
 
 def differ(fn: np.ufunc, args: Sequence[V.Value]) -> bool:
@@ -108,19 +126,19 @@ def _result(fn: np.ufunc, dtype: np.dtype[Any]) -> object:
 
 
 def numbers_as(
-    common: TensorType, numbers: Sequence[tuple[TensorType, Sequence[TensorType], bool]]
+    common: TensorType, numbers: Sequence[tuple[TensorType, Sequence[TensorType], frozenset[DType]]]
 ) -> tuple[TensorType, tuple[TensorType, ...]]:
     """The type that numbers of several paths are held as, and their kinds, if that does not say it.
 
-    Of each it is said what it is held as, of which kinds it is, and whether it is slight: Python's
-    numbers that are, are held as NumPy's numbers beside them. What common type and kinds do not
-    say is lost.
+    Of each it is said what it is held as, of which kinds it is, and which types hold the constants
+    that it comes of: constants are held as NumPy's numbers beside them. What common type and kinds
+    do not say is lost.
     """
     kinds = tuple(sorted({kind for _, several, _ in numbers for kind in several}, key=code))
     if len(kinds) < 2:
         return common, ()
     if common.dtype.kind != "c" and all(
-        slight or _holds(common, held) for held, _, slight in numbers
+        common.dtype in holding or _holds(common, held) for held, _, holding in numbers
     ):
         return common, kinds
     dtype, _ = types.promote(TensorType(kind.dtype) for kind in kinds)
@@ -177,7 +195,7 @@ def as_numbers(it: Interpreter, tag: Atom, cases: Sequence[V.Value]) -> V.Value:
         return V.Union(tag, tuple(cases))
     dtype, weak = types.promote(v.type for v in numbers.values())
     common = TensorType(dtype, (), weak)
-    common, kinds = numbers_as(common, [(v.type, (v.type,), v.slight) for v in numbers.values()])
+    common, kinds = numbers_as(common, [(v.type, (v.type,), v.holders) for v in numbers.values()])
     if not kinds:
         return V.Union(tag, tuple(cases))
     dtype, weak = common.dtype, common.weak

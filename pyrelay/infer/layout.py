@@ -20,7 +20,7 @@ from pyrelay.infer.containers.code_points import from_codes, from_items
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import UNREAD
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import DType, TensorType
 from pyrelay.records import dataclass
 
 
@@ -35,15 +35,15 @@ class LKnown:
 class LScalar:
     """A number. `extent` if it is the same polynomial of extents on all paths.
 
-    `kinds` are what it may be in Python, if that is not its type (kinds.py). slight: it comes of
-    constants that all of NumPy's types hold.
+    `kinds` are what it may be in Python, if that is not its type (kinds.py). holders: types
+    that hold all constants that it comes of (`kinds.holders`).
     """
 
     type: TensorType
     extent: Extent | None = None
     origin: Any = None
     kinds: tuple[TensorType, ...] = ()
-    slight: bool = False
+    holders: frozenset[DType] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

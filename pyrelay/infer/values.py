@@ -20,7 +20,7 @@ from pyrelay.infer.nodes.datatypes import NO_NODE, Schema, Sort
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import DType, TensorType
 from pyrelay.records import dataclass
 
 _outside = itertools.count(1)
@@ -121,7 +121,7 @@ class Scalar:
     #: What it may be in Python, as the path taken says, and the number of what it is (kinds.py).
     kinds: tuple[TensorType, ...] = ()
     kind: Atom | None = None
-    slight: bool = False  # it comes of constants that all of NumPy's types hold
+    holders: frozenset[DType] = frozenset()  # of the constants it comes of: `kinds.holders`
 
     @staticmethod
     def of_extent(extent: Extent) -> Value:

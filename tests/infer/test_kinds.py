@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pyrelay.infer import kinds
 from tests.infer.running import assert_same, interpreted, plainly
 
 MANY = 2**53 + 1
@@ -64,3 +66,20 @@ def test_ints_and_floats_are_compared_to_the_last_digit(n: int) -> None:
     for x in (5.0, 2.0**53, -(2.0**53), 2.0**63, -(2.0**63), np.inf, np.nan):
         args = (n, float(x))
         assert interpreted(ordered, args).result == ordered(*args)
+
+
+def test_which_types_hold_a_constant() -> None:
+    assert {d.name for d in kinds.holders(-1)} == {
+        "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64",
+    }  # fmt: skip
+    assert {d.name for d in kinds.holders(999999)} == {"i32", "u32", "i64", "u64", "f32", "f64"}
+    assert {d.name for d in kinds.holders(1e9)} == {"f32", "f64"}
+    assert {d.name for d in kinds.holders(0.1)} == {"f64"}
+    assert {d.name for d in kinds.holders(1.0)} == {"f16", "bf16", "f32", "f64"}
+    assert {d.name for d in kinds.holders(-math.inf)} == kinds_of_floats()
+    assert {d.name for d in kinds.holders(math.nan)} == kinds_of_floats()
+    assert kinds.holders(1j) == kinds.holders("1") == kinds.holders(2**64) == frozenset()
+
+
+def kinds_of_floats() -> set[str]:
+    return {"f16", "bf16", "f32", "f64"}

@@ -197,3 +197,21 @@ def bits_and_truths_of_either(a, b, c):
 def functions_of_numpy_of_either(a, b, c):
     y = a if c else b
     return np.add(y, 1), np.square(y), np.sign(y), np.maximum(y, 2), np.sqrt(y), np.multiply(y, 2.0)
+
+
+@use((-SINGLES - 7,), (SINGLES,), (FEW,), (FEW[:0],), long=True)
+def greatest_and_least_from_numbers(x):
+    first = second = -1
+    least, held, far = 1e9, 0.1, 999999
+    for v in x:
+        if v > first:
+            first, second = v, first
+        elif v > second:
+            second = v
+        if v < least:
+            least = v
+        if v < held:
+            held = v
+        if v < far:
+            far = v
+    return first, second, least, held, far

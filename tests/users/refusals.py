@@ -185,7 +185,7 @@ def towers(n):
     return pegs
 
 
-@refuse((3,), "One of several lists, chosen while the program runs, becomes an item")
+@refuse((3,), "the type of what 'nested_without_end' returns never settles")
 def nested_without_end(n):
     return [] if n == 0 else [nested_without_end(n - 1)]
 

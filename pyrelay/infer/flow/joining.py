@@ -24,7 +24,7 @@ from pyrelay.infer.containers.open_layouts import (
     items_of_open,
     meet_open,
 )
-from pyrelay.infer.kinds import is_slight, numbers_as
+from pyrelay.infer.kinds import holders, numbers_as
 from pyrelay.infer.layout import (
     JoinError,
     Layout,
@@ -52,7 +52,7 @@ from pyrelay.infer.slots import joined as joined_slots
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import UNREAD
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import DType, TensorType
 from pyrelay.records import dataclass
 
 _MOST_CASES = 16
@@ -175,14 +175,14 @@ class Joiner:
         dtype, weak = types.promote((ta, tb))
         same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
         extent = a.extent if same and isinstance(a, LScalar) else None
-        slight = _is_slight(a) and _is_slight(b)
+        held_by = _holders(a) & _holders(b)
         common = TensorType(dtype, (), weak)
         if not self.kinds:
-            return LScalar(common, extent, None, (), slight)
+            return LScalar(common, extent, None, (), held_by)
         common, kinds = numbers_as(common, [
-            (t, _kinds(x, t), _is_slight(x)) for x, t in ((a, ta), (b, tb))
+            (t, _kinds(x, t), _holders(x)) for x, t in ((a, ta), (b, tb))
         ])
-        return LScalar(common, None if kinds else extent, None, kinds, slight)
+        return LScalar(common, None if kinds else extent, None, kinds, held_by)
 
     def _place(self, a: LPlace, b: LPlace) -> Layout:
         known = (a.key, b.key) in self.keys
@@ -556,8 +556,8 @@ def _kinds(layout: Layout, ty: TensorType) -> tuple[TensorType, ...]:
     return (layout.kinds if isinstance(layout, LScalar) else ()) or (ty,)
 
 
-def _is_slight(layout: Layout) -> bool:
-    return layout.slight if isinstance(layout, LScalar) else is_slight(layout.value)  # type: ignore[union-attr]
+def _holders(layout: Layout) -> frozenset[DType]:
+    return layout.holders if isinstance(layout, LScalar) else holders(layout.value)  # type: ignore[union-attr]
 
 
 def _number_type(layout: Layout) -> TensorType | None:

@@ -33,11 +33,14 @@ def first_without(s: Emitter, extent: Extent, asked: Callable[[Value], Value]) -
     with s.at(0):
         last = s.variable(zero)  # in front of the loop over elements, if one stands around
     near = s.copy(s.now(last))
+    # Of known extents, too, it is a branch: outside of one a rule that reads what is not computed
+    # yet runs again, each time with another variable.
     place = s.choose(
-        s.primitive("greater", count, 0), lambda: _near(s, extent, asked, near, anywhere),
+        s.primitive("less", near, count), lambda: _near(s, extent, asked, near, anywhere),
         lambda: zero,
     )
-    s.assign(last, s.primitive("minimum", s.now(place), count - 1))
+    behind = s.primitive("minimum", s.now(place), count - 1)
+    s.assign(last, s.primitive("maximum", behind, 0))
     return place
 
 
