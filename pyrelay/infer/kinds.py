@@ -102,11 +102,12 @@ def _is_held(dtype: DType, value: float) -> bool:
         return False
     if math.isnan(value):
         return True
-    if dtype is types.bf16:  # the upper half of a float32
-        number = np.float64(value).astype(np.float32)
-        return float(number) == value and not int(number.view(np.uint32)) & 0xFFFF
+    wide = np.float64(value)
     with np.errstate(over="ignore"):
-        return float(np.float64(value).astype(dtype.numpy)) == value
+        if dtype is types.bf16:  # the upper half of a float32
+            single = wide.astype(np.float32)
+            return float(single) == value and not int(single.view(np.uint32)) & 0xFFFF
+        return float(wide.astype(dtype.numpy)) == value
 
 
 def differ(fn: np.ufunc, args: Sequence[V.Value]) -> bool:

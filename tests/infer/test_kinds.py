@@ -75,6 +75,7 @@ def test_which_types_hold_a_constant() -> None:
     assert {d.name for d in kinds.holders(999999)} == {"i32", "u32", "i64", "u64", "f32", "f64"}
     assert {d.name for d in kinds.holders(1e9)} == {"f32", "f64"}
     assert {d.name for d in kinds.holders(0.1)} == {"f64"}
+    assert {d.name for d in kinds.holders(1e308)} == {"f64"}  # without a warning
     assert {d.name for d in kinds.holders(1.0)} == {"f16", "bf16", "f32", "f64"}
     assert {d.name for d in kinds.holders(-math.inf)} == kinds_of_floats()
     assert {d.name for d in kinds.holders(math.nan)} == kinds_of_floats()
