@@ -150,6 +150,29 @@ def test_a_field_that_is_set_later_and_one_that_refers_to_itself() -> None:
     assert "Node(label='a', size=1, next=...)" in repr(node)
 
 
+def test_an_answer_is_worked_out_once_and_kept_beside_the_fields() -> None:
+    asked = []
+
+    class Kept:
+        __slots__ = ("_twice",)
+
+        @records.once
+        def twice(self) -> int:
+            """Doubled."""
+            asked.append(self)
+            return 2 * self.x  # type: ignore[attr-defined, no-any-return]
+
+    @records.dataclass(frozen=True, slots=True)
+    class Number(Kept):
+        x: int
+
+    one, other = Number(1), Number(2)
+    assert [one.twice(), other.twice(), one.twice()] == [2, 4, 2]
+    assert asked == [one, other]
+    assert Number.twice.__doc__ == "Doubled."
+    assert copy.deepcopy(one).twice() == 2
+
+
 def test_the_package_compiles_no_methods_of_classes_when_it_is_imported() -> None:
     counting = (
         "import dataclasses, sys\n"

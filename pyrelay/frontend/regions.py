@@ -19,7 +19,7 @@ from pyrelay.frontend.flow import BREAK, CONTINUE, RETURN
 from pyrelay.frontend.lowering import FALSE, NONE, NOT_READ, TRUE, Lowering
 from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.scope import Variable
-from pyrelay.ir.nodes import Atom, Var
+from pyrelay.ir.nodes import LEFT_BY, Atom, Var
 from pyrelay.records import dataclass
 
 FALL, RAISE, DONE = "fall", "raise", "done"
@@ -80,7 +80,7 @@ class BranchRegion(Region):
     @property
     def flags(self) -> tuple[str, ...]:
         """One flag says that it was left, and one for each exit but the last that it was that."""
-        return ("left", *(f"left by {e}" for e in self.exits[:-1])) if self.exits else ()
+        return ("left", *(f"{LEFT_BY}{e}" for e in self.exits[:-1])) if self.exits else ()
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class LoopRegion(Region):
 
     def flag_names(self) -> tuple[str, ...]:
         """Names of the flags."""
-        return tuple(f"left by {e}" for e in self.flags)
+        return tuple(f"{LEFT_BY}{e}" for e in self.flags)
 
     def results(self, low: Lowering, exit: str, value: Atom) -> tuple[Atom, ...]:
         leaves = exit in (BREAK, RETURN, DONE)

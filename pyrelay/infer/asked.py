@@ -127,31 +127,8 @@ class Asked:
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
         match error:
-            case needs.NeedsStatic(origin=origin, why=why) if self.losing is not None:
-                if not (isinstance(origin, tuple) and origin[0] == "loops") or (
-                    origin[1] <= self.unrolled
-                ):
-                    return _unknown(why)  # `losing` does without
-                self.unrolled |= origin[1]  # short ones, which it unrolled unasked
-            case needs.NeedsStatic(origin=("loops", _)) | needs.NeedsStatic(
-                origin=("leaf", _), why=needs.HOW_OFTEN
-            ) if (
-                not self.compares and not self.open_keys <= self.tables
-            ):  # dicts become tables, rather than unrolling the loop that gives them keys
-                self.quick |= self.open_keys - self.tables
-                self.tables |= self.open_keys
-                self.granted += 1
-            case needs.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:
-                self.unrolled |= loops
-            case needs.NeedsStatic(why=needs.HOW_OFTEN) if (
-                self.sequences_wanted and self.sequences is None
-            ):
-                self._open_sequences()  # rather than unrolling the loop
-                self.granted += 1
-            case needs.NeedsStatic(origin=("leaf", leaf)):
-                self.known = {**self.known, leaf: True}
-            case needs.NeedsStatic(why=why):
-                return _unknown(why)
+            case needs.NeedsStatic():
+                return self._grant_static(error)
             case needs.NeedsCapture():
                 self._capture(error)
                 self.granted += 1
@@ -229,6 +206,36 @@ class Asked:
                 return failure
             case _:
                 return error
+        return None
+
+    def _grant_static(self, error: needs.NeedsStatic) -> Exception | None:
+        """Note what is to be known before the program runs."""
+        match error:
+            case needs.NeedsStatic(origin=origin, why=why) if self.losing is not None:
+                if not (isinstance(origin, tuple) and origin[0] == "loops") or (
+                    origin[1] <= self.unrolled
+                ):
+                    return _unknown(why)  # `losing` does without
+                self.unrolled |= origin[1]  # short ones, which it unrolled unasked
+            case needs.NeedsStatic(origin=("loops", _)) | needs.NeedsStatic(
+                origin=("leaf", _), why=needs.HOW_OFTEN
+            ) if (
+                not self.compares and not self.open_keys <= self.tables
+            ):  # dicts become tables, rather than unrolling the loop that gives them keys
+                self.quick |= self.open_keys - self.tables
+                self.tables |= self.open_keys
+                self.granted += 1
+            case needs.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:
+                self.unrolled |= loops
+            case needs.NeedsStatic(why=needs.HOW_OFTEN) if (
+                self.sequences_wanted and self.sequences is None
+            ):
+                self._open_sequences()  # rather than unrolling the loop
+                self.granted += 1
+            case needs.NeedsStatic(origin=("leaf", leaf)):
+                self.known = {**self.known, leaf: True}
+            case needs.NeedsStatic(why=why):
+                return _unknown(why)
         return None
 
     def _declare(self, classes: Iterable[type]) -> None:

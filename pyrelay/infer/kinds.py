@@ -44,12 +44,16 @@ def code(ty: TensorType) -> int:
     return _CODES[ty]
 
 
+def _each_once(kinds: Iterable[TensorType]) -> tuple[TensorType, ...]:
+    return tuple(sorted(set(kinds), key=code))
+
+
 def joined(kinds: Iterable[TensorType], common: TensorType) -> tuple[TensorType, ...]:
     """The kinds of a number that is computed as `common`; () if its type says all there is to say.
 
     Also where the common type does not hold what the kinds do, to the last digit.
     """
-    found = tuple(sorted(set(kinds), key=code))
+    found = _each_once(kinds)
     return found if len(found) > 1 and all(_holds(common, k) for k in found) else ()
 
 
@@ -135,7 +139,7 @@ def numbers_as(
     that it comes of: constants are held as NumPy's numbers beside them. What common type and kinds
     do not say is lost.
     """
-    kinds = tuple(sorted({kind for _, several, _ in numbers for kind in several}, key=code))
+    kinds = _each_once(kind for _, several, _ in numbers for kind in several)
     if len(kinds) < 2:
         return common, ()
     if common.dtype.kind != "c" and all(
@@ -436,7 +440,7 @@ def signed(x: V.Value, result: V.Value, b: Builder) -> V.Value:
     if not isinstance(x, V.Scalar) or not x.kinds or not isinstance(result, V.Scalar):
         return result
     found = {ty: types.PY_INT if ty == types.PY_BOOL else ty for ty in x.kinds}
-    kinds = tuple(sorted(set(found.values()), key=code))
+    kinds = _each_once(found.values())
     kind = kind_of(x)
     if types.PY_BOOL in found:
         test = b.call(OPS["equal"], kind, code(types.PY_BOOL))

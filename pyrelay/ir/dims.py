@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pyrelay.records import dataclass
+from pyrelay.records import dataclass, once
 
 _serial = itertools.count()
 _Key = tuple[Any, ...]
@@ -51,50 +51,25 @@ class _Deep:
     hash of one, its place in the canonical order and its sign are worked out once."""
 
     __slots__ = ("__weakref__", "_hash", "_key", "_natural")
-    _hash: int
-    _key: _Key
-    _natural: bool
-    __match_args__: tuple[str, ...]
 
-    def hashed(self) -> int:
-        """The hash of all fields."""
-        try:
-            return self._hash
-        except AttributeError:
-            object.__setattr__(self, "_hash", hash(self._fields()))
-            return self._hash
+    @once
+    def __hash__(self) -> int:
+        return hash(_fields(self))
 
-    def same(self, other: object) -> bool:
-        """Whether all fields are equal."""
-        if self is other or not isinstance(other, _Deep) or type(other) is not type(self):
+    def __eq__(self, other: object) -> bool:
+        if self is other or type(other) is not type(self):
             return self is other
-        return self.hashed() == other.hashed() and self._fields() == other._fields()
+        return hash(self) == hash(other) and _fields(self) == _fields(other)
 
+    @once
     def key(self) -> _Key:
-        """Decides the order of what is not equal."""
-        try:
-            return self._key
-        except AttributeError:
-            object.__setattr__(self, "_key", self._ordered())
-            return self._key
-
-    def natural(self) -> bool:
-        """Whether it is certainly >= 0."""
-        try:
-            return self._natural
-        except AttributeError:
-            object.__setattr__(self, "_natural", self._never_negative())
-            return self._natural
-
-    def _never_negative(self) -> bool:
-        raise NotImplementedError
-
-    def _fields(self) -> _Key:
-        return tuple(getattr(self, name) for name in type(self).__match_args__)
-
-    def _ordered(self) -> _Key:
-        fields = (x if isinstance(x, str) else _extent_key(x) for x in self._fields())
+        """Decides the order of atoms that are not equal."""
+        fields = (x if isinstance(x, str) else _extent_key(x) for x in _fields(self))
         return (_RANKS[type(self)], *fields)
+
+
+def _fields(self: Any) -> _Key:
+    return tuple(getattr(self, name) for name in self.__match_args__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +78,11 @@ class Quotient(_Deep):
 
     numerator: Extent
     denominator: Extent
-    __eq__, __hash__ = _Deep.same, _Deep.hashed
+    __eq__, __hash__ = _Deep.__eq__, _Deep.__hash__
 
-    def _never_negative(self) -> bool:
+    @once
+    def natural(self) -> bool:
+        """Whether it is certainly >= 0."""
         return non_negative(self.numerator) and non_negative(self.denominator)
 
 
@@ -115,9 +92,11 @@ class Remainder(_Deep):
 
     numerator: Extent
     denominator: Extent
-    __eq__, __hash__ = _Deep.same, _Deep.hashed
+    __eq__, __hash__ = _Deep.__eq__, _Deep.__hash__
 
-    def _never_negative(self) -> bool:
+    @once
+    def natural(self) -> bool:
+        """Whether it is certainly >= 0."""
         return non_negative(self.denominator)
 
 
@@ -128,9 +107,11 @@ class Extreme(_Deep):
     kind: str  # "min" or "max"
     left: Extent
     right: Extent
-    __eq__, __hash__ = _Deep.same, _Deep.hashed
+    __eq__, __hash__ = _Deep.__eq__, _Deep.__hash__
 
-    def _never_negative(self) -> bool:
+    @once
+    def natural(self) -> bool:
+        """Whether it is certainly >= 0."""
         either = non_negative(self.left), non_negative(self.right)
         return all(either) if self.kind == "min" else any(either)
 
@@ -145,12 +126,16 @@ class Dim(_Deep):
     """A non-constant extent: sum of coefficient * monomial, in canonical order."""
 
     terms: tuple[tuple[Monomial, int], ...]
-    __eq__, __hash__ = _Deep.same, _Deep.hashed
+    __eq__, __hash__ = _Deep.__eq__, _Deep.__hash__
 
-    def _ordered(self) -> _Key:
+    @once
+    def key(self) -> _Key:
+        """Decides the order of extents that are not equal."""
         return 1, tuple((_monomial_key(m), c) for m, c in self.terms)
 
-    def _never_negative(self) -> bool:
+    @once
+    def natural(self) -> bool:
+        """Whether it is certainly >= 0."""
         return all(c > 0 and all(_atom_non_negative(a) for a, _ in m) for m, c in self.terms)
 
     def __add__(self, other: Extent) -> Extent:

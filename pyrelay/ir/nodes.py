@@ -96,6 +96,8 @@ Atom = Var | Const
 
 TEMPORARY = "%"
 """The name of a value that the user gave none: no variable of Python's can have it."""
+LEFT_BY = "left by "
+"""What the names of flags begin with that say how a loop or a branch was left."""
 
 
 class _Unset:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
@@ -36,11 +37,13 @@ Sizes = tuple[int, int, int]
 
 
 class Bands:
-    """Writes a function with loops around register tiles."""
+    """Writes a function of so many words with loops around register tiles."""
 
-    f: Function
-
-    def __init__(self, dtype: str, lanes: int, sizes: Sizes) -> None:
+    def __init__(
+        self, module: llvm.Module, symbol: str, parameters: int, dtype: str, lanes: int,
+        sizes: Sizes,
+    ) -> None:  # fmt: skip
+        self.f = Function(module, symbol, parameters)
         self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size = 4 if dtype == "f32" else 8
         self.lanes = lanes
@@ -138,74 +141,69 @@ class Bands:
                     self.write(turn, shape, source, a_line, target, depth, rows, self.rows)
 
 
-class NearRows(Bands):
-    """Writes ``near_rows``."""
+def _near_rows(module: llvm.Module, symbol: str, **form: Any) -> None:
+    rows = Bands(module, symbol, 11, **form)
+    f = rows.f
+    a, a_line, c, c_line, panels, h0, h1, g0, g1, depth, keep = f.parameters
 
-    def __init__(
-        self, module: llvm.Module, symbol: str, dtype: str, lanes: int, sizes: Sizes
-    ) -> None:
-        super().__init__(dtype, lanes, sizes)
-        self.f = f = Function(module, symbol, 11)
-        a, a_line, c, c_line, panels, h0, h1, g0, g1, depth, keep = f.parameters
+    def one(j: Word, across: int) -> None:
+        wide = across * rows.lanes
+        with rows.over(h0, h1, rows.rows) as i:
+            line = rows.at(a, i * a_line)
+            out = rows.at(c, i * c_line + j)
+            with f.either(h1 - i <= LOW) as (few, many):
+                for tall, branch in ((LOW, few), (rows.rows, many)):
+                    with branch:
+                        rows.write(
+                            tile, rows.shape(tall, across), line, a_line, 1,
+                            rows.panel(panels, j - g0), wide, out, c_line, depth,
+                            f.smaller(h1 - i, tall), f.smaller(g1 - j, wide), keep, padded=True,
+                        )  # fmt: skip
 
-        def one(j: Word, across: int) -> None:
-            wide = across * self.lanes
-            with self.over(h0, h1, self.rows) as i:
-                line = self.at(a, i * a_line)
-                out = self.at(c, i * c_line + j)
-                with f.either(h1 - i <= LOW) as (few, many):
-                    for tall, branch in ((LOW, few), (self.rows, many)):
-                        with branch:
-                            self.write(
-                                tile, self.shape(tall, across), line, a_line, 1,
-                                self.panel(panels, j - g0), wide, out, c_line, depth,
-                                f.smaller(h1 - i, tall), f.smaller(g1 - j, wide), keep,
-                                padded=True,
-                            )  # fmt: skip
-
-        self.panels(g0, g1, one)
-        f.ret(0)
+    rows.panels(g0, g1, one)
+    f.ret(0)
 
 
-class PackedRows(Bands):
-    """Writes ``packed_rows``."""
+def _packed_rows(module: llvm.Module, symbol: str, **form: Any) -> None:
+    rows = Bands(module, symbol, 13, **form)
+    (
+        a, a_line, turned, c, c_line, lines, panels, h0, h1, g0, g1, depth, keep,
+    ) = rows.f.parameters  # fmt: skip
+    rows.pack_a(a, a_line, turned.differs(0), lines, h0, h1, depth)
 
-    def __init__(
-        self, module: llvm.Module, symbol: str, dtype: str, lanes: int, sizes: Sizes
-    ) -> None:
-        super().__init__(dtype, lanes, sizes)
-        self.f = f = Function(module, symbol, 13)
-        (
-            a, a_line, turned, c, c_line, lines, panels, h0, h1, g0, g1, depth, keep,
-        ) = f.parameters  # fmt: skip
-        self.pack_a(a, a_line, turned.differs(0), lines, h0, h1, depth)
+    def one(j: Word, across: int) -> None:
+        with rows.over(h0, h1, rows.rows) as i:
+            rows.tile(
+                True, rows.rows, across, (rows.lines(lines, i - h0), 1, rows.rows),
+                (rows.panel(panels, j - g0), across * rows.lanes),
+                (rows.at(c, i * c_line + j), c_line), depth, h1 - i, g1 - j, keep,
+            )  # fmt: skip
 
-        def one(j: Word, across: int) -> None:
-            with self.over(h0, h1, self.rows) as i:
-                self.tile(
-                    True, self.rows, across, (self.lines(lines, i - h0), 1, self.rows),
-                    (self.panel(panels, j - g0), across * self.lanes),
-                    (self.at(c, i * c_line + j), c_line), depth, h1 - i, g1 - j, keep,
-                )  # fmt: skip
-
-        self.panels(g0, g1, one)
-        f.ret(0)
+    rows.panels(g0, g1, one)
+    rows.f.ret(0)
 
 
-@functools.cache
-def _part(symbol: str, what: str, dtype: str, lanes: int, sizes: Sizes) -> Part:
-    writer, parameters = (NearRows, 11) if what == "near_rows" else (PackedRows, 13)
-    write = functools.partial(writer, dtype=dtype, lanes=lanes, sizes=sizes)
-    return Part(symbol, types.void, parameters, write)
+def named(module: str, name: str, kinds: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """Which of these kinds of parts a name is of, and its dtype, lanes and sizes of blocks.
 
-
-def __getattr__(name: str) -> Part:
+    Raises AttributeError for a name of none of them.
+    """
     match = re.fullmatch(
-        r"(near_rows|packed_rows)_(f32|f64)x(2|4|8|16)(?:_(\d+)_(\d+)_(\d+))?", name
+        rf"({'|'.join(kinds)})_(f32|f64)x(2|4|8|16)(?:_(\d+)_(\d+)_(\d+))?", name
     )
     if match is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
     sizes = DEFAULT.depth, DEFAULT.row_bytes, DEFAULT.band
     if match[4] is not None:
         sizes = int(match[4]), int(match[5]), int(match[6])
-    return _part(name, match[1], match[2], int(match[3]), sizes)
+    return match[1], {"dtype": match[2], "lanes": int(match[3]), "sizes": sizes}
+
+
+_WRITERS = {"near_rows": (_near_rows, 11), "packed_rows": (_packed_rows, 13)}
+
+
+@functools.cache
+def __getattr__(name: str) -> Part:
+    kind, form = named(__name__, name, _WRITERS)
+    write, parameters = _WRITERS[kind]
+    return Part(name, types.void, parameters, functools.partial(write, **form))

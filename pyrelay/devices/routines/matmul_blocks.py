@@ -18,12 +18,10 @@ Matrix Multiplication*, ACM TOMS 34, 2008).
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler import rooms
@@ -32,7 +30,7 @@ from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Word
 from pyrelay.devices.routines import matmul_bands
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
-from pyrelay.devices.routines.matmul_bands import PACKED_ROWS, Bands, Sizes
+from pyrelay.devices.routines.matmul_bands import PACKED_ROWS, Bands, Sizes, named
 from pyrelay.devices.routines.matmul_lines import (
     bytes_of_panel,
     gather,
@@ -118,11 +116,11 @@ class Product(Bands):
     def __init__(
         self, module: llvm.Module, symbol: str, dtype: str, lanes: int, sizes: Sizes
     ) -> None:
-        super().__init__(dtype, lanes, sizes)
+        super().__init__(module, symbol, 3, dtype, lanes, sizes)
         self.symbol = symbol
         self.own: dict[str, Function] = {}
         next_part = _next_part(module, "next_part").native
-        self.f = f = Function(module, symbol, 3)
+        f = self.f
         block, begin, end = f.parameters
 
         def param(place: int) -> Word:
@@ -489,16 +487,7 @@ next_part = Part("next_part", types.int64, 5, _next_part)
 
 
 @functools.cache
-def _product(symbol: str, dtype: str, lanes: int, sizes: Sizes) -> Part:
-    write = functools.partial(Product, dtype=dtype, lanes=lanes, sizes=sizes)
-    return Part(symbol, types.void, 3, write, leave_without_memory)
-
-
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"product_(f32|f64)x(2|4|8|16)(?:_(\d+)_(\d+)_(\d+))?", name)
-    if match is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    sizes = DEFAULT.depth, DEFAULT.row_bytes, DEFAULT.band
-    if match[3] is not None:
-        sizes = int(match[3]), int(match[4]), int(match[5])
-    return _product(name, match[1], int(match[2]), sizes)
+    _, form = named(__name__, name, ("product",))
+    write = functools.partial(Product, **form)
+    return Part(name, types.void, 3, write, leave_without_memory)

@@ -21,18 +21,16 @@ whatever stands at one place of each.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import Function, Variable, Word
 from pyrelay.devices.routines.calls import Part
-from pyrelay.devices.routines.matmul_bands import LOW, Sizes
+from pyrelay.devices.routines.matmul_bands import LOW, named
 from pyrelay.devices.routines.matmul_blocks import Product, leave_without_memory
 from pyrelay.devices.routines.matmul_lines import bytes_of_panel
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, pack, tile, turn
@@ -148,18 +146,10 @@ def _pack(module: llvm.Module, symbol: str, *, dtype: str, lanes: int) -> Functi
 
 
 @functools.cache
-def _part(symbol: str, what: str, dtype: str, lanes: int, sizes: Sizes) -> Part:
-    if what == "pack":
-        return Part(symbol, types.void, 3, functools.partial(_pack, dtype=dtype, lanes=lanes))
-    write = functools.partial(_PanelProduct, dtype=dtype, lanes=lanes, sizes=sizes)
-    return Part(symbol, types.void, 3, write, leave_without_memory)
-
-
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"(pack|panels)_(f32|f64)x(2|4|8|16)(?:_(\d+)_(\d+)_(\d+))?", name)
-    if match is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    sizes = DEFAULT.depth, DEFAULT.row_bytes, DEFAULT.band
-    if match[4] is not None:
-        sizes = int(match[4]), int(match[5]), int(match[6])
-    return _part(name, match[1], match[2], int(match[3]), sizes)
+    kind, form = named(__name__, name, ("pack", "panels"))
+    if kind == "panels":
+        write = functools.partial(_PanelProduct, **form)
+        return Part(name, types.void, 3, write, leave_without_memory)
+    del form["sizes"]
+    return Part(name, types.void, 3, functools.partial(_pack, **form))

@@ -31,7 +31,7 @@ from pyrelay.infer.operators import poly_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import TEMPORARY, Atom, Block, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import LEFT_BY, TEMPORARY, Atom, Block, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import block_binders, free_vars, nested_lets, rhs_symbols
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from pyrelay.infer.flow.loops import Runner
 
 
-_FLAG = "left by "
-"""What the names of flags begin with that say how a loop was left (frontend/regions.py)."""
 #: The count of a loop that ends by itself.
 ENDLESS = 1 << 62
 
@@ -149,7 +147,7 @@ class Fixpoint:
         """Layouts of carried values; flags that say how a loop was left stay known if they can."""
         found: list[L.Layout] = []
         for var, value in zip(self.runner.node.carried, values, strict=True):
-            if var.name.startswith(_FLAG) and isinstance(value, V.Known):
+            if var.name.startswith(LEFT_BY) and isinstance(value, V.Known):
                 found.append(L.LKnown(value.value))
             else:
                 found.append(describer(value))

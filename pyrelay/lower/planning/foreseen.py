@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pyrelay.ir import dims, walk
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.types import TensorType
-from pyrelay.lower.planning.target import FORWARD, Target
+from pyrelay.lower.planning.plan_library import convolution_of
+from pyrelay.lower.planning.target import Target
+from pyrelay.opt.halves import is_half
 
 
 def foreseen(module: Module, target: Target) -> list[str]:
@@ -22,10 +24,10 @@ def foreseen(module: Module, target: Target) -> list[str]:
 
 def _kernels(let: Let, target: Target) -> Iterator[str]:
     ty = let.outs[0].type if let.outs else None
-    if not isinstance(let.rhs, OpCall) or not isinstance(ty, TensorType) or ty.dtype.size < 4:
+    if not isinstance(let.rhs, OpCall) or not isinstance(ty, TensorType) or is_half(ty.dtype):
         return
     if let.rhs.op.name == "convolve":
-        yield target.convolution(ty.dtype, FORWARD, let.rhs.attrs["channels_last"]).source
+        yield convolution_of(target, let.rhs, ty.dtype, ty.dtype).source
     elif let.rhs.op.schedule == "matmul" and ty.dtype.kind == "f":
         most = dims.greatest_size(ty.shape)
         if most is None or most > dims.NEAR:
