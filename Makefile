@@ -18,7 +18,7 @@ help:
 	@echo "make test-all  the same with the long tests"
 	@echo "make lint      ruff, mypy and import-linter only"
 	@echo "make bench     time pyrelay against NumPy, numba, JAX, PyTorch and onnxruntime"
-	@echo "make gpu-test  the tests of GPU code, those that need a GPU included; ends where none is"
+	@echo "make gpu-test  programs on a GPU, compared with the CPU and NumPy; ends where there is none"
 	@echo "make gpu-bench GPU programs, timed on a GPU, else counted; both write JSON to OUT=folder"
 	@echo "make clean     remove the environments and what tools left behind"
 
@@ -56,18 +56,22 @@ GPU_NEEDS := $(VENV)/.installed-test $(VENV)/.installed-$(CUDA)
 endif
 
 gpu-test: $(GPU_NEEDS)
-	$(GPU_PYTHON) -m pytest $(WORKERS) -m "" -p tests.gpu_report \
-	  --continue-on-collection-errors tests/devices/gpu/test_*.py \
-	  tests/devices/test_cuda_emulator.py tests/lower/text/test_emit_cuda.py \
-	  tests/opt/test_hal*.py tests/benchmarks/test_gpu_resources.py \
-	  tests/end_to_end/test_bfloat16.py tests/lower/passes/test_packs.py \
-	  tests/lower/passes/test_narrow.py tests/lower/passes/test_cooperation.py \
-	  tests/lower/kernels/test_traffic.py tests/benchmarks/test_gpu_traffic.py \
-	  tests/ops/test_scalar.py tests/opt/test_picks.py \
-	  tests/opt/test_extremes.py tests/lower/kernels/test_whole_schedule.py \
-	  tests/lower/passes/test_row_packs.py tests/lower/passes/test_online.py \
-	  tests/lower/passes/test_reciprocals.py tests/lower/passes/test_held_rows.py \
-	  tests/lower/passes/test_long_chunks.py
+	$(GPU_PYTHON) -m pytest $(WORKERS) -m "" -p tests.gpu_report -p tests.devices.on_gpu \
+	  --continue-on-collection-errors \
+	  tests/devices/gpu/test_programs*.py tests/devices/test_cuda_emulator.py \
+	  tests/devices/gpu/test_cuda_*.py tests/devices/gpu/test_persistent*.py \
+	  tests/devices/gpu/test_graphs.py tests/devices/gpu/test_round_graphs.py \
+	  tests/devices/gpu/test_guesses.py tests/devices/gpu/test_gpu_errors.py \
+	  tests/opt/test_halves.py tests/opt/test_half*.py tests/opt/test_compaction.py \
+	  tests/opt/test_picks.py tests/lower/kernels/test_bisection.py \
+	  tests/lower/kernels/test_attention.py tests/lower/kernels/test_whole_schedule.py \
+	  tests/lower/planning/test_finishing.py tests/lower/passes/test_row_packs.py \
+	  tests/lower/passes/test_cooperation.py tests/lower/passes/test_held_rows.py \
+	  tests/lower/passes/test_column_blocks.py tests/lower/passes/test_packs.py \
+	  tests/lower/passes/test_narrow.py tests/lower/passes/test_long_chunks.py \
+	  tests/lower/passes/test_online.py tests/infer/arrays/test_bits.py \
+	  tests/end_to_end/test_bfloat16.py tests/test_pullbacks.py tests/ops/test_scalar.py \
+	  tests/opt/test_extremes.py tests/lower/passes/test_reciprocals.py
 
 gpu-bench: $(firstword $(GPU_NEEDS))
 	$(GPU_PYTHON) -m benchmarks.gpu $(OUT)

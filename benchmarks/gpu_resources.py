@@ -205,7 +205,7 @@ def ptx(texts: Sequence[Text], arch: str = "compute_90") -> str:
 
     program = nvrtc.createProgram(unit(texts), "kernels.cu", (), ())
     try:
-        nvrtc.compileProgram(program, (f"-arch={arch}", *OPTIONS))
+        nvrtc.compileProgram(program, (f"-arch={arch}", "-default-device", *OPTIONS))
         made: str | bytes = nvrtc.getPTX(program)
     except nvrtc.NVRTCError as error:
         raise RuntimeError(nvrtc.getProgramLog(program)) from error

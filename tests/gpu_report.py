@@ -32,8 +32,8 @@ from pyrelay.errors import DeviceError
 ENOUGH, LIMIT, PATIENCE = 540.0, 580.0, 100.0
 _SHOWN = 20
 _BEFORE = "PYRELAY_TESTS_BEFORE"  # names the file with what a process before has found
-ON_A_GPU = "tests/devices/gpu/test_programs.py"
-"""The tests that need one."""
+ON_A_GPU = "tests/devices/gpu/test_programs"
+"""How the files begin whose tests need one."""
 
 
 @dataclass
@@ -217,8 +217,10 @@ def missing() -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Without a GPU only the tests are looked at that need one."""
+    # JAX would take most of the memory for itself, in each process.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if missing():
-        config.args[:] = [path for path in config.args if path.endswith(ON_A_GPU)] or config.args
+        config.args[:] = [path for path in config.args if ON_A_GPU in path] or config.args
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(Worker(), "gpu report")
         return

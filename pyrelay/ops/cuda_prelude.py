@@ -70,6 +70,8 @@ template <class T> __device__ T pyrelay_power(T a, T b) {
 template <class T> __device__ T pyrelay_absolute(T a) {
     return a < 0 ? T(0ull - (u64)a) : a;
 }
+// By 32 bits: NVRTC 13.0 takes the 8 bits above an absolute value of 8 for zeros that they are not.
+__device__ i8 pyrelay_absolute(i8 a) { return (i8)(a < 0 ? -(i32)a : (i32)a); }
 template <class T> __device__ T pyrelay_sign(T a) {
     return a != a ? a : T((a > T(0)) - (a < T(0)));
 }

@@ -31,6 +31,12 @@ SIZES = {
 }  # fmt: skip
 
 
+class CrowdedError(RuntimeError):
+    """CUDADriverError with its status for no memory."""
+
+    status = 2
+
+
 class OutOfMemoryError(MemoryError):
     """cupy.cuda.memory.OutOfMemoryError."""
 
@@ -233,6 +239,9 @@ class Module:
 
     def load(self, cubin: bytes) -> None:
         assert type(cubin) is bytes
+        if self.machine.crowded:
+            self.machine.crowded -= 1
+            raise CrowdedError("CUDA_ERROR_OUT_OF_MEMORY: out of memory")
         code = cubin.decode()
         self.found = dict(re.findall(r"namespace unit(\d+) \{\n(.*?)\n\}\n#undef", code, re.DOTALL))
 
@@ -263,6 +272,8 @@ class Machine:
         self.functions: dict[int, Function] = {}  # by handle
         self.idle, self.asked_events = True, 0
         self.units: list[str] = []
+        self.crowded = 0  # modules that are refused for want of memory
+        self.emptied = 0  # how often memory was taken from the pool
         self.waited: list[Any] = []  # a stream and the event that it waits for
         self.replays = self.synchronized = 0
         runtime = SimpleNamespace(
@@ -281,11 +292,13 @@ class Machine:
             streamQuery=lambda stream: self.status, getDevice=lambda: self.number,
             check_status=self.check_status, setDevice=self.set_device,
             deviceGetLimit=self.limits.get, deviceSetLimit=self.limits.__setitem__,
+            memGetInfo=lambda: (3 << 20, 7 << 20),
             pointerGetAttributes=lambda address: SimpleNamespace(device=self.homes[address]),
         )  # fmt: skip
         self.cupy = SimpleNamespace(
             ndarray=ndarray, asarray=self.asarray, copyto=self.copyto,
             ascontiguousarray=self.ascontiguousarray, __version__="fake",
+            get_default_memory_pool=lambda: SimpleNamespace(free_all_blocks=self.empty),
             cuda=SimpleNamespace(
                 runtime=runtime, alloc=self.alloc,
                 Device=lambda number=None: SimpleNamespace(compute_capability="90"),
@@ -307,6 +320,10 @@ class Machine:
                 ),
             ),
         )
+
+    def empty(self) -> None:
+        """Take from the pool what nothing uses."""
+        self.emptied += 1
 
     def set_device(self, number: int) -> None:
         """cudaSetDevice."""

@@ -2,7 +2,8 @@
 
 python -m pytest -m "" -p tests.devices.on_gpu tests/devices/gpu/test_cuda_sorts.py
 
-Tests that look at the emulator itself, by its driver, are left out: their programs run there.
+What a GPU compiles beside a program it compiles at once, as the emulator does. Tests that look at
+the emulator itself, by its driver, are left out: their programs run there.
 """
 
 from __future__ import annotations
@@ -12,17 +13,25 @@ from typing import Any
 
 import pytest
 
+from tests.gpu_report import missing
+
 _OF_THE_EMULATOR = "cuda_emulator.", "cuda_emulator, ", "EmulatorDriver", "emulate("
 
 
 def pytest_configure(config: Any) -> None:
     from pyrelay.devices import base, cuda, cuda_emulator
+    from pyrelay.devices.gpu.cupy_driver import CupyDriver, Driver
 
+    if missing():
+        return
     cuda_emulator.DEVICE = cuda.gpu()
+    CupyDriver.later = Driver.later  # type: ignore[method-assign]
     assert base.device("cuda_emulator").name == "cuda"
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    if missing():
+        return
     kept, left = [], []
     for item in items:
         (left if _looks_inside(item) else kept).append(item)

@@ -6,7 +6,6 @@ neither NumPy nor the CPU does; so only its bindings of NVRTC and of the loader 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import threading
 import time
@@ -57,16 +56,21 @@ class Compiler:
         code = store.get(KIND, key)
         if code is not None:
             # What lies on disk may be damaged: it is made again then.
-            with contextlib.suppress(RuntimeError):
+            try:
                 made = self._module(code)
                 self.compilations.append(Compilation(kernels, 0.0))
                 return made
+            except RuntimeError as error:
+                if cuda_diagnosis.is_of_memory(error):
+                    raise
         started = time.perf_counter()
         code = self._compiled(source)
         self.compilations.append(Compilation(kernels, time.perf_counter() - started))
         try:
             made = self._module(code)
         except RuntimeError as error:
+            if cuda_diagnosis.is_of_memory(error):
+                raise
             raise cuda_diagnosis.not_loaded(error) from error
         store.put(KIND, key, code)
         return made

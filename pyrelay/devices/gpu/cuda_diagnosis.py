@@ -23,6 +23,7 @@ LEAST_CAPABILITY = 80
 _WHEELS = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 _NEWEST, _OLDEST = 13, 12  # of the extras
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_NO_MEMORY = 2  # cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
 
 
 def driver_version() -> int:
@@ -146,6 +147,20 @@ def not_loaded(error: Exception) -> DeviceError:
         "the GPU's driver does not load the compiled kernels.",
         notes=(_said(error), *_about_driver(driver_version())),
         hints=("update the driver", OTHERWISE),
+    )
+
+
+def is_of_memory(error: Exception) -> bool:
+    """Whether what CUDA or its driver refuses is memory: both number that 2."""
+    return getattr(error, "status", None) == _NO_MEMORY
+
+
+def no_room(name: str, free: int, total: int) -> str:
+    """There is no memory for the machine code of kernels, or for their stacks."""
+    return (
+        f"no memory on {name} for compiled kernels: {free >> 20} of {total >> 20} MiB are free, "
+        "and the rest is held by arrays of this process, by libraries that take memory ahead, as "
+        "JAX does without XLA_PYTHON_CLIENT_PREALLOCATE=false, or by other processes"
     )
 
 

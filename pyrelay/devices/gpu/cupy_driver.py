@@ -141,7 +141,19 @@ class CupyDriver(Driver):
             return []
         # Programs are compiled by threads of their own, which begin without a context of CUDA's.
         with self._current():
-            return self._loaded(texts)
+            try:
+                return self._loaded(texts)
+            except RuntimeError as error:  # the base of CuPy's errors
+                if not cuda_diagnosis.is_of_memory(error):
+                    raise
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            try:
+                return self._loaded(texts)
+            except RuntimeError as error:
+                if not cuda_diagnosis.is_of_memory(error):
+                    raise
+                free, total = self.runtime.memGetInfo()
+                raise MemoryError(cuda_diagnosis.no_room(self.name, free, total)) from error
 
     @contextlib.contextmanager
     def _current(self) -> Iterator[None]:
@@ -314,10 +326,10 @@ class CupyDriver(Driver):
         if self.blas is None:
             return 0
         if self.stream not in self.workspaces:
-            self.blas.handle()  # made here, since it allocates
             try:
+                self.blas.handle()  # made here, since it allocates
                 self.workspaces[self.stream] = self.allocate(cublas.WORKSPACE)
-            except OutOfDeviceMemory as error:
+            except (OutOfDeviceMemory, cublas.CublasError) as error:
                 raise CannotCaptureError from error
         address, _ = self.workspaces[self.stream]
         return address

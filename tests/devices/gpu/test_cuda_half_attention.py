@@ -105,7 +105,7 @@ def test_settings_allow_powers_of_fewer_digits(name: str) -> None:
     for precision in ("highest", "tf32", "bf16"):
         with config.override(matmul_precision=precision):
             errors.append(error(compiled(*args), exact))
-    assert errors[0] < 1e-6 < errors[2] < 4e-3
+    assert errors[0] < 2e-6 < errors[2] < 4e-3
     assert errors[1] < 4e-4
 
 

@@ -353,6 +353,18 @@ def test_machine_code_on_disk_that_does_not_load_is_made_again(
 
 
 @needs_compiler
+def test_kernels_for_which_there_is_no_memory_are_loaded_again_or_refused(machine: Machine) -> None:
+    function, x = pyrelay.jit(lambda x: x * 1.0625, device="cuda"), np.ones(3)
+    machine.crowded = 2
+    said = "no memory on Fake GPU for compiled kernels: 3 of 7 MiB are free, .* libraries that take"
+    with pytest.raises(MemoryError, match=said):
+        function(x)
+    machine.crowded = 1
+    assert function(x)[0] == 1.0625
+    assert machine.emptied == 2
+
+
+@needs_compiler
 def test_the_record_of_a_call_that_was_stopped_is_not_used_again(machine: Machine) -> None:
     pick = pyrelay.jit(lambda x, i: x[i] * 2.0, device="cuda")
     assert pick(np.ones(4), np.array([2])).tolist() == [2.0]

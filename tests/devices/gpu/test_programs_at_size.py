@@ -182,6 +182,30 @@ def test_loops_as_one_kernel_for_known_extents(
         np.testing.assert_array_equal(made(*args), first)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4"])
+def test_narrow_integers_beside_floats(dtype: str) -> None:
+    """Integers that lie side by side in a register, and become floats of 16 and 32 bits."""
+
+    def told(a: Any, b: Any) -> Any:
+        made = (
+            abs(a), -a, a * a, np.minimum(a, b), np.maximum(a, b), np.sign(a), a + b, a - b, a * b,
+            a // b, a % b, a & b, a | b, a ^ b, ~a, a >> 3, a << 2, abs(a - b), abs(abs(a) - b),
+            np.where(a > b, a, b), np.clip(a, 2, 9),
+        )
+        return (*made, *(np.float32(1.5) * x for x in made), *(np.sqrt(x) for x in made))
+
+    info = np.iinfo(dtype)
+    a = RANDOM.integers(info.min, info.max, 1003, dtype=dtype, endpoint=True)
+    b = RANDOM.integers(1, 12, 1003).astype(dtype)
+    with np.errstate(all="ignore"):
+        wanted = told(a, b)
+    for place, (mine, theirs) in enumerate(
+        zip(pyrelay.jit(told, device="cuda")(a, b), wanted, strict=True)
+    ):
+        assert mine.dtype == theirs.dtype, place
+        np.testing.assert_allclose(mine, theirs, rtol=1e-3, err_msg=str(place))
+
+
 def test_arrays_of_more_than_2_to_the_31_elements() -> None:
     import cupy
 
@@ -204,7 +228,7 @@ def test_arrays_of_torch_and_jax_behind_work_that_is_not_done() -> None:
     """What another library is still computing is waited for by the stream, and given back so."""
     torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
     made = pyrelay.jit(lambda x: np.tanh(x) * 2 + x.mean())
-    later = jax.jit(lambda x: jax.numpy.linalg.matrix_power(x, 40) * 0 + x[0])
+    later = jax.jit(lambda x: jax.numpy.linalg.matrix_power(x / 1500, 40) * 0 + x[0])
     behind = jax.jit(lambda y: y.sum() * 0 + y)
     for number in range(12):
         values = np.full((1500, 1500), 0.001 * number, np.float32)
