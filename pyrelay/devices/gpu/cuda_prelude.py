@@ -200,6 +200,17 @@ __device__ void pyrelay_mma_bf16(f32 (&sums)[4], const f32 (&a)[8], const f32 (&
     const u32 y[2] = {pyrelay_bf16(b[0], b[1]), pyrelay_bf16(b[2], b[3])};
     PYRELAY_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
 }
+// One instruction each, where comparing and choosing are three. Of zeros the largest is 0.0.
+__device__ f32 pyrelay_maximum(f32 a, f32 b) {
+    f32 largest;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
+    return largest;
+}
+__device__ f32 pyrelay_minimum(f32 a, f32 b) {
+    f32 least;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+    return least;
+}
 __device__ u16 pyrelay_half_bits(f32 value) {
     u16 rounded;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(value));

@@ -46,6 +46,7 @@ from pyrelay.lower.kernels.whole_schedule import Shares, WholeSchedule, is_long,
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
 from pyrelay.lower.passes.long_chunks import long_chunks
 from pyrelay.lower.passes.online import online
+from pyrelay.lower.passes.single_elements import single_elements
 from pyrelay.lower.planning.finishing import finished
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
@@ -84,7 +85,9 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     if product is not None:
         return finished(function, product)
     group = _Group(function, joins_few=splits)
-    kernels = [long_chunks(online(k)) if splits else k for k in group.kernels()]
+    kernels = [
+        long_chunks(online(single_elements(k))) if splits else k for k in group.kernels()
+    ]
     made = {r.position: group.buffer(r) for r in group.results}
     aliases = tuple(made[k] for k in range(len(function.body.results)))
     written = frozenset(a for a in aliases if a is not None)
@@ -100,7 +103,7 @@ def _long(function: Function) -> Long | None:
     """The kernels for rows that are few and long; None if the group has no rows."""
     changed = extremes(function)
     group = _Group(changed, split=True, joins_few=True)
-    kernels = [long_chunks(k) for k in group.kernels()]
+    kernels = [long_chunks(single_elements(k)) for k in group.kernels()]
     if changed is function and group.whole:
         return None  # its kernels are in phases anyhow
     return Long(group.when, tuple(kernels), tuple(group.scratch)) if group.when != 0 else None

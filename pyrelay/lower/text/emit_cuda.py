@@ -189,6 +189,7 @@ class _Printer(RangePrinter):
         self.shared, self.taken, self.packed, self.small = shared, taken, packed, small
         self.lanes: dict[Load | Store, str] = {}  # the pack where an access has its element
         self.alone = False  # in a shared loop, where each thread does rounds of its own
+        self.left = (-1, -1, 0)  # where what one thread stores last ends, and its end; the depth
         self.kernel, self.routine, self.parameters = kernel, routine, parameters
         self.body = kernel.body if routine is None else routine.body
         self.results = () if routine is None else routine.results
@@ -381,6 +382,23 @@ class _Printer(RangePrinter):
 
     # -- effects and control -------------------------------------------------------------------
 
+    def _alone_begins(self, depth: int) -> None:
+        """One thread stores: behind what it stored right before, where nothing lies between."""
+        begin, end, before = self.left
+        if self.out.tell() == end and depth == before:
+            self.out.seek(begin)
+            self.out.truncate()
+            return
+        # What others may still have to read is overwritten when all are here.
+        self._line("pyrelay_item_meets();", depth)
+        self._line("if (threadIdx.x == 0) {", depth)
+
+    def _alone_ends(self, depth: int) -> None:
+        begin = self.out.tell()
+        self._line("}", depth)
+        self._line("pyrelay_item_meets();", depth)
+        self.left = begin, self.out.tell(), depth
+
     def _act(self, statement: Statement, depth: int) -> None:
         values = [
             self.pending.take(o, _LARGEST_EXPRESSION + 1, depth).tree for o in operands(statement)
@@ -402,9 +420,7 @@ class _Printer(RangePrinter):
                     self._line("}", depth)
                     return
                 if together:
-                    # What others may still have to read is overwritten when all are here.
-                    self._line("pyrelay_item_meets();", depth)
-                    self._line("if (threadIdx.x == 0) {", depth)
+                    self._alone_begins(depth)
                     depth += 1
                 if isinstance(array, Parameter) and array.role == SLOT:
                     self._line(f"pyrelay_put({self._array(array)}, {bare(values[1])});", depth)
@@ -412,8 +428,7 @@ class _Printer(RangePrinter):
                     place = self._element(array, values[0])
                     self._line(f"{place} = {bare(values[1])};", depth)
                 if together:
-                    self._line("}", depth - 1)
-                    self._line("pyrelay_item_meets();", depth - 1)
+                    self._alone_ends(depth - 1)
                 return
         self.pending.flush(depth)
         match statement:
