@@ -9,8 +9,9 @@ machine a chunk is a whole line, and nothing is read twice (Sengupta et al., "Sc
 GPU computing", 2007).
 
 Where lines lie side by side, a thread does one, so that neighbours read neighbours; where elements
-do, the threads of a block share one: tiles go through shared memory, each thread sums some
-neighbours, and warps combine those sums by shuffles. The order is always the same.
+do, the threads of a block share one, a tile after the other: each thread sums some neighbours, of
+16 bytes that it reads and writes at once, and warps combine those sums by shuffles; tiles of
+recurrences go through shared memory. The order is always the same.
 
 Scans of `ops.running`, sums, and recurrences whose factors are between -1 and 1 are taken in
 groups; sums so in another order than Python's, as reductions are. Products of floats and other
@@ -74,9 +75,19 @@ _BY_BLOCKS = """\
 {work}    }}
 }}
 """
+# What changes places may: the threads take packs as they lie.
 _BLOCK_TOTAL = """\
-        for (i64 k = start + threadIdx.x; k < stop; k += BLOCK_THREADS) {{
-            v = combine(v, entering(line * length + (reverse ? length - 1 - k : k)));
+        const i64 low = line * length + (reverse ? length - stop : start), count = stop - start;
+        const bool packed = pyrelay_lined_up<{pack}>(low, x0);
+        const i64 packs = packed ? count / {pack} : 0;
+#pragma unroll 4
+        for (i64 k = threadIdx.x; k < packs; k += BLOCK_THREADS) {{
+            const auto in = pyrelay_together<{pack}>(x0, low + k * {pack});
+#pragma unroll
+            for (int p = 0; p < {pack}; p++) v = combine(v, State(in.at[p]));
+        }}
+        for (i64 k = packs * {pack} + threadIdx.x; k < count; k += BLOCK_THREADS) {{
+            v = combine(v, entering(low + k));
         }}
         v = pyrelay_combined(v, combine);
         if (threadIdx.x == 0) totals[item] = v;
@@ -123,6 +134,88 @@ _BLOCK_TILES = """\
             carry = all;
 {stores}            __syncthreads();
         }}
+"""
+# The same by packs, which stay in registers: a thread has {rounds} of a tile, as far apart as the
+# block has threads, so that neighbours lie beside each other.
+_BLOCK_PACKS = """\
+        PYRELAY_SHARED({state}, warps, {rounds} * 2 * 32);
+        State carry = v;
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        const i64 line_at = line * length;
+        const bool packed = pyrelay_lined_up<{pack}>(
+            reverse ? line_at + length - start - {pack} : line_at + start, x0, y);
+        int half = 0;
+        for (i64 base = start; base < stop; base += {tile}, half ^= 1) {{
+            State own[{rounds}][{pack}], upto[{rounds}];
+#pragma unroll
+            for (int r = 0; r < {rounds}; r++) {{
+                const i64 place = base + (r * BLOCK_THREADS + threadIdx.x) * {pack};
+                const i64 low = line_at + (reverse ? length - place - {pack} : place);
+                if (packed && place + {pack} <= stop) {{
+                    const auto in = pyrelay_together<{pack}>(x0, low);
+#pragma unroll
+                    for (int p = 0; p < {pack}; p++) {{
+                        own[r][p] = State(in.at[reverse ? {pack} - 1 - p : p]);
+                    }}
+                }} else {{
+#pragma unroll
+                    for (int p = 0; p < {pack}; p++) {{
+                        own[r][p] = place + p < stop
+                            ? entering(reverse ? low + {pack} - 1 - p : low + p) : {identity};
+                    }}
+                }}
+            }}
+#pragma unroll
+            for (int r = 0; r < {rounds}; r++) {{
+#pragma unroll
+                for (int p = 1; p < {pack}; p++) own[r][p] = combine(own[r][p - 1], own[r][p]);
+                upto[r] = own[r][{pack} - 1];
+            }}
+            // The sums of the threads before, in the warp and in the warps before.
+            for (int step = 1; step < 32; step *= 2) {{
+#pragma unroll
+                for (int r = 0; r < {rounds}; r++) {{
+                    const State before = pyrelay_from_below(upto[r], step);
+                    if (lane >= step) upto[r] = combine(before, upto[r]);
+                }}
+            }}
+            const int here = half * {rounds} * 32;
+#pragma unroll
+            for (int r = 0; r < {rounds}; r++) {{
+                if (lane == 31) warps[here + r * 32 + warp] = upto[r];
+            }}
+            __syncthreads();
+#pragma unroll
+            for (int r = 0; r < {rounds}; r++) {{
+                State ahead = pyrelay_from_below(upto[r], 1), all = carry;
+#pragma unroll
+                for (int k = 0; k < BLOCK_THREADS / 32; k++) {{
+                    if (k == warp) ahead = lane == 0 ? all : combine(all, ahead);
+                    all = combine(all, warps[here + r * 32 + k]);
+                }}
+                carry = all;
+                const i64 place = base + (r * BLOCK_THREADS + threadIdx.x) * {pack};
+                const i64 low = line_at + (reverse ? length - place - {pack} : place);
+#pragma unroll
+                for (int p = 0; p < {pack}; p++) own[r][p] = combine(ahead, own[r][p]);
+                if (packed && place + {pack} <= stop) {{
+                    pyrelay_pack<{t}, {pack}> out;
+#pragma unroll
+                    for (int p = 0; p < {pack}; p++) {{
+                        out.at[reverse ? {pack} - 1 - p : p] = own[r][p];
+                    }}
+                    pyrelay_put_together(y, low, out);
+                }} else {{
+#pragma unroll
+                    for (int p = 0; p < {pack}; p++) {{
+                        if (place + p < stop) {{
+                            y[reverse ? low + {pack} - 1 - p : low + p] = own[r][p];
+                        }}
+                    }}
+                }}
+            }}
+        }}
+        __syncthreads();
 """
 _LAST_TOTAL = """\
         if (threadIdx.x == 0) totals[item] = carry;
@@ -215,17 +308,19 @@ def _form(name: str, dtype: DType) -> _Form:
 
 def _text(name: str, dtype: DType, form: _Form, *, by_blocks: bool, totals: bool) -> str:
     t, operands = dtype.name, 1 + (form.value != "v")
-    tile = THREADS * form.each
+    tile, pack = THREADS * form.each, max(min(4, 16 // dtype.size), 1)
     words = {
         "t": t, "state": form.state, "identity": form.identity, "combined": form.combined,
         "entering": form.entering, "value": form.value, "each": form.each, "tile": tile,
-        "room": tile + tile // 32, "parts": " - 1" * totals,
+        "room": tile + tile // 32, "pack": pack, "rounds": form.each // pack,
+        "parts": " - 1" * totals,
         "operands": ", ".join(f"Buffer<const {t}> x{k}" for k in range(operands)),
     }
     if by_blocks:
         words["stores"] = "" if totals else _BLOCK_STORES.format(**words)
-        works = (_BLOCK_TILES, _LAST_TOTAL) if operands > 1 else (_BLOCK_TOTAL,)
-        works = works if totals else (_BLOCK_CARRY, _BLOCK_TILES)
+        tiles = _BLOCK_TILES if operands > 1 else _BLOCK_PACKS
+        works = (tiles, _LAST_TOTAL) if operands > 1 else (_BLOCK_TOTAL,)
+        works = works if totals else (_BLOCK_CARRY, tiles)
         words["work"] = "".join(works).format(**words)
         text = BLOCK_THREADS + (HEAD + _COMBINE + _BY_BLOCKS).format(**words)
     else:
