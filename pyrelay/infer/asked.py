@@ -74,6 +74,8 @@ class Asked:
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     ahead: frozenset[Let] = frozenset()
     gathered: frozenset[Function] = frozenset()  # generators that call themselves
+    gathered_softly: frozenset[Function] = frozenset()  # those that may run in line, if need be
+    counted: frozenset[Function] = frozenset()  # or have to
     #: functions that cost much in line (own_functions.py); None if they have to be in line
     own: frozenset[Function] | None = frozenset()
     nodes: Groups = field(default_factory=Groups)
@@ -142,10 +144,12 @@ class Asked:
             case needs.NeedsListing(made=made):
                 self.ahead |= {made}
                 self.granted += 1
-            case needs.NeedsGathering(function=function, error=failure):
+            case needs.NeedsGathering(function=function, error=failure, soft=soft):
                 if function in self.gathered:
                     return failure
                 self.gathered |= {function}
+                if soft:
+                    self.gathered_softly |= {function}
                 self.granted += 1
             case needs.NeedsEntries(made=made, endless=True):
                 if made <= self.keyed:
@@ -224,6 +228,11 @@ class Asked:
             ):  # dicts become tables, rather than unrolling the loop that gives them keys
                 self.quick |= self.open_keys - self.tables
                 self.tables |= self.open_keys
+                self.granted += 1
+            case needs.NeedsStatic(origin=("loops", _)) if (
+                self.gathered and not self.shared_at <= self.lent_at
+            ):  # lists that a generator gives one after the other become items as copies
+                self.lent_at |= self.shared_at
                 self.granted += 1
             case needs.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:
                 self.unrolled |= loops
@@ -333,6 +342,10 @@ class Asked:
             self.lent_at |= self.shared_at
         elif attempt.lent > self.lends:
             self.lends += 1
+        elif self.gathered_softly:
+            self.counted |= self.gathered_softly
+            self.gathered -= self.gathered_softly
+            self.gathered_softly = frozenset()
         elif listed:
             self.lends, self.lent_at = 0, frozenset()  # nodes may do without
             for classes in listed:

@@ -145,6 +145,7 @@ class Attempt:
             containers=self.containers, keys_known=asked.keys_known,
             counts_known=asked.counts_known, nested=asked.nested,
             keyed=asked.keyed, compares=asked.compares, gathered=asked.gathered,
+            counted=asked.counted,
             ordered=asked.ordered, wide=asked.wide,
             own=None if asked.own is None else set(asked.own),
         )

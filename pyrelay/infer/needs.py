@@ -111,11 +111,13 @@ class NeedsListing(Exception):
 class NeedsGathering(Exception):
     """A generator calls itself, and how deep only the running program knows.
 
-    `function` is that of the generator, `error` says so.
+    `function` is that of the generator, `error` says so. soft: or it may end where its known
+    numbers say so, if the program cannot do otherwise.
     """
 
     function: Function
     error: Exception
+    soft: bool = False
 
 
 @dataclass(eq=False)

@@ -74,8 +74,9 @@ class Program:
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
     ahead: frozenset[Let] = frozenset()  # makers of generators whose items are computed at once
     #: Generators that run: how many functions are active around each, and layouts of its arguments.
-    begun: dict[Function, list[tuple[int, list[Any]]]] = field(default_factory=dict)
+    begun: dict[Function, list[tuple[int, list[Any], list[Any]]]] = field(default_factory=dict)
     gathered: frozenset[Function] = frozenset()  # generators that call themselves, however deep
+    counted: frozenset[Function] = frozenset()  # those that run as deep as known numbers say
     #: What generators whose items were computed at once depend on: the contents of objects then.
     sources: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
     splits: int = 0  # branches that what follows was put into

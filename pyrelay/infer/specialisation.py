@@ -125,9 +125,11 @@ def describe_arguments(
         whole |= found
 
 
-def layouts_of(it: Interpreter, values: Sequence[V.Value]) -> list[L.Layout]:
-    """Layouts of argument values, of which those that are known stay known."""
-    known = dict.fromkeys(range(len(values)))
+def layouts_of(
+    it: Interpreter, values: Sequence[V.Value], *, numbers: bool = True
+) -> list[L.Layout]:
+    """Layouts of argument values, of which those that are known stay known, numbers on demand."""
+    known = dict.fromkeys(range(len(values))) if numbers else {}
     return describe_arguments(it, values, static=known, exact=min(it.program.exact, 1))[0]
 
 

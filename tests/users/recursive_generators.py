@@ -152,3 +152,65 @@ def order_of_visits(edges, n):
         if index[v] is None:
             visit(v)
     return index
+
+
+def queens(n, row=0, cols=frozenset(), sums=frozenset(), differences=frozenset()):
+    if row == n:
+        yield []
+        return
+    for c in range(n):
+        if c not in cols and row + c not in sums and row - c not in differences:
+            for rest in queens(
+                n, row + 1, cols | {c}, sums | {row + c}, differences | {row - c}
+            ):
+                yield [c] + rest
+
+
+@use((5,), long=True)
+def queens_by_sets(n):
+    return list(queens(n))
+
+
+def placed(n, k=0, taken=frozenset()):
+    if k == n:
+        yield 0
+        return
+    for c in range(n):
+        if c not in taken:
+            for rest in placed(n, k + 1, taken | {c}):
+                yield 10 * rest + c
+
+
+@use((3,), long=True)
+def permutations_by_sets(n):
+    return sum(placed(n))
+
+
+def words(n, chosen=()):
+    if len(chosen) == n:
+        yield list(chosen)
+        return
+    for c in range(2):
+        yield from words(n, chosen + (c,))
+
+
+@use((3,), (0,))
+def tuples_that_get_longer(n):
+    return list(words(n))
+
+
+def halves(depth, a, b):
+    if depth == 0:
+        yield 0.5 * (a + b)
+        return
+    middle = 0.5 * (a + b)
+    yield from halves(depth - 1, a, middle)
+    yield from halves(depth - 1, middle, b)
+
+
+@use((1.0, 3.0), wrt=(0, 1))
+def known_depth_beside_numbers(a, b):
+    total = 0.0
+    for k, x in enumerate(halves(6, a, b)):
+        total += k * x * x
+    return total

@@ -77,17 +77,26 @@ def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
 
 
 def note_beside(it: Interpreter, block: Block) -> None:
-    """Where a dict that a block gives keys is noted, note the others that it gives such keys.
+    """Where a dict or set that a block gives keys is noted, note the others that it gives such.
 
     One attempt more makes tables of all of them then, where it was one for each.
     """
     found, env = set[Let](), it.frame.env
+
+    def may_be_open(key: Any) -> bool:
+        return key is None or (isinstance(key, V.Value.__args__) and is_open(key))
+
     for let in walk.nested_lets(block):
-        if not isinstance(let.rhs, PyCall) or let.rhs.kind != "set_item":
+        if not isinstance(let.rhs, PyCall) or let.rhs.kind not in ("set_item", "set"):
             continue
-        ref, key, _ = (env.get(atom) if isinstance(atom, Var) else atom for atom in let.rhs.args)
+        args = [env.get(atom) if isinstance(atom, Var) else atom for atom in let.rhs.args]
+        if let.rhs.kind == "set":
+            if any(map(may_be_open, args)):
+                found.add(let)
+            continue
+        ref, key, _ = args
         if isinstance(ref, V.Ref) and ref.root.kind == "dict" and ref.root.made is not None and (
-            key is None or (isinstance(key, V.Value.__args__) and is_open(key))
+            may_be_open(key)
         ):
             found.add(ref.root.made)
     if found & it.program.open_keys:

@@ -21,7 +21,7 @@ from pyrelay.infer.containers.open_layouts import is_open, sequences
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python import characters as in_python
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.layout import Layout, LNode, LScalar
+from pyrelay.infer.layout import Layout, LNode, LPlace, LScalar
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder
@@ -233,7 +233,19 @@ def _is_written(value: V.Value) -> bool:
 
 
 def as_laid_out(it: Interpreter, value: V.Value, layout: Layout) -> V.Value:
-    """The value, with the tuples and strings in it of run-time length where a layout has such."""
+    """The value, with the tuples and strings in it of run-time length where a layout has such.
+
+    So are those that a generator was given, which is the same one.
+    """
+    if isinstance(layout, LPlace) and layout.kind == "generator" and isinstance(
+        layout.content, LNode
+    ):
+        assert isinstance(value, V.Ref)
+        content = it.content(value.root)
+        parts = zip(content, layout.content.children, strict=True)
+        found = tuple(as_laid_out(it, v, x) for v, x in parts)
+        if found != content:
+            it.heap.write(value.root, found, it.let.span if it.let else None)
     if not isinstance(layout, LNode):
         return value
     if is_open(layout):

@@ -30,6 +30,9 @@ _FRESH, _STARTED, _DONE = V.Known("fresh"), V.Known("started"), V.Known("done")
 _DEEPEST = 100
 _DEEPEST_GROWING = 32
 """How deep a generator runs in itself that is handed the same but longer lists."""
+_DEEPEST_COUNTED = 4
+"""How deep it does so with known numbers that change beside others that only the running program
+knows, which most likely say where it ends."""
 
 
 def is_generator_function(it: Interpreter, function: Function) -> bool:
@@ -137,7 +140,7 @@ def _note_sources(it: Interpreter, ref: V.Ref, values: Sequence[V.Value]) -> Non
 
 
 def _has_grown(it: Interpreter, outer: Sequence[L.Layout], inner: Sequence[L.Layout]) -> bool:
-    """Whether arguments are the same but for lists among them, which have more items."""
+    """Whether arguments are the same but for lists and tuples in them, which have more items."""
     from pyrelay.infer import specialisation
 
     return all(
@@ -153,7 +156,44 @@ def _is_longer(outer: L.Layout, inner: L.Layout) -> bool:
             L.LPlace(kind="list", content=L.LNode(_, now)),
         ):
             return len(now) > len(before)
+        case L.LNode(("tuple", None, _), before), L.LNode(("tuple", None, _), now):
+            return len(now) > len(before)
     return False
+
+
+def _check_depth(
+    it: Interpreter, function: Function, values: Sequence[V.Value], layouts: Sequence[L.Layout],
+    around: Sequence[Any],
+) -> None:
+    """Raises NeedsGathering where a generator runs in itself, seemingly without end.
+
+    around: the layouts of its arguments, and these themselves, of those that it runs in.
+    """
+    from pyrelay.infer import specialisation
+
+    endless = (
+        any(specialisation.would_do(it, others, layouts) for others, _ in around)
+        or sum(_has_grown(it, others, layouts) for others, _ in around) >= _DEEPEST_GROWING
+        or it.active.count(function) >= _DEEPEST
+    )
+    soft = not endless and len(around) >= _DEEPEST_COUNTED and (
+        function not in it.program.counted | it.program.gathered
+        and any(isinstance(v, V.Scalar) for v in values)
+    )
+    if soft:
+        numbers = specialisation.layouts_of(it, values, numbers=False)
+        met = (specialisation.layouts_of(it, others, numbers=False) for _, others in around)
+        soft = 1 + sum(
+            specialisation.would_do(it, others, numbers) or _has_grown(it, others, numbers)
+            for others in met
+        ) >= _DEEPEST_COUNTED
+    if endless or soft:
+        error = it.failure(
+            errors.RecursionTypeError,
+            "this generator calls itself, and how deep is known only at run time",
+            hints=("fill an array, or a list of known length, by a recursive function instead",),
+        )
+        raise needs.NeedsGathering(function, error, soft)
 
 
 def _run(
@@ -164,22 +204,13 @@ def _run(
     from pyrelay.infer.calls import in_line
 
     begun = it.program.begun.setdefault(closure.function, [])
-    layouts = specialisation.layouts_of(it, [*bound, *closure.cells])
+    values = [*bound, *closure.cells]
+    layouts = specialisation.layouts_of(it, values)
     around = [
-        others for depth, others in begun
+        others for depth, *others in begun
         if depth < len(it.active) and it.active[depth] is closure.function
     ]
-    if (
-        any(specialisation.would_do(it, others, layouts) for others in around)
-        or sum(_has_grown(it, others, layouts) for others in around) >= _DEEPEST_GROWING
-        or it.active.count(closure.function) >= _DEEPEST
-    ):
-        error = it.failure(
-            errors.RecursionTypeError,
-            "this generator calls itself, and how deep is known only at run time",
-            hints=("fill an array, or a list of known length, by a recursive function instead",),
-        )
-        raise needs.NeedsGathering(closure.function, error)
+    _check_depth(it, closure.function, values, layouts, around)
     frames, calls, active, let = list(it.frames), list(it.calls), list(it.active), it.let
     to_the_end, guards = True, len(it.handling)
 
@@ -202,7 +233,7 @@ def _run(
         to_the_end = to_the_end and done == V.Known(False)
         return done
 
-    begun.append((len(it.active), layouts))
+    begun.append((len(it.active), layouts, values))
     try:
         in_line(it, closure, bound, consumer)
     finally:
