@@ -58,10 +58,8 @@ endif
 gpu-test: $(GPU_NEEDS)
 	$(GPU_PYTHON) -m pytest $(WORKERS) -m "" -p tests.gpu_report -p tests.devices.on_gpu \
 	  --continue-on-collection-errors \
-	  tests/devices/gpu/test_programs*.py tests/devices/test_cuda_emulator.py \
-	  tests/devices/gpu/test_cuda_*.py tests/devices/gpu/test_persistent*.py \
-	  tests/devices/gpu/test_graphs.py tests/devices/gpu/test_round_graphs.py \
-	  tests/devices/gpu/test_guesses.py tests/devices/gpu/test_gpu_errors.py \
+	  tests/devices/gpu/test_*.py tests/devices/test_cuda_emulator.py \
+	  tests/benchmarks/test_gpu_*.py tests/lower/kernels/test_traffic.py \
 	  tests/opt/test_halves.py tests/opt/test_half*.py tests/opt/test_compaction.py \
 	  tests/opt/test_picks.py tests/lower/kernels/test_bisection.py \
 	  tests/lower/kernels/test_attention.py tests/lower/kernels/test_whole_schedule.py \

@@ -71,7 +71,7 @@ def test_the_tests_that_prove_what_is_said_of_gpus_are_those_of_gpu_test() -> No
     patterns = re.findall(r"tests/\S+\.py", recipe.partition("\n\n")[0])
     run = {path for pattern in patterns for path in ROOT.glob(pattern)}
     assert named
-    assert ROOT / ON_A_GPU in run
+    assert any(str(path).startswith(str(ROOT / ON_A_GPU)) for path in run)
     assert not [name for name in named if ROOT / "tests" / name not in run]
 
 
