@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyrelay.devices.gpu.cupy_launches import ELEMENT_THREADS, WAVES, Grid, Launches, function
+from pyrelay.devices.gpu.cupy_launches import ELEMENT_THREADS, Grid, Launches, function
 from pyrelay.devices.gpu.driver import ADDRESS, Text, shared_bytes
 
 ELEMENTS = "void kernel() {}"
@@ -81,7 +81,7 @@ def test_there_is_room_for_any_number_of_parameters() -> None:
 
 @pytest.mark.parametrize(("items", "grid"), [
     (1, (1, 32)), (129, (3, 64)), (4 * 256, (4, 256)), (4 * 256 + 1, (5, 256)),
-    (10**9, (4 * WAVES, ELEMENT_THREADS)),
+    (10**9, (10**9 // ELEMENT_THREADS, ELEMENT_THREADS)),
 ])  # fmt: skip
 def test_few_items_are_spread_over_all_multiprocessors(items: int, grid: tuple[int, int]) -> None:
     cuda = Cuda()
