@@ -463,6 +463,11 @@ def is_small(extent: Extent) -> bool:
     )
 
 
+def is_product(extent: Dim) -> bool:
+    """Whether it is symbols, and at most a number, multiplied."""
+    return len(extent.terms) == 1 and all(isinstance(a, Symbol) for a, _ in extent.terms[0][0])
+
+
 def plain_symbol(extent: Extent) -> Symbol | None:
     """The symbol, if the extent is nothing else."""
     if isinstance(extent, Dim) and len(extent.terms) == 1:

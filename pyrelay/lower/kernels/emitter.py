@@ -65,11 +65,13 @@ class Emitter:
         self.trips: dict[Local, Extent] = {}
         self.often_short = False  # reductions have few elements, if their number is not known
         self.alone = False  # a reduction that stands in a kernel is done by one thread
+        self.told_sizes = False  # sizes made of divisions and sums are told, not computed
         self.span: Span | None = None
         self.result: tuple[TensorType, ...] = ()
         self.weak = False
         self._symbols = {symbol: k for k, symbol in enumerate(symbols)}
         self._bound: dict[Symbol, Value] = {}
+        self._sizes: dict[Extent, int] = {}
         self._ranges = IndexRanges()
 
     # -- scopes --------------------------------------------------------------------------------
@@ -175,6 +177,16 @@ class Emitter:
                 total = term if total is None else total + term
         assert total is not None
         return Value(self, total.operand, i64, total.scope, extent)
+
+    def size(self, extents: Sequence[Extent]) -> Value:
+        """How many elements so many axes have. Kernels to which launches tell it are one for all
+        layers of a network, whose sizes are divisions of each other."""
+        size = dims.product(extents)
+        if not self.told_sizes or isinstance(size, int) or dims.is_product(size):
+            return self.extent(size)
+        position = len(self._symbols) + self._sizes.setdefault(size, len(self._sizes))
+        value = self.read(Parameter("extent", position, i64, size))
+        return Value(self, value.operand, i64, value.scope, size)
 
     def bind_extent(self, symbol: Symbol, value: Value) -> None:
         """Make a number what a symbol stands for, in the innermost scope and inside it."""
@@ -458,7 +470,7 @@ class Emitter:
             run = run_at(index, shape, axis)
             last = axis + (len(run.long) if run else 1)
             value = run.index if run else self.lift(index[axis])
-            terms.append(value * self.extent(dims.product(shape[last:])))
+            terms.append(value * self.size(shape[last:]))
             axis = last
         # Outer terms first: their sum is the same for all of the innermost loop.
         terms.sort(key=lambda v: v.scope.depth)

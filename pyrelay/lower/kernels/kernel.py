@@ -55,11 +55,13 @@ ROLES = (PRODUCT, BOUND, ARRAY, SCALAR, EXTENT, OUTPUT, SLOT, SCRATCH, ROW)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One entry of a kernel's block. `position` counts the function's params, dims or results."""
+    """One entry of a kernel's block. `position` counts the function's params, dims or results; of
+    an EXTENT that is a `size` made of several dims it is any other number."""
 
     role: str
     position: int
     dtype: DType
+    size: Extent | None = None
 
     @property
     def words(self) -> int:

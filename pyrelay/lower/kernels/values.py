@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import DType, i64
 from pyrelay.lower.kernels.kernel import Literal, Operand, Statement
@@ -138,10 +137,10 @@ class Part(Value):
         """The index, taken out of the run's."""
         self.run.taken_apart = True
         s, extents = self.s, self.run.extents
-        inner = s.extent(dims.product(extents[self.position + 1 :]))
+        inner = s.size(extents[self.position + 1 :])
         index = s.primitive("floor_divide", self.run.index, inner)
         if self.position:
-            index = s.primitive("remainder", index, s.extent(extents[self.position]))
+            index = s.primitive("remainder", index, s.size((extents[self.position],)))
         return index.operand
 
     @property

@@ -19,6 +19,7 @@ one of them, and the kernel reads that column of each.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,7 +29,16 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Function, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.kernels.elements import Elements, Index
-from pyrelay.lower.kernels.kernel import BOUND, PRODUCT, Array, Kernel, Lowering, Parameter, Product
+from pyrelay.lower.kernels.kernel import (
+    BOUND,
+    EXTENT,
+    PRODUCT,
+    Array,
+    Kernel,
+    Lowering,
+    Parameter,
+    Product,
+)
 from pyrelay.lower.kernels.reductions import RuleEmitter
 from pyrelay.lower.kernels.schedule import Result, Schedule, Space, collapsed, one_by_one
 from pyrelay.lower.kernels.values import Value
@@ -105,13 +115,16 @@ def _kernel(
     rows, columns = _cut(both, split)
     apart = one_by_one(space[:split]), one_by_one(space[split:])
     attempts = [apart] if beside else [(rows, columns), (apart[0], columns), apart]
-    for attempt in attempts:
+    for told, attempt in itertools.product((True, False), attempts):
         elements = _Finished(RuleEmitter(rest.dims), rest, made, in_place, beside)
+        elements.s.told_sizes = told
         schedule = Schedule(elements)
         extent = _write(schedule, elements, wanted, *attempt)
-        if not schedule.taken_apart:
-            break
-    kernel = finish(schedule, extent, spans)
+        if schedule.taken_apart and attempt is not attempts[-1]:
+            continue
+        kernel = finish(schedule, extent, spans)
+        if sum(p.role == EXTENT for p in kernel.parameters) <= len(rest.dims):
+            break  # else it might have more parameters than the product takes
     given = [p for p in kernel.parameters if p.role not in (PRODUCT, BOUND)]
     return replace(kernel, parameters=(*_filled_in(made), *given))
 

@@ -289,12 +289,13 @@ def _finish(p: FunctionPlanner, here: Layer, address: int, last: bool) -> Finish
     """What finishes a layer: in place but for the last one, whose product lies in its result."""
     call = here.group
     assert call is not None
-    lowered = p.program.lowering(call.function)
-    kernel = lowered.lowering.kernels[0] if last else p.program.in_place(lowered, call.function)
+    group = p.program.lowering(call.function)
+    if not last:
+        group = p.program.in_place(group, call.function)
     arrays: dict[int, Value] = {
         k: Slot(p.buffer(a).slot) for k, a in enumerate(call.args) if is_array(a)
     }
-    return plan_finishing.finish_of(p, call, lowered, kernel, arrays, [address])
+    return plan_finishing.finish_of(p, call, group, arrays, [address])
 
 
 def _launch(p: FunctionPlanner, chain: Chain, launched: Sequence[Launched]) -> None:

@@ -16,7 +16,7 @@ from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
-from pyrelay.lower.kernels.kernel import Kernel, Product
+from pyrelay.lower.kernels.kernel import Product
 from pyrelay.lower.planning import plan_kernels, plan_panels, plan_passing
 from pyrelay.lower.planning.finishing import without_product
 from pyrelay.lower.planning.frame import ZERO
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> None:
     """Plan a group with a product."""
-    product, (kernel,) = group.lowering.product, group.lowering.kernels
+    product = group.lowering.product
     assert product is not None
     extents = dict(zip(group.dims, call.dims, strict=True))
     operand_types = _types(product, extents)
@@ -46,7 +46,7 @@ def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Grou
         k: Slot(p.buffer(a).slot) for k, a in enumerate(call.args) if is_array(a)
     }
     outputs, address, fresh = _buffers(p, let, call, group, None if in_registers else made)
-    finish = finish_of(p, call, group, kernel, arrays, outputs)
+    finish = finish_of(p, call, group, arrays, outputs)
     places = [arrays[k] for k in product.operands]
     with plan_panels.of_product(p, product, call) as panels:
         launch_product(p, operation, operand_types, (*places, address), panels, finish)
@@ -55,20 +55,20 @@ def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Grou
 
 
 def finish_of(
-    p: FunctionPlanner, call: KernelCall, group: Group, kernel: Kernel,
-    arrays: Mapping[int, Value], outputs: Sequence[int],
+    p: FunctionPlanner, call: KernelCall, group: Group, arrays: Mapping[int, Value],
+    outputs: Sequence[int],
 ) -> Finish:
     """What finishes the product of a group: a kernel of its arguments in `arrays` that leaves its
     results at the addresses in the slots `outputs`."""
-    product = group.lowering.product
+    product, (kernel,) = group.lowering.product, group.lowering.kernels
     assert product is not None
+    extents = dict(zip(group.dims, call.dims, strict=True))
     operands: list[Value] = []
-    for each in plan_kernels.operands_of(p, kernel, call, arrays, outputs):
+    for each in plan_kernels.operands_of(p, kernel, call, arrays, outputs, extents=extents):
         assert not isinstance(each, AddressOf), "what finishes a product has arrays as results"
         operands.append(each)
     name = name_of(without_product(call.function, product.let))
     number = p.program.kernel(kernel, f"finish_{name}")
-    extents = dict(zip(group.dims, call.dims, strict=True))
     return Finish(number, tuple(operands), dims.substitute(kernel.cost, extents))
 
 

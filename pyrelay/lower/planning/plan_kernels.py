@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims
-from pyrelay.ir.dims import Extent
+from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, KernelCall, Let, Var
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.planning import plan_attention, plan_commits, plan_finishing, plan_scalars
@@ -94,8 +94,10 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
 def operands_of(
     p: FunctionPlanner, kernel: kernel_ir.Kernel, call: KernelCall, arrays: Mapping[int, Value],
     outputs: Sequence[int], scratch: Sequence[Value] = (),
+    extents: Mapping[Symbol, Extent] | None = None,
 ) -> tuple[Operand, ...]:
-    """What a kernel's parameters are, but for those that a product fills in."""
+    """What a kernel's parameters are, but for those that a product fills in. Sizes that the kernel
+    is told are made of what stands in `extents`."""
     operands: list[Operand] = []
     for parameter in kernel.parameters:
         k = parameter.position
@@ -105,7 +107,9 @@ def operands_of(
             case kernel_ir.SCALAR:
                 operands += p.value(call.args[k])
             case kernel_ir.EXTENT:
-                operands.append(p.sizes.value(call.dims[k]))
+                size = parameter.size
+                given = call.dims[k] if size is None else dims.substitute(size, extents or {})
+                operands.append(p.sizes.value(given))
             case kernel_ir.OUTPUT:
                 operands.append(Slot(outputs[k]))
             case kernel_ir.SLOT:

@@ -50,7 +50,7 @@ class Program:
         self._by_digest: dict[str, tuple[Function, Group]] = {}
         #: kernels that differ from another one only in the lines that they fail at
         self._text_of: dict[kernel_ir.Kernel, kernel_ir.Kernel] = {}
-        self._in_place: dict[int, kernel_ir.Kernel] = {}  # by the group's id
+        self._in_place: dict[int, Group] = {}  # by the group's id
         self._numbers: dict[kernel_ir.Kernel, int] = {}
         self._by_source: dict[str, int] = {}
         self.kernels: list[Kernel] = []
@@ -107,14 +107,15 @@ class Program:
             self._text_of[made[-1]] = self._text_of.get(code, code)
         return tuple(made)
 
-    def in_place(self, group: Group, function: Function) -> kernel_ir.Kernel:
-        """The kernel of a group that finishes a product where it lies; `function` is the group."""
+    def in_place(self, group: Group, function: Function) -> Group:
+        """The group with a kernel that finishes its product where it lies; `function` is it."""
         found = self._in_place.get(id(group))
         if found is None:
             assert group.lowering.product is not None
             product = product_of(function.body)
             assert product is not None
-            found = self._in_place[id(group)] = in_place(function, product)
+            own = replace(group.lowering, kernels=(in_place(function, product),))
+            found = self._in_place[id(group)] = Group(own, function.dims)
         return found
 
     def kernel(self, code: kernel_ir.Kernel, name: str) -> int:

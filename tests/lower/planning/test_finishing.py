@@ -150,6 +150,23 @@ def test_more_operands_than_a_block_holds_are_a_kernel_of_their_own() -> None:
     assert launches(fast, *args) == 2
 
 
+def test_layers_whose_sizes_are_divisions_of_each_other_share_what_finishes_them() -> None:
+    def layer(x, w, b):
+        return np.maximum(nn.conv2d(x, w, stride=2, padding=1) + b[:, None, None], 0)
+
+    def halved(x, w, b):
+        return layer(layer(layer(x, w, b), w, b), w, b)
+
+    fast = pyrelay.jit(halved)
+    for shape in [(2, 4, 33, 24), (1, 4, 9, 40)]:
+        args = normal(*shape), normal(4, 4, 3, 3), normal(4)
+        np.testing.assert_allclose(fast(*args), halved(*args), rtol=1e-4, atol=1e-4)
+    (finishing,) = set(re.findall(r"def (finish_\w+)\(", fast.code(*args)))
+    text = fast.code(*args).partition(f"def {finishing}(")[2].partition("return")[0]
+    assert "//" not in text
+    assert "floor_divide" not in text
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda_emulator"])
 def test_gradients_of_layers_with_activations(device: str) -> None:
     def loss(w, v, x):
