@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from pyrelay.infer.guards import Guards
-from pyrelay.ir import dims, walk
+from pyrelay.ir import dims, limits, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Function, If, Jvp, Let, Loop, OpCall, Vjp
 from pyrelay.ir.op import Effect, Fusion
@@ -182,7 +182,7 @@ def _wanted(
             if not isinstance(let.rhs, OpCall) or not _is_fit(let, let.rhs):
                 return None
             space = tuple(dims.substitute(e, named) for e in _space(let, let.rhs))
-            long = sum(not dims.is_short(e) for e in space)
+            long = sum(not limits.is_short(e) for e in space)
             by_rows = long < depth or (long == 1 and rows)
             product = _is_matrix(let.rhs, let)
             if long and (product or not by_rows):

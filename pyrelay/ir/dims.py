@@ -9,6 +9,7 @@ All symbols stand for integers >= 0.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ class _Deep:
     """What is made of extents. The sizes of a network's layers are divisions of each other, so the
     hash of one, its place in the canonical order and its sign are worked out once."""
 
-    __slots__ = ("__weakref__", "_hash", "_key", "_natural")
+    __slots__ = ("__weakref__", "_hash", "_key", "_natural", "_symbols")
 
     @once
     def __hash__(self) -> int:
@@ -136,7 +137,28 @@ class Dim(_Deep):
     @once
     def natural(self) -> bool:
         """Whether it is certainly >= 0."""
-        return all(c > 0 and all(_atom_non_negative(a) for a, _ in m) for m, c in self.terms)
+        return all(c > 0 and all(is_natural(a) for a, _ in m) for m, c in self.terms)
+
+    @once
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The symbols that occur, oldest first, each once."""
+        found: dict[Symbol, None] = {}
+        pending: list[Extent] = [self]
+        met = set[Extent]()
+        while pending:
+            here = pending.pop()
+            if isinstance(here, int) or here in met:
+                continue
+            met.add(here)
+            found.update(dict.fromkeys(getattr(here, "_symbols", ())))
+            if hasattr(here, "_symbols"):
+                continue
+            for atom in {atom for monomial, _ in here.terms for atom, _ in monomial}:
+                if isinstance(atom, Symbol):
+                    found[atom] = None
+                else:
+                    pending += (e for e in _fields(atom) if not isinstance(e, str))
+        return tuple(sorted(found, key=lambda s: s.serial))
 
     def __add__(self, other: Extent) -> Extent:
         return add(self, other)
@@ -225,14 +247,29 @@ def _make(terms: Mapping[Monomial, int]) -> Extent:
     if len(kept) == 1 and () in kept:
         return kept[()]
     # Highest monomials first, so that "2*n + 1" reads as people write it.
-    ordered = sorted(kept.items(), key=lambda item: (-len(item[0]), _monomial_key(item[0])))
+    ordered: Iterable[tuple[Monomial, int]] = kept.items()
+    if len(kept) > 1:
+        ordered = sorted(ordered, key=lambda item: (-len(item[0]), _monomial_key(item[0])))
     return Dim(tuple(ordered))
+
+
+def _plus(extent: Dim, number: int) -> Extent:
+    """The sum with a number, which stands last."""
+    if not number:
+        return extent
+    *others, last = extent.terms
+    if last[0]:
+        return Dim((*extent.terms, ((), number)))
+    total = last[1] + number
+    return Dim((*others, ((), total))) if total else Dim(tuple(others))
 
 
 def add(left: Extent, right: Extent) -> Extent:
     """left + right."""
-    if isinstance(left, int) and isinstance(right, int):
-        return left + right
+    if isinstance(left, int):
+        return left + right if isinstance(right, int) else _plus(right, left)
+    if isinstance(right, int):
+        return _plus(left, right)
     terms = _terms(left)
     for monomial, coefficient in _terms(right).items():
         terms[monomial] = terms.get(monomial, 0) + coefficient
@@ -240,16 +277,27 @@ def add(left: Extent, right: Extent) -> Extent:
 
 
 def _times(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
     powers = dict(left)
     for atom, power in right:
         powers[atom] = powers.get(atom, 0) + power
     return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
 
 
+def _scaled(extent: Dim, number: int) -> Extent:
+    """The product with a number: terms keep their order."""
+    if number in (0, 1):
+        return extent if number else 0
+    return Dim(tuple((monomial, c * number) for monomial, c in extent.terms))
+
+
 def multiply(left: Extent, right: Extent) -> Extent:
     """left * right."""
-    if isinstance(left, int) and isinstance(right, int):
-        return left * right
+    if isinstance(left, int):
+        return left * right if isinstance(right, int) else _scaled(right, left)
+    if isinstance(right, int):
+        return _scaled(left, right)
     terms: dict[Monomial, int] = {}
     for a, p in _terms(left).items():
         for b, q in _terms(right).items():
@@ -342,85 +390,18 @@ def non_negative(extent: Extent) -> bool:
     return extent >= 0 if isinstance(extent, int) else extent.natural()
 
 
-def _atom_non_negative(atom: Atom) -> bool:
+def is_natural(atom: Atom) -> bool:
+    """Whether an atom is certainly >= 0."""
     return isinstance(atom, Symbol) or atom.natural()
-
-
-def at_most_one(extent: Extent) -> bool:
-    """True if the extent says of itself that it is 0 or 1: a `minimum` with 1."""
-    if isinstance(extent, int):
-        return extent <= 1
-    if len(extent.terms) != 1:
-        return False
-    monomial, coefficient = extent.terms[0]
-    if coefficient != 1 or len(monomial) != 1 or monomial[0][1] != 1:
-        return False
-    atom = monomial[0][0]
-    return isinstance(atom, Extreme) and atom.kind == "min" and 1 in (atom.left, atom.right)
-
-
-def greatest(extent: Extent) -> int | None:
-    """A number that an extent never exceeds, by what its symbols say of themselves; None if they
-    say nothing."""
-    if isinstance(extent, int):
-        return extent
-    total = 0
-    for monomial, coefficient in extent.terms:
-        natural = all(_atom_non_negative(atom) for atom, _ in monomial)
-        alone = coefficient > 0 and len(monomial) == 1 and monomial[0][1] == 1
-        if monomial and coefficient < 0 and natural:
-            continue
-        term = coefficient
-        for atom, power in monomial:
-            most = _greatest_atom(atom)
-            if most is None or not (natural or alone):
-                return None
-            term *= most**power
-        total += term
-    return total
-
-
-def _greatest_atom(atom: Atom) -> int | None:
-    match atom:
-        case Symbol(most=most):
-            return most
-        case Quotient(a, b):
-            over = greatest(a)
-            return over // b if over is not None and isinstance(b, int) and b > 0 else None
-        case Remainder(_, b):
-            return b - 1 if isinstance(b, int) and b > 0 else None
-        case Extreme(kind, a, b):
-            known = [m for m in (greatest(a), greatest(b)) if m is not None]
-            if kind == "min":
-                return min(known, default=None)
-            return max(known) if len(known) == 2 else None
-    raise AssertionError(atom)
 
 
 #: An axis of no more elements is short: computing with it costs less than launching a kernel.
 SHORT = 16
 
 
-def is_short(extent: Extent) -> bool:
-    """Whether an axis is known to be short."""
-    most = greatest(extent)
-    return most is not None and most <= SHORT
-
-
 #: An array of no more elements is near: computing with it on one thread in each round of a loop
 #: costs no more than a launch in each round, however many threads share that.
 NEAR = 4096
-
-
-def greatest_size(shape: Iterable[Extent]) -> int | None:
-    """A number that the elements of an array of this shape never exceed; None if not known."""
-    total = 1
-    for extent in shape:
-        most = greatest(extent)
-        if most is None:
-            return None
-        total *= max(most, 1)
-    return total
 
 
 def product(extents: Iterable[Extent]) -> Extent:
@@ -433,24 +414,7 @@ def product(extents: Iterable[Extent]) -> Extent:
 
 def symbols(extent: Extent) -> tuple[Symbol, ...]:
     """The symbols that occur, oldest first, each once."""
-    only = plain_symbol(extent)  # by far the most common extent
-    if only is not None:
-        return (only,)
-    found: dict[Symbol, None] = {}
-    pending, met = [extent], set[Extent]()
-    while pending:
-        here = pending.pop()
-        if isinstance(here, int) or here in met:
-            continue
-        met.add(here)
-        for monomial, _ in here.terms:
-            for atom, _ in monomial:
-                match atom:
-                    case Symbol():
-                        found[atom] = None
-                    case Quotient(a, b) | Remainder(a, b) | Extreme(_, a, b):
-                        pending += (a, b)
-    return tuple(sorted(found, key=lambda s: s.serial))
+    return extent.symbols() if isinstance(extent, Dim) else ()
 
 
 def is_small(extent: Extent) -> bool:
@@ -478,10 +442,11 @@ def plain_symbol(extent: Extent) -> Symbol | None:
     return None
 
 
-def _rebuild(extent: Extent, leaf: Callable[[Symbol], Extent]) -> Extent:
-    """The extent with each symbol replaced; atoms nest as deep as the user's expression."""
-    if isinstance(extent, int):
-        return extent
+def _rebuild(
+    extent: Dim, leaf: Callable[[Symbol], Extent], inner: Callable[[Extent], Extent]
+) -> Extent:
+    """The extent with each symbol replaced, `inner` doing that in what atoms are made of; they nest
+    as deep as the user's expression."""
     total: Extent = 0
     for monomial, coefficient in extent.terms:
         term: Extent = coefficient
@@ -491,11 +456,11 @@ def _rebuild(extent: Extent, leaf: Callable[[Symbol], Extent]) -> Extent:
                 case Symbol():
                     value = leaf(atom)
                 case Quotient(a, b):
-                    value = quotient(_rebuild(a, leaf), _rebuild(b, leaf))
+                    value = quotient(inner(a), inner(b))
                 case Remainder(a, b):
-                    value = remainder(_rebuild(a, leaf), _rebuild(b, leaf))
+                    value = remainder(inner(a), inner(b))
                 case Extreme(kind, a, b):
-                    value = _extreme(kind, _rebuild(a, leaf), _rebuild(b, leaf))
+                    value = _extreme(kind, inner(a), inner(b))
             for _ in range(power):
                 term = multiply(term, value)
         total = add(total, term)
@@ -509,14 +474,25 @@ def substitute(extent: Extent, mapping: Mapping[Symbol, Extent]) -> Extent:
     only = plain_symbol(extent)
     if only is not None:
         return mapping.get(only, extent)
-    if not any(symbol in mapping for symbol in symbols(extent)):
-        return extent
-    return _rebuild(extent, lambda s: mapping[s] if s in mapping else of(s))
+    given = tuple(map(mapping.get, symbols(extent)))
+    return extent if given.count(None) == len(given) else _substituted(extent, given)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _substituted(extent: Dim, given: tuple[Extent | None, ...]) -> Extent:
+    """The extent with these for its symbols, None for one that stays. A layer's size is made of
+    those of the layers before, so they are asked for again and again."""
+    mapping = {s: e for s, e in zip(symbols(extent), given, strict=True) if e is not None}
+    return _rebuild(
+        extent, lambda s: mapping[s] if s in mapping else of(s), lambda e: substitute(e, mapping)
+    )
 
 
 def evaluate(extent: Extent, values: Mapping[Symbol, int]) -> int:
     """The number, given a value for every symbol. Raises KeyError for one without."""
-    result = _rebuild(extent, lambda s: values[s])
+    if isinstance(extent, int):
+        return extent
+    result = _rebuild(extent, lambda s: values[s], lambda e: evaluate(e, values))
     assert isinstance(result, int)
     return result
 

@@ -34,7 +34,7 @@ def conv(
     dilations = dilation if isinstance(dilation, tuple) else (dilation,) * axes
     before: tuple[int, ...] = ()
     size: tuple[int, ...] = ()
-    for k in range(axes):
+    for k in tuple(range(axes)):  # a tuple: compiled, each axis is a round of its own at once
         reach = dilations[k] * (taps[k] - 1) + 1
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
@@ -97,7 +97,7 @@ def conv_transpose(
     extra = output_padding if isinstance(output_padding, tuple) else (output_padding,) * axes
     dilations = dilation if isinstance(dilation, tuple) else (dilation,) * axes
     size: tuple[int, ...] = ()
-    for k in range(axes):
+    for k in tuple(range(axes)):
         reach = dilations[k] * (w.shape[2 + k] - 1)
         size += ((x.shape[2 + k] - 1) * strides[k] - 2 * before[k] + reach + extra[k] + 1,)
     y = _convolve_back(x, w, strides, dilations, before, size, groups, False)

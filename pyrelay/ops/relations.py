@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyrelay.ir import dims, types
+from pyrelay.ir import dims, limits, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.op import Relation, RelationError
 from pyrelay.ir.types import DType, TensorType, Type
@@ -71,8 +71,8 @@ def _common_extent(operands: Sequence[TensorType], place: int) -> Extent:
 
 def _stretches(own: Extent, other: Extent) -> bool:
     """Whether an extent that is 0 or 1, as `x[i : i + 1]` has, is 1 beside one that may be more."""
-    may_be_one = dims.at_most_one(own) and not isinstance(own, int)
-    return may_be_one and not dims.at_most_one(other) and dims.equal(1, own)
+    may_be_one = limits.at_most_one(own) and not isinstance(own, int)
+    return may_be_one and not limits.at_most_one(other) and dims.equal(1, own)
 
 
 def _not_broadcastable(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from operator import is_
 
-from pyrelay.ir import dims, walk
+from pyrelay.ir import dims, limits, walk
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Atom, Block, Let, Loop, Module, OpCall, Rhs, Var
 from pyrelay.ir.op import Fusion
@@ -83,7 +83,7 @@ def _alternating(let: Let, loop: Rhs, first: Mapping[int, Let]) -> Let:
 def _is_large(carried: Var) -> bool:
     """Whether a copy of an array costs much. Lines keep the few elements that they still need
     (`neighbours`)."""
-    size = dims.greatest(dims.product(shape_of(carried)))
+    size = limits.greatest(dims.product(shape_of(carried)))
     return len(shape_of(carried)) > 1 and (size is None or size > _LARGEST_COPIED)
 
 

@@ -9,7 +9,7 @@ and become part of a kernel that runs the loop.
 
 from __future__ import annotations
 
-from pyrelay.ir import dims
+from pyrelay.ir import dims, limits
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.op import OPS
@@ -49,9 +49,9 @@ def as_sum(let: Let, builder: Builder, scope: Scope) -> Replacement:
             right = builder.call(OPS["transpose"], right, axes=(1, 0))
         return (builder.call(OPS["multiply"], left, right).atom,)
     work = dims.product((*out.shape, inner))
-    most = dims.greatest(work)
+    most = limits.greatest(work)
     small = (most is not None and most <= MOST_PRODUCTS) or all(
-        map(dims.is_short, (*out.shape, inner))
+        map(limits.is_short, (*out.shape, inner))
     )
     if out.shape != (1, 1) and not small:
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field
 
-from pyrelay.ir import dims, walk
+from pyrelay.ir import dims, limits, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.effects import is_pure
 from pyrelay.ir.nodes import Atom, Block, Const, Let, Loop, OpCall, Var
@@ -288,8 +288,8 @@ class Rounds:
         extents = (*shape, a.shape[0 if call.attrs["transpose_a"] else 1])
         if shape == (1, 1) or extents[-1] == 1:
             return False  # of two vectors
-        if all(map(dims.is_short, extents)):
-            work = dims.greatest(dims.product(extents))
+        if all(map(limits.is_short, extents)):
+            work = limits.greatest(dims.product(extents))
             return work is None or work > MOST_PRODUCTS
         return self.differing.issuperset(call.args) and self._computed() == [let]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from pyrelay.ir import dims, walk
+from pyrelay.ir import dims, limits, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
 from pyrelay.ir.op import Effect, Fusion
@@ -187,7 +187,7 @@ class _VectorLoops:
         assert isinstance(rhs, OpCall)
         if rhs.op.name in places.UPDATES and self._is_update(rhs.args[1]):
             return True  # of the place that the inner one updates, at the cost of that
-        long = sum(not dims.is_short(extent) for extent in _space(rhs))
+        long = sum(not limits.is_short(extent) for extent in _space(rhs))
         if long == 0 or _was_asked_to_be_near(_space(rhs)):
             return True
         if long == 1:
@@ -229,7 +229,7 @@ class _VectorLoops:
 def _was_asked_to_be_near(space: tuple[Extent, ...]) -> bool:
     """Whether an array has few elements because that was asked for: symbols say so of themselves,
     which those of programs for GPUs do not."""
-    size = dims.greatest_size(space)
+    size = limits.greatest_size(space)
     asked = any(s.most is not None for extent in space for s in dims.symbols(extent))
     return asked and size is not None and size <= dims.NEAR
 
@@ -237,7 +237,7 @@ def _was_asked_to_be_near(space: tuple[Extent, ...]) -> bool:
 def _known_size(call: OpCall) -> int | None:
     """The number of elements over which an op computes, at most; None if nobody knows, or if they
     have a thread each."""
-    return dims.greatest_size(_space(call)) if _few_threads.get() else None
+    return limits.greatest_size(_space(call)) if _few_threads.get() else None
 
 
 def _space(rhs: OpCall) -> tuple[Extent, ...]:

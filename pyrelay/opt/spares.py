@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyrelay.errors import Span
-from pyrelay.ir import dims, walk
+from pyrelay.ir import dims, limits, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS
@@ -45,7 +45,7 @@ def with_spares(let: Let, loop: Loop) -> tuple[Let, dict[Atom, Atom]] | None:
             continue
         if shape_of(carried) != shape_of(result):
             continue
-        size = dims.greatest(dims.product(shape_of(result)))
+        size = limits.greatest(dims.product(shape_of(result)))
         small = size is not None and size <= _LARGEST_COPIED
         memory = _updated(maker, carried, result) or result
         filled = _filled(maker, makers, uses)

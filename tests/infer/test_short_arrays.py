@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.ir import dims, walk
+from pyrelay.ir import limits, walk
 from pyrelay.ir.nodes import Loop, Module
 from pyrelay.pipeline import lowered
 from tests.infer.running import inferred
@@ -47,7 +47,7 @@ def test_a_loop_over_short_vectors_is_one_kernel(n: int) -> None:
     np.testing.assert_allclose(compiled(a, y, 7, 0.1), runge_kutta(a, y, 7, 0.1), rtol=1e-12)
     module = inferred(runge_kutta, (a, y, 7, 0.1)).module
     (extent,) = set(module.main.params[1].type.shape)
-    assert extent == n if n <= 4 else dims.greatest(extent) == 16
+    assert extent == n if n <= 4 else limits.greatest(extent) == 16
     assert loops_in(lowered(module, "fuse")) == 0
 
 
@@ -124,7 +124,7 @@ def test_a_part_of_an_array_is_what_has_to_be_short() -> None:
 def test_loops_that_are_kernels_for_every_extent_ask_for_none() -> None:
     made = inferred(rows, (np.ones((7, 3)),))
     assert holds(made, np.ones((3, 50)))
-    assert all(dims.greatest(e) is None for e in made.module.main.params[0].type.shape)
+    assert all(limits.greatest(e) is None for e in made.module.main.params[0].type.shape)
 
 
 def test_a_loop_that_asks_a_library_keeps_its_extents() -> None:
@@ -170,7 +170,7 @@ def test_a_loop_over_derivatives_asks_for_the_extents_that_they_have(derive, n: 
     np.testing.assert_allclose(pyrelay.jit(program)(a, b), by_example(a, b), rtol=1e-12)
     module = inferred(program, (a, b)).module
     extent = module.main.params[0].type.shape[1]
-    assert extent == n if n <= 4 else dims.greatest(extent) == 16
+    assert extent == n if n <= 4 else limits.greatest(extent) == 16
     if n == 2:
         assert loops_in(lowered(module, "fuse")) == 0
 

@@ -20,7 +20,7 @@ from pyrelay.infer.containers import found_items
 from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import raised
-from pyrelay.ir import dims, types
+from pyrelay.ir import limits, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, OpCall
 from pyrelay.ir.types import DType, TensorType
@@ -108,7 +108,7 @@ def _of_one(
     """A value whose extents that are 0 or 1 are checked to be 1 where the target has more."""
     pairs = itertools.zip_longest(reversed(shape), reversed(target), fillvalue=1)
     single = [
-        dims.at_most_one(d) and not isinstance(d, int) and not dims.at_most_one(t)
+        limits.at_most_one(d) and not isinstance(d, int) and not limits.at_most_one(t)
         for d, t in pairs
     ][: len(shape)][::-1]
     if not any(single):

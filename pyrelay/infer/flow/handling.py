@@ -167,7 +167,7 @@ def note_raise(it: Interpreter) -> None:
     if it.captured is not None:  # in a recursive function, which is given copies
         it.program.raises_again = True
         return
-    it.program.raises_late |= _has_written(it)
+    it.program.raises_late = it.program.raises_late or _has_written(it)
     it.program.raises_again |= it.rolling > 0
 
 
@@ -177,7 +177,9 @@ def _has_written(it: Interpreter) -> bool:
     own = [v.root for n, v in enumerate(it.program.objects)
            if isinstance(v, (V.ArrayRef, V.Ref)) and n not in memos]
     own += it.program.entered
-    return any(r is o or r.may_alias(o) for r in it.heap.written for o in own)
+    same = {*own}.union(*(o.may_be for o in own))
+    suspects = [r for r in it.heap.written if r in same or r.may_be or r.join is not None]
+    return any(r is o or r.may_alias(o) for r in suspects for o in own)
 
 
 def note_failures(it: Interpreter, mark: int) -> None:

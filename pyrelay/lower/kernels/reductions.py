@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.ir import dims
+from pyrelay.ir import dims, limits
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import DType, bool_, c128, f32, f64, i64
 from pyrelay.lower.kernels.bisection import first_without
@@ -268,7 +268,7 @@ def _nested(s: Emitter, reduction: Reduction) -> Value:
 
 def _is_few(count: Extent, most: int) -> bool:
     """Whether there are known to be no more elements."""
-    greatest = dims.greatest(count)
+    greatest = limits.greatest(count)
     return greatest is not None and greatest <= most
 
 

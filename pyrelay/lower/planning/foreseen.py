@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyrelay.ir import dims, walk
+from pyrelay.ir import dims, limits, walk
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.types import TensorType
 from pyrelay.lower.planning.plan_library import convolution_of
@@ -29,6 +29,6 @@ def _kernels(let: Let, target: Target) -> Iterator[str]:
     if let.rhs.op.name == "convolve":
         yield convolution_of(target, let.rhs, ty.dtype, ty.dtype).source
     elif let.rhs.op.schedule == "matmul" and ty.dtype.kind == "f":
-        most = dims.greatest_size(ty.shape)
+        most = limits.greatest_size(ty.shape)
         if most is None or most > dims.NEAR:
             yield target.matmul(ty.dtype, len(ty.shape) - 2).source
