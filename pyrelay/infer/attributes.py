@@ -17,6 +17,7 @@ from pyrelay import errors
 from pyrelay.infer import kinds, random_state
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import ABSENT, NameGuard
+from pyrelay.infer.in_python.attributes import AttributeDict
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.objects import is_constant_object, is_writer
@@ -151,6 +152,8 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
                 return value
             if name == "__class__":
                 return V.Known(cls)
+            if name == "__dict__":
+                return dict_of_attributes(it, obj)
             return class_attribute(it, obj, cls, name)
         case V.Tuple((V.Known(after), inner), cls) if cls is BoundSuper:
             return _super_attribute(it, after, inner, name)
@@ -174,6 +177,16 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
 
         return type_(it, obj)
     raise _missing(it, obj, name, methods.names_of(obj))
+
+
+def dict_of_attributes(it: Interpreter, obj: V.Value) -> V.Value:
+    """`obj.__dict__`, of an object of the user's: what stands for it."""
+    from pyrelay.infer.calls import call
+
+    cls: Any = obj.cls  # type: ignore[union-attr]
+    if not cls.__dictoffset__:
+        raise _missing(it, obj, "__dict__", ())
+    return call(it, V.Known(AttributeDict), (obj,), {})
 
 
 def _missing(
@@ -306,6 +319,12 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
 
     if obj == V.NONE:
         raise _missing(it, obj, name, ())
+    if name == "__dict__":
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "an object gets another __dict__ here, which is not compiled",
+            hints=("self.__dict__.update(...) gives it these attributes",),
+        )
     if isinstance(obj, V.Ref) and obj.cls is not None and not _sets_itself(it, obj, name, value):
         parameters = getattr(obj.cls, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:

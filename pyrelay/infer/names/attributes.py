@@ -1,4 +1,4 @@
-"""`getattr` and `hasattr`: attributes by a name that is known while compiling.
+"""`getattr`, `hasattr` and `vars`: attributes by a name that is known while compiling.
 
 In: an object and a name. Out: the attribute, what stands for it, or whether it is there. A class's
 own `__getattr__` is asked as plain Python asks it.
@@ -10,14 +10,23 @@ import inspect
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.attributes import get_attribute, of_class
+from pyrelay.infer.attributes import (
+    dict_of_attributes,
+    get_attribute,
+    of_class,
+    put_attribute,
+    set_attribute,
+)
 from pyrelay.infer.calls import call
 from pyrelay.infer.flow import unset
+from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.unions import distribute
-from pyrelay.infer.in_python import getters
+from pyrelay.infer.in_python import attributes, getters
+from pyrelay.infer.in_python.containers import standing_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.builtins import is_of_builtin_class
 from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.protocols import is_object
 
 
@@ -58,6 +67,63 @@ def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
     except errors.AttributeMissingError:
         return V.Known(False)
     return V.Known(True)
+
+
+@handles(vars)
+def vars_(it: Interpreter, obj: V.Value) -> V.Value:
+    """vars(obj) of an object of the user's."""
+    if not is_object(obj) or obj.cls in standing_for:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"vars() of {V.describe(obj)} is not compiled: it is for objects of your classes",
+        )
+    if not obj.cls.__dictoffset__:
+        said = "vars() argument must have __dict__ attribute"
+        raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
+    return dict_of_attributes(it, obj)
+
+
+@handles(attributes.names_of)
+def names_of(it: Interpreter, obj: V.Value) -> V.Value:
+    """The names of the attributes of an object, which it has on all paths."""
+    if isinstance(obj, V.Data):
+        return V.Known(tuple(obj.schema.of(obj.kind)))
+    assert isinstance(obj, V.Ref)
+    content = it.content(obj.root)
+    if any(map(unset.may_be_unset, content.values())):
+        name = next(name for name, value in content.items() if unset.may_be_unset(value))
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"whether {V.describe(obj)} has the attribute {name!r} is known only at run time, and "
+            "the dict of its attributes is not compiled then",
+            hints=("assign it in __init__",),
+        )
+    return V.Known(tuple(content))
+
+
+@handles(attributes.assigned)
+def assigned(it: Interpreter, obj: V.Value, name: V.Value, value: V.Value) -> V.Value:
+    """vars(obj)[name] = value."""
+    known = it.static(name, "the name of an attribute")
+    if isinstance(obj, V.Ref):
+        put_attribute(it, obj, known, value)
+    else:
+        set_attribute(it, obj, known, value)
+    return V.NONE
+
+
+@handles(object.__new__)
+def new_object(it: Interpreter, cls: V.Value) -> V.Value:
+    """object.__new__(cls): an object of the user's without attributes."""
+    known = it.static(cls, "the class of an object")
+    if not is_record_class(known) or it.program.families.of(known) is not None:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"object.__new__({known.__name__}) is not compiled: there are as many objects of it as "
+            "the program makes, or they refer to each other",
+            hints=(f"make it by {known.__name__}(...)",),
+        )
+    return it.new_ref("object", {}, known)
 
 
 def _has_of_class(obj: V.Value, name: str) -> bool:

@@ -30,6 +30,7 @@ from pyrelay.infer.flow.truth import as_bool
 from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.in_python import containers, iteration, python_math, tables
 from pyrelay.infer.in_python import lists as in_python
+from pyrelay.infer.in_python.attributes import AttributeDict
 from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
@@ -232,7 +233,9 @@ def dict_(it: Interpreter, pairs: V.Value = V.Tuple(()), /, **named: V.Value) ->
 
         content = {k: get_item(it, pairs, V.Known(k)) for k in pairs.cls.labels}
         return new_dict(it, {**content, **named})
-    standing = isinstance(pairs, (V.Ref, V.Data)) and pairs.cls in containers.standing_for
+    standing = isinstance(pairs, (V.Ref, V.Data)) and pairs.cls in containers.standing_for and (
+        pairs.cls is not AttributeDict
+    )
     if standing or it.let in it.program.tables | it.program.nested:
         cls = nested_for[tables.Table] if it.let in it.program.nested else tables.Table
         made = call(it, V.Known(cls), (pairs,), {})

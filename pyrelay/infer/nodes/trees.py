@@ -51,7 +51,7 @@ _AT_ROW = (("axes", (0,)),)
 
 def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
     """`node.name`. Raises AttributeMissingError if the class has no such attribute."""
-    from pyrelay.infer.attributes import class_attribute
+    from pyrelay.infer.attributes import class_attribute, dict_of_attributes
 
     sort = node.schema.of(node.kind).get(name)
     if isinstance(sort, Grows):
@@ -60,6 +60,8 @@ def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
         return list_of(it, node.pool, f"{node.kind}.{name}", node.row)
     if sort is not None:
         return read(it, node.pool, sort, f"{node.kind}.{name}", it.atom(node.row))
+    if name == "__dict__":
+        return dict_of_attributes(it, node)
     found = inspect.getattr_static(node.cls, name, None)
     if found is None or inspect.ismemberdescriptor(found):
         raise missing(it, node, name)
