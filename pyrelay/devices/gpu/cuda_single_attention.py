@@ -3,10 +3,12 @@
 In: nothing. Out: the text, to stand behind `cuda_prelude`; parameters are those of
 `lower.planning.target.AttentionKernel`, with those of the kernel that makes scores at the end.
 
-A block of four warps has 64 rows; tiles of 64 keys and values come through shared memory (Dao,
+A block of four warps has 64 rows, or 128 of narrow heads by tensor cores, so that what a warp reads
+of keys and values serves twice; tiles of 64 keys and values come through shared memory (Dao,
 *FlashAttention-2*, 2023), and products are those of `cuda_single_tiles`: where a thread's sums are
-its own, powers take the place of the keys that they were made of; tensor cores have queries in
-registers. Depths over 64 come in parts, widths over 128 in rounds that make the scores again.
+its own, powers take the place of the keys that they were made of; tensor cores have them in
+registers, and the next keys are on their way while values are used. Depths over 64 come in parts,
+widths over 128 in rounds that make the scores again.
 """
 
 from __future__ import annotations
@@ -14,12 +16,10 @@ from __future__ import annotations
 from pyrelay.devices.gpu import cuda_attention, cuda_causal
 from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS, Forms
 from pyrelay.devices.gpu.cuda_single_tiles import SQUARE, product, tiles
-from pyrelay.lower.kernels.kernel import ARRAY, Compute, Kernel, statements
+from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.planning.target import AttentionKernel
 
 ROWS = 64
-
-_THREE = "__launch_bounds__(128, 3) "  # blocks for whose registers a multiprocessor has room
 
 FORMS = Forms((0, 1, 2), narrow=64)
 """By how products are rounded, and those for heads of up to 64."""
@@ -34,14 +34,18 @@ __device__ void attend(
     i64 i0, i64 e0, bool guarded, Buffer<f32> y, i64 start, const Shape &shape, const Keep &keep
 ) {
     constexpr f32 LOG2E = 1.442695041f;
-    const int ROWS = Product::ROWS, COLUMNS = Product::COLUMNS;
+    const int LINES = Product::LINES, ROWS = Product::ROWS, COLUMNS = Product::COLUMNS;
     const bool whole = HALVES == 1 || depth <= 64;
     f32 sums[HALVES][ROWS][COLUMNS] = {}, totals[ROWS] = {}, largest[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) largest[r] = -f32(PYRELAY_INFINITY);
     typename Product::Own own;
+    auto ask = [&](i64 d0) {
+#pragma unroll
+        for (int m = 0; m < LINES / 64; m++) take(of_queries, queries, i0 + 64 * m, d0, SQUARE * m);
+    };
     if (whole) {
-        take(of_queries, queries, i0, 0);
+        ask(0);
         take(of_keys, keys, 0, 0);
         pyrelay_fetch_group();
     }
@@ -50,12 +54,17 @@ __device__ void attend(
         for (i64 d0 = 0; d0 < (HALVES == 1 ? 1 : depth); d0 += 64) {
             if (!whole) {
                 __syncthreads();
-                take(of_queries, queries, i0, d0);
+                ask(d0);
                 take(of_keys, keys, j0, d0);
                 pyrelay_fetch_group();
             }
             pyrelay_fetched<0>();
-            if (!whole || j0 == 0) Product::arrived(of_queries, queries);
+            if (!whole || j0 == 0) {
+#pragma unroll
+                for (int m = 0; m < LINES / 64; m++) {
+                    Product::arrived(of_queries, queries, SQUARE * m);
+                }
+            }
             Product::arrived(of_keys, keys);
             __syncthreads();
             if (!whole || j0 == 0) Product::keep(own, queries);
@@ -65,7 +74,7 @@ __device__ void attend(
             }
             Product::scores(score, own, keys, in_part(depth - d0));
         }
-        const int down = targets - i0 < 64 ? (int)(targets - i0) : 64;
+        const int down = targets - i0 < LINES ? (int)(targets - i0) : LINES;
         const int across = sources.to() - j0 < 64 ? (int)(sources.to() - j0) : 64;
         auto soften = [&](auto all) {
 #pragma unroll
@@ -87,22 +96,32 @@ __device__ void attend(
                     top = fmaxf(top, pyrelay_shuffled(top, step));
                 }
                 const f32 shift = top == -f32(PYRELAY_INFINITY) ? 0.0f : top;
-                const f32 scale = pyrelay_exp2((largest[r] - shift) * LOG2E);
+                const f32 lower = -shift * LOG2E, scale = pyrelay_exp2(fma(largest[r], LOG2E, lower));
                 largest[r] = top, totals[r] *= scale;
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++) {
-                    score[r][c] = pyrelay_exp2((score[r][c] - shift) * LOG2E);
+                    score[r][c] = pyrelay_exp2(fma(score[r][c], LOG2E, lower));
                     totals[r] += score[r][c];
                     sums[0][r][c] *= scale;
                     if (HALVES > 1) sums[HALVES - 1][r][c] *= scale;
                 }
             }
         };
-        if (down == 64 && across == 64) soften(Number<1>());
+        if (down == LINES && across == 64) soften(Number<1>());
         else soften(Number<0>());
         __syncthreads();
+        const bool more = whole && j0 + 64 < sources.to();
+        auto fetch_keys = [&]() {
+            take(of_keys, keys, j0 + 64, 0);
+            pyrelay_fetch_group();
+        };
         Product::leave(score, keys);
-        pyrelay_fetched<0>();
+        if (!Product::LEAVES && more) {
+            fetch_keys();
+            pyrelay_fetched<1>();
+        } else {
+            pyrelay_fetched<0>();
+        }
         Product::arrived(of_values, values);
         __syncthreads();
         Product::add(sums[0], score, keys, values);
@@ -115,12 +134,12 @@ __device__ void attend(
             __syncthreads();
             Product::add(sums[HALVES - 1], score, keys, values);
         }
-        __syncthreads();
-        if (whole && j0 + 64 < sources.to()) {
-            take(of_keys, keys, j0 + 64, 0);
-            pyrelay_fetch_group();
+        if (Product::LEAVES) {
+            __syncthreads();
+            if (more) fetch_keys();
         }
     }
+    __syncthreads();
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const i64 row = i0 + Product::row(r);
@@ -142,17 +161,20 @@ __device__ void attend(
 
 _KERNEL = """\
 #define BLOCK_THREADS 128
-{bytes}{shaping}{tiles}extern "C" __global__ {bounds}void kernel(
+{bytes}{shaping}{tiles}extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const f32> q,
     Buffer<const f32> k, Buffer<const f32> v, Buffer<f32> y{rows_of}, i64 targets, i64 sources,
     i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
     i64 v_line, i64 guarded, i64 no_operands, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
-{shared}    const i64 blocks = (targets + 63) / 64;
-    // Items are 64 rows of memory: their number has 32 bits, and less registers than 64.
-    for (u32 item = (u32)first + blockIdx.x; item < (u32)last; item += gridDim.x) {{
-        const i64 entry = item / (u32)blocks, i0 = {step} * 64;
+{shared}    // Items are 64 rows, of which {at_once} are done at once; their number has 32 bits, and
+    // less registers than 64.
+    const u32 blocks = (u32)((targets + 63) / 64);
+    const u32 steps = (blocks + {at_once} - 1) / {at_once};
+    const u32 items = (u32)last / blocks * steps;
+    for (u32 item = (u32)first + blockIdx.x; item < items; item += gridDim.x) {{
+        const i64 entry = item / steps, i0 = (i64){step} * (64 * {at_once});
         i64 rest = entry, q_start = 0, k_start = 0, v_start = 0;
 {batch}        const Matrix of_queries = {{q, q_start, q_line, targets, depth, q_turned != 0}};
         const Matrix of_keys = {{k, k_start, k_line, sources, depth, k_turned == 0}};
@@ -170,11 +192,13 @@ _KERNEL = """\
 }}
 """
 
-_NAMES = ("queries", "keys", "values")
+_NAMES = ("keys", "values", "queries")
 _SHARED = "".join(f"    PYRELAY_SHARED(f32, {name}, {SQUARE});\n" for name in _NAMES)
 _SHARED_PARTS = "".join(
-    f"    PYRELAY_PART(f32, {name}, {4 * k * SQUARE}, {SQUARE});\n" for k, name in enumerate(_NAMES)
-) + f"    PYRELAY_PART(i64, bounds, {12 * SQUARE}, 2);\n"
+    f"    PYRELAY_PART(f32, {name}, {4 * k * SQUARE}, {{many}} * {SQUARE});\n".format(
+        many="{at_once}" if name == "queries" else 1
+    ) for k, name in enumerate(_NAMES)
+) + "    PYRELAY_PART(i64, bounds, {end}, 2);\n"
 
 _SHAPED = """\
             shaped(record, launch, entry * targets + row, PYRELAY_BUFFER(f32, &cell - j), j, j + 1,
@@ -194,41 +218,26 @@ def attention() -> AttentionKernel:
     return AttentionKernel(source, ROWS, PICOSECONDS, MOST_OPERANDS)
 
 
-def _reads(shaping: Kernel | None) -> bool:
-    """Whether scores are made of arrays besides products, as of a mask that is added."""
-    return shaping is not None and any(p.role == ARRAY for p in shaping.parameters)
-
-
-def _chooses(shaping: Kernel | None) -> bool:
-    """Whether scores are products or something else, as by a mask that is computed."""
-    return shaping is not None and any(
-        isinstance(s, Compute) and s.primitive == "where" for s in statements(shaping.body)
-    )
-
-
 def _text(form: int, axes: int, shaping: Kernel | None, *, statistics: bool) -> str:
     own = cuda_attention.of_launch(axes, shaping)
     precision, narrow = form % 3, form >= 3
-    # Registers for three blocks, beside 32 of own lines, are too few where scores are more than
-    # products and numbers: own lines are read again, 8 more reads of shared memory beside 64 for a
-    # tile, or there are two blocks where arrays are read, whose addresses take more registers.
-    three = precision == 1 and narrow and not _reads(shaping)
-    keeps = narrow and not (three and _chooses(shaping))
+    # Tensor cores take more rows at once where their sums leave room for it.
+    at_once = 2 if narrow and precision else 1
     # Sums of wide heads by threads take all registers.
     causal = own.causal if narrow or precision else None
     masked = causal is not None
-    row = "item % (u32)blocks"
+    end, row = 4 * (2 + at_once) * SQUARE, "item % steps"
+    # Without bounds tiles are what a text may have of its own.
+    parts = masked or at_once > 1
     return _KERNEL.format(
-        product=product(precision, keeps), halves=1 if narrow else 2,
-        bounds=_THREE if three else "",
+        product=product(precision, at_once), halves=1 if narrow else 2, at_once=at_once,
         tiles=tiles(precision) + cuda_causal.lines("f32", some=masked) + _ATTEND,
-        # Without bounds tiles are what a text may have of its own.
-        bytes=f"#define SHARED_BYTES {12 * SQUARE + 16}\n" if masked else "",
-        shared=_SHARED_PARTS if masked else _SHARED,
-        reached=cuda_attention.reached(causal, ROWS, "of_values", "keys"),
+        bytes=f"#define SHARED_BYTES {end + 16}\n" if parts else "",
+        shared=_SHARED_PARTS.format(at_once=at_once, end=end) if parts else _SHARED,
+        reached=cuda_attention.reached(causal, ROWS * at_once, "of_values", "keys"),
         sources="SomeLines{bounds}" if masked else "AllLines{sources}",
         # What a mask leaves most of comes first.
-        step=f"(blocks - 1 - {row})" if masked else row,
+        step=f"(steps - 1 - {row})" if masked else f"({row})",
         shaping=own.function, parameters=own.parameters, batch=own.batch,
         shaped=_SHAPED.format(given=own.given) if shaping is not None else "",
         rows_of=", Buffer<f32> tops, Buffer<f32> sums_of_rows" if statistics else "",

@@ -181,6 +181,6 @@ def _form(precision: int, *, narrow: bool) -> Form:
         f"#define BLOCK_THREADS 128\n#define SHARED_BYTES {4 * SQUARE * len(names)}\n"
         f"const int SIDE = {_SIDE};\n" + tiles(precision), _SUM,
         shared + "    PYRELAY_SHARED(f32, stated, 128);\n",
-        f"sum_up<{product(precision, keeps=False)}, {str(narrow).lower()}>",
+        f"sum_up<{product(precision)}, {str(narrow).lower()}>",
         ", ".join((*given, "stated")), "f32", "far",
     )

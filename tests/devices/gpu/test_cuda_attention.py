@@ -154,18 +154,24 @@ def test_forms_are_texts_of_their_own_that_calls_compile() -> None:
     assert "[run.precision] + 3 * (" in made.source
 
 
-def test_three_blocks_of_tf32_fit_where_scores_are_products_and_numbers_or_chosen() -> None:
-    def chosen(q: Any, k: Any, v: Any) -> Any:
-        kept = np.arange(len(q))[:, None] >= np.arange(len(k))
-        return softmax(np.where(kept, q @ k.T, np.float32(-np.inf))) @ v
+@needs_compiler
+def test_turned_operands_come_as_whole_tiles_and_as_parts_of_some() -> None:
+    compiled = pyrelay.jit(causal, device=ON)
+    for places, lines in ((64, 128), (64, 70), (40, 128)):
+        args = arguments((places, lines), (places, lines), (lines, lines), dtype=np.float32)
+        exact = causal(*(a.astype(float) for a in args))
+        for precision, bound in (("highest", 1e-6), ("tf32", 2e-3)):
+            with config.override(matmul_precision=precision):
+                found = compiled(*args)
+            assert abs(found - exact).max() / abs(exact).max() < bound
 
-    q, k, v = arguments((37, 40), (70, 40), (70, 40), dtype=np.float32)
-    mask = np.zeros((37, 70), np.float32)
-    for function, args, three, keeps in (
-        (plain, (q, k, v), True, "true"), (chosen, (q, k, v), True, "false"),
-        (heads, (q, k, v, mask, 0.5), False, "true"),
-    ):
-        made = plan_code(plan(lowered(inferred(function, args).module, "fuse"), TARGET))
-        ((forms, _),) = made.with_forms().items()
-        assert ("__launch_bounds__(128, 3)" in forms[4].source) == three
-        assert f"attend<ByWarps<1, {keeps}>, 1>" in forms[4].source
+
+def test_a_block_of_tensor_cores_has_128_rows_of_narrow_heads() -> None:
+    args = tuple(arguments((37, 40), (70, 40), (70, 40), dtype=np.float32))
+    made = plan_code(plan(lowered(inferred(plain, args).module, "fuse"), TARGET))
+    ((forms, _),) = made.with_forms().items()
+    attends = ("ByThreads, 2", "ByWarps<1, 1>, 2", "ByWarps<2, 1>, 2", "ByThreads, 1",
+               "ByWarps<1, 2>, 1", "ByWarps<2, 2>, 1")  # fmt: skip
+    for form, attend in zip(forms, attends, strict=True):
+        assert f"attend<{attend}>(" in form.source
+        assert ("steps = (blocks + 2 - 1) / 2" in form.source) == ("2>, 1" in attend)
