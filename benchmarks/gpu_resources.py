@@ -189,14 +189,15 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def texts_of(
     function: Callable[..., Any], args: Sequence[Any], *, every_form: bool = True
 ) -> list[Text]:
-    """The kernels that a GPU is given before the first call of a program, all forms of those that
-    have several (or the first), and the library's that are compiled when a call needs them."""
+    """The kernels that a GPU is given before the first call of a program, those of loops for any
+    extents, all forms of those that have several (or the first), and the library's that are
+    compiled when a call needs them."""
     specialised = pyrelay.jit(function)._specialised(args, {})
     module = lowered(specialised.module, "fuse", on="cuda_emulator")
     made = plan_code(plan(module, TARGET))
     forms = [text for texts in made.with_forms() for text in (texts if every_form else texts[:1])]
     library = [text for text in made.late if is_known(text.source)]
-    return list(dict.fromkeys((*made.texts, *forms, *library)))
+    return list(dict.fromkeys((*made.texts, *made.of_loops(), *forms, *library)))
 
 
 def ptx(texts: Sequence[Text], arch: str = "compute_90") -> str:

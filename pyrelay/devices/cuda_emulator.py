@@ -286,6 +286,7 @@ class EmulatorDriver(Driver):
     """
 
     name = "the emulated GPU"
+    meeting = MEETING
     turns = 0
     watched = False
 
@@ -329,7 +330,7 @@ class EmulatorDriver(Driver):
         self._do(lambda: self._run(function, blocks, words))
 
     def resident(self, function: Any) -> int:
-        return MEETING
+        return self.meeting
 
     def launch_meeting(
         self, function: Any, blocks: int, words: Sequence[int], stream: int

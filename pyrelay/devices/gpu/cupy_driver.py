@@ -76,7 +76,9 @@ class CupyDriver(Driver):
         self.name = told.decode() if isinstance(told, bytes) else str(told)
         self.processors = int(properties["multiProcessorCount"])
         attribute = self.runtime.cudaDevAttrCooperativeLaunch
-        self.meets = bool(self.runtime.deviceGetAttribute(attribute, self.number))
+        cooperates = bool(self.runtime.deviceGetAttribute(attribute, self.number))
+        # One for each multiprocessor, since more of them only make meetings longer.
+        self.meeting = self.processors if cooperates else 1
         # Pinned memory can be read by kernels at the same address while they run.
         self.pinned = cupy.cuda.alloc_pinned_memory(8)
         self.stop = np.frombuffer(self.pinned, np.int64, 1)
@@ -218,14 +220,13 @@ class CupyDriver(Driver):
         return Limits(most, threads, half, pair_of(fits, threads))
 
     def _resident(self, kernel: Any, text: Text) -> int:
-        """How many blocks of a kernel may meet: one for each multiprocessor that has room for it,
-        since more of them only make meetings longer."""
-        if not meets(text.source) or not self.meets:
+        """How many blocks of a kernel may meet, if a multiprocessor has room for one."""
+        if not meets(text.source):
             return 1
         fit = self.cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
             kernel.ptr, block_threads(text.source), 0
         )
-        return max(self.processors if fit else 0, 1)
+        return self.meeting if fit else 1
 
     def _deepen(self) -> None:
         """Give threads the stack that recursion needs, for which no compiler can see the bytes."""

@@ -155,12 +155,14 @@ class Compilation:
 
 class Driver(ABC):
     """One GPU, or what stands for one. number: its own among those of the machine. is_only: whether
-    there are no others. compilations: what was compiled or read from disk so far. own: the class of
-    arrays of the library that it is driven by; None where it has none."""
+    there are no others. meeting: how many blocks may wait for each other, 1 where there are no such
+    launches. compilations: what was compiled or read from disk so far. own: the class of arrays of
+    the library that it is driven by; None where it has none."""
 
     name: str
     number: int = 0
     is_only: bool = True
+    meeting: int = 1
     own: Any = None
     compilations: Sequence[Compilation] = ()
 
@@ -207,8 +209,8 @@ class Driver(ABC):
 
     @abstractmethod
     def resident(self, function: Any) -> int:
-        """How many blocks of a kernel that `meets` the device runs at the same time; 1 where it
-        has no such launches."""
+        """How many blocks of a kernel that `meets` may do so: `meeting`, or 1 if it is too large.
+        """
 
     @abstractmethod
     def launch_meeting(

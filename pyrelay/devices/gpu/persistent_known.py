@@ -1,19 +1,20 @@
-"""Kernels of loops for extents that come again and again: the compiler is told these.
+"""Kernels of loops for the extents of calls: the compiler is told these.
 
 In: the kernel of a loop, the words that a call gives it, how many blocks run it. Out: its text with
-extents as constants, and, when calls with these have come often enough, that kernel compiled.
+extents as constants, compiled by the first calls with each of them, and the kernel for any extents
+where these vary.
 
 Phases that compute little take as long as the integers they depend on: which rows and columns a
 block has, how its threads share a sum, which of several forms of a product fits. With constants the
-compiler works all that out, and leaves out what does not happen. The same is computed in the same
-order, so results have the same bits.
+compiler works all that out, and leaves out what does not happen: it takes a fraction of the time
+that it has for all forms. The same is computed in the same order, so results have the same bits.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +28,17 @@ from pyrelay.lower.planning.instructions import Launch, Plan, Slot
 
 if TYPE_CHECKING:
     from pyrelay.devices.gpu.plan_python import Persistent
-    from pyrelay.devices.gpu.programs import Run
+    from pyrelay.devices.gpu.programs import GpuExecutable, Run
+
+FIRST = 4
+"""So many extents of a loop have kernels of their own at once, by the call that comes with them. A
+thread compiles the one for any extents beside the last of these: they vary."""
 
 CALLS = 8
-"""Calls with the same extents before a kernel is compiled for them: that takes a second or two, by
-a thread beside the program."""
+"""Calls with the same further extents before a thread compiles a kernel for them."""
 
-MOST = 4
-"""Such kernels of a loop: where extents are others all the time, none is worth it."""
+MOST = 8
+"""Such kernels of a loop, the first ones among them."""
 
 _HEAD = 'extern "C" __global__ void kernel('
 
@@ -78,29 +82,59 @@ class Known:
     """The kernels of a program's loops for the extents of its calls."""
 
     def __init__(self) -> None:
-        self.made: Bounded[Any, Any] = Bounded()  # calls so far, then the kernel, if there is one
+        self.made: dict[Any, tuple[Any, int]] = {}
+        self.calls: Bounded[Any, int] = Bounded()  # with extents that have no kernel of their own
         self.counts: dict[int, int] = {}  # of kernels, by the launch that each stands for
 
-    def function(self, run: Run, made: Persistent, blocks: int, given: Sequence[Any]) -> Any:
-        """What is to be launched in place of a loop's kernel for any extents; None for nothing."""
+    def function(
+        self, run: Run, made: Persistent, blocks: int, given: Sequence[Any]
+    ) -> tuple[Any, int]:
+        """What is to be launched for a loop, and with how many blocks: as many as asked, or as many
+        as may meet."""
         words = tuple(given[k] for k in made.extents)
         key = made.launch, blocks, run.precision, words
-        found = self.made.get(key, 0)
-        if type(found) is not int:
-            return found
-        self.made[key] = found + 1
-        if found + 1 == CALLS and self.counts.get(made.launch, 0) < MOST:
-            self.counts[made.launch] = self.counts.get(made.launch, 0) + 1
-            named = {f"s{made.loop.given[k]}": w for k, w in zip(made.extents, words, strict=True)}
-            named["precision"] = run.precision
-            program = run.program
-            text = with_known(program.code.text_of(made.launch), named, blocks)
+        found = self.made.get(key)
+        return self._other(run.program, made, key) if found is None else found
 
-            def make() -> None:
-                # The other one goes on where there is no memory for a module, or where a user's own
-                # capture keeps threads from loading any: RuntimeError is the base of CuPy's errors.
-                with contextlib.suppress(DeviceError, RuntimeError):
-                    (self.made[key],) = program.compiled([text])
+    def _other(self, program: GpuExecutable, made: Persistent, key: Any) -> tuple[Any, int]:
+        launch, blocks, _, _ = key
+        count = self.counts.get(launch, 0)
+        calls = self.calls[key] = self.calls.get(key, 0) + 1
+        if calls == 1 and count < FIRST:
+            self.counts[launch] = count + 1
+            self._make(program, made, key)
+            if count + 1 == FIRST:
+                program.driver.later(lambda: _tried(lambda: program.function_of(launch)))
+        elif calls == CALLS and count < MOST:
+            self.counts[launch] = count + 1
+            program.driver.later(lambda: self._make(program, made, key))
+        if key in self.made:
+            return self.made[key]
+        function = program.function_of(launch)
+        return function, min(blocks, program.driver.resident(function))
 
-            program.driver.later(make)
-        return None
+    def _make(self, program: GpuExecutable, made: Persistent, key: Any) -> None:
+        launch, blocks, precision, words = key
+        named = {f"s{made.loop.given[k]}": w for k, w in zip(made.extents, words, strict=True)}
+        named["precision"] = precision
+
+        def make() -> None:
+            most = blocks
+            while True:
+                text = with_known(program.code.text_of(launch), named, most)
+                (function,) = program.compiled([text])
+                resident = program.driver.resident(function)
+                if resident >= most:
+                    break
+                most = resident
+            self.made[key] = function, most
+
+        _tried(make)
+
+
+def _tried(make: Callable[[], object]) -> None:
+    """The kernel for any extents stands for one that cannot be made, as where there is no memory
+    for a module, or where a user's own capture keeps threads from loading any: RuntimeError is the
+    base of CuPy's errors."""
+    with contextlib.suppress(DeviceError, RuntimeError):
+        make()

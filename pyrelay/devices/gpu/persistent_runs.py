@@ -78,6 +78,15 @@ def _given(run: Run, made: Persistent, given: Sequence[Any]) -> list[int]:
     return taken
 
 
+def _launch(
+    run: Run, made: Persistent, blocks: int, given: Sequence[Any], taken: Sequence[int]
+) -> None:
+    """Run the kernel, with so many blocks if they may meet."""
+    function, blocks = run.program.known.function(run, made, blocks, given)
+    run.program.forms[made.launch] = blocks
+    run.launch(made.launch, 1, [*taken, run.precision], blocks, function)
+
+
 def persist(
     run: Run, made: Persistent, blocks: int, values: Sequence[int], given: Sequence[Any]
 ) -> list[Any]:
@@ -101,8 +110,7 @@ def persist(
         cell = run.cell()
         taken.append(cell.address)
         found.append(cell)
-    known = run.program.known.function(run, made, blocks, given)
-    run.launch(made.launch, 1, [*taken, run.precision], blocks, known)
+    _launch(run, made, blocks, given, taken)
     for address in (arena, *others, *(words[slot] for slot in loop.arrays)):
         run.free(address)
     return found
@@ -136,8 +144,7 @@ def resume(
     state = run.allocate((2 + len(loop.state)) * WORD)
     taken = _given(run, made, given)
     taken += [*(run.data[k] for k in loop.data), arena, *layout.told, written, room, state]
-    known = run.program.known.function(run, made, blocks, given)
-    run.launch(made.launch, 1, [*taken, run.precision], blocks, known)
+    _launch(run, made, blocks, given, taken)
     run.check()
     found = np.zeros(2 + len(loop.state), np.int64)
     run.driver.download(found, state)

@@ -36,7 +36,8 @@ class Launched:
     text: its number among the texts, -1 for a kernel that the host runs, -2 - k for number k of
     those that are compiled when they are first needed: kernels with indices of 64 bits, for arrays
     that are too large for the version before, kernels for few long rows or many indices
-    (`Launch.rare`), forms of a kernel, and those of `plan_rounds`. base: the first of its sites.
+    (`Launch.rare`), forms of a kernel, loops as kernels (`persistent_known`), and those of
+    `plan_rounds`. base: the first of its sites.
     product: for products of matrices the dtypes of operands and result. outs: for a kernel that the
     host runs, where among its words the addresses of results stand, and of how many words each is.
     forms: how many launches from this one on are forms of one kernel.

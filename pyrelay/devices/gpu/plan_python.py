@@ -89,6 +89,10 @@ class PlanCode:
         number = self.launches[launch].text
         return self.texts[number] if number >= 0 else self.late[-2 - number]
 
+    def of_loops(self) -> dict[Text, Persistent]:
+        """The kernels of loops for any extents, but for those with indices of 64 bits."""
+        return {self.text_of(each.launch): each for each in self.persistent if not each.large}
+
     def with_forms(self) -> dict[tuple[Text, ...], Launched]:
         """The texts of each kernel that has forms, and the launch of the first one."""
         found: dict[tuple[Text, ...], Launched] = {}
@@ -332,7 +336,7 @@ class _Function(InstructionWriter):
         number = len(self.shared.persistent)
         part = self.function.code[loop.first : loop.last]
         line = first_line(self.plan, part)
-        launch = self.shared.library(made.text)
+        launch = self.shared.launched(Launched(self.shared.late_text(made.text), -1, 0))
         placed = tuple(k for k, slot in enumerate(loop.given) if slot in self.on_device)
         changed = flow(self.plan, part)[1]
         known = extents_of(self.plan, part, loop.given, {*changed, *self.on_device})

@@ -95,7 +95,7 @@ class GpuExecutable:
         self.compilations: list[Compilation] = []
         self.functions = self.compiled(made.texts)
         self.late: dict[int, Any] = {}
-        self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its number
+        self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its launch
         # What was worked out, by extents and all else that it hangs on.
         self.products: Bounded[Any, Any] = Bounded()
         self.blocks: Bounded[Any, int] = Bounded()
@@ -177,8 +177,8 @@ class GpuExecutable:
                 f"NVRTC compiled {name} in {each.seconds:.2f} s" if each.seconds
                 else f"machine code of {name} was on disk"
             )
-        for number, made in enumerate(self.code.persistent):
-            blocks = self.forms.get(number)
+        for made in self.code.persistent:
+            blocks = self.forms.get(made.launch)
             if made.large and blocks is None:
                 continue
             form = "did not run" if blocks is None else form_of(blocks)
@@ -459,17 +459,17 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
     # -- kernels -------------------------------------------------------------------------------
 
     def launch(
-        self, number: int, items: int, words: Sequence[int], meeting: int = 0, known: Any = None
+        self, number: int, items: int, words: Sequence[int], meeting: int = 0, made: Any = None
     ) -> None:
-        """Run a kernel over so many items, or one with so many blocks that meet; `known` stands
-        for it where extents are known to the compiler."""
+        """Run a kernel over so many items, or one with so many blocks that meet, as what was `made`
+        of it."""
         if items <= 0:
             return
         program, ident = self.program, 0
         if program.numbered:
             self.count += 1
             ident = (self.count << 32) | self.launches[number].base
-        function = known or program.function_of(number)
+        function = made or program.function_of(number)
         given = (self.record, ident, 0, items, *words)
         if meeting:
             self.driver.launch_meeting(function, meeting, given, self.stream)
@@ -499,12 +499,11 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
         program, cores = self.program, self.precision != 0
         key = number, values, cores
         blocks = program.blocks.get(key)
+        made = program.code.persistent[number]
         if blocks is None:
-            made = program.code.persistent[number]
-            most = self.driver.resident(program.function_of(made.launch))
-            blocks = blocks_of(work_of(made.loop, values), made.meets, most, cores)
+            blocks = blocks_of(work_of(made.loop, values), made.meets, self.driver.meeting, cores)
             program.blocks[key] = blocks
-        program.forms[number] = blocks
+        program.forms[made.launch] = blocks
         return blocks
 
     def persist(

@@ -14,6 +14,7 @@ from pyrelay import config
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.gpu import (
+    persistent_known,
     persistent_prelude,
     persistent_product,
     plan_python,
@@ -59,6 +60,10 @@ def all_ways(
                 patch.setattr(cuda_emulator.DRIVER, "turns", turns)
                 copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
                 results.append(compiled(*copies))
+            if blocks > 1:  # the kernel for any extents
+                patch.setattr(persistent_known, "FIRST", 0)
+                copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+                results.append(pyrelay.jit(function, device=ON)(*copies))
             for other in results[1:]:
                 np.testing.assert_equal(other, results[0])
             found.append(results[0])

@@ -1,5 +1,5 @@
-"""Kernels of loops that are compiled for the extents of calls: when, for which words, and that they
-compute the same bits in all orders of blocks."""
+"""Kernels of loops that are compiled for the extents of calls: which calls have them, for which
+words, and that they compute the same bits in all orders of blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tests.devices.gpu.test_cuda_text import assert_compiles, needs_nvidia
 from tests.devices.running_kernels import needs_compiler
 
 ON = "cuda_emulator"
-CALLS = 2
 
 
 def recurrent(x: Any, w: Any) -> Any:
@@ -39,7 +38,7 @@ def arguments(rounds: int = 5, rows: int = 6, n: int = 7) -> tuple[Any, Any]:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[programs.GpuExecutable]:
-    """The programs that are made; two calls are enough for a kernel of their own."""
+    """The programs that are made."""
     found: list[programs.GpuExecutable] = []
     begun = programs.GpuExecutable.__init__
 
@@ -48,13 +47,18 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[programs.GpuExecutable]:
         found.append(self)
 
     monkeypatch.setattr(programs.GpuExecutable, "__init__", begin)
-    monkeypatch.setattr(persistent_known, "CALLS", CALLS)
     return found
 
 
 def kernels(program: programs.GpuExecutable) -> dict[Any, Any]:
     """The kernels for known extents, by these."""
-    return {key[-1]: each for key, each in program.known.made.items() if type(each) is not int}
+    return {key[-1]: each for key, each in program.known.made.items()}
+
+
+def general(program: programs.GpuExecutable) -> bool:
+    """Whether the kernel for any extents was compiled."""
+    (loop, *_) = program.code.persistent
+    return -2 - program.code.launches[loop.launch].text in program.late
 
 
 def test_words_are_constants_and_the_parameters_stay() -> None:
@@ -81,61 +85,77 @@ def test_results_have_the_same_bits(
     first = function(*args)
     for mine, theirs in zip(first, recurrent(*args), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
-    function(*args)
-    (program,) = made
-    assert kernels(program) != {}
+    monkeypatch.setattr(persistent_known, "FIRST", 0)
+    any_extents = pyrelay.jit(recurrent, device=ON)
+    np.testing.assert_equal(any_extents(*args), first)
+    known, other = made
+    assert (len(kernels(known)), general(known)) == (1, False)
+    assert (len(kernels(other)), general(other)) == (0, True)
     for turns in cuda_emulator.ORDERS if blocks > 1 else (0,):
         monkeypatch.setattr(cuda_emulator.DRIVER, "turns", turns)
         np.testing.assert_equal(function(*args), first)
 
 
 @needs_compiler
-def test_they_are_those_of_extents_that_come_again(
+def test_first_extents_have_kernels_at_once_and_others_one_for_any(
     made: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(programs, "blocks_of", lambda *_: 2)
-    monkeypatch.setattr(persistent_known, "MOST", 2)
+    for name, number in (("FIRST", 2), ("CALLS", 2), ("MOST", 3)):
+        monkeypatch.setattr(persistent_known, name, number)
     function = pyrelay.jit(recurrent, device=ON)
 
-    def call(**extents: int) -> None:
+    def call(**extents: int) -> Any:
         args = arguments(**extents)
         for mine, theirs in zip(function(*args), recurrent(*args), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+        (program,) = made
+        return len(kernels(program)), general(program)
 
-    call()
-    (program,) = made
-    assert kernels(program) == {}
-    call(rounds=3)  # how many rounds there are is no extent of a phase
-    assert len(kernels(program)) == 1
-    ((words, first),) = kernels(program).items()
+    assert call() == (1, False)
+    assert call(rounds=3) == (1, False)  # how many rounds there are is no extent of a phase
+    assert call(rows=4) == (2, True)  # extents vary
+    assert call(rows=9) == (2, True)
+    assert call(rows=9) == (3, True)  # these come again
+    assert [call(rows=5), call(rows=5), call()] == [(3, True)] * 3
+    (words, *_) = kernels(made[0])
     assert {6, 7} <= set(words)
-    for _ in range(CALLS):
-        call(rows=4)
-    assert len(kernels(program)) == 2
-    for _ in range(CALLS + 1):
-        call(rows=9)
-    call()
-    assert len(kernels(program)) == 2
-    assert kernels(program)[words] is first
 
 
 @needs_compiler
 @pytest.mark.parametrize("error", [DeviceError, RuntimeError])
-def test_a_kernel_that_cannot_be_made_leaves_the_other_one(
+def test_a_kernel_that_cannot_be_made_leaves_the_one_for_any_extents(
     error: type[Exception], made: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(programs, "blocks_of", lambda *_: 1)
+    compiled = programs.GpuExecutable.compiled
+
+    def refuse(self: Any, texts: Any) -> Any:
+        if any("given_precision" in text.source for text in texts):
+            raise error("no memory for a module.")
+        return compiled(self, texts)
+
+    monkeypatch.setattr(programs.GpuExecutable, "compiled", refuse)
     function, args = pyrelay.jit(recurrent, device=ON), arguments()
-    first = function(*args)
+    for _ in range(2):
+        for mine, theirs in zip(function(*args), recurrent(*args), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12)
     (program,) = made
+    assert (kernels(program), general(program)) == ({}, True)
 
-    def refuse(texts: Any) -> Any:
-        raise error("no memory for a module.")
 
-    monkeypatch.setattr(program, "compiled", refuse)
-    for _ in range(CALLS + 1):
-        np.testing.assert_equal(function(*args), first)
-    assert kernels(program) == {}
+@needs_compiler
+def test_a_kernel_that_has_no_room_to_meet_runs_as_one_block_and_that_is_told(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "blocks_of", lambda work, meets, most, cores: most)
+    monkeypatch.setattr(cuda_emulator.DRIVER, "resident", lambda _: 1)
+    function, args = pyrelay.jit(recurrent, device=ON), arguments()
+    for mine, theirs in zip(function(*args), recurrent(*args), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    assert "as one kernel of one block" in str(function.explain())
+    ((_, blocks),) = kernels(made[0]).values()
+    assert blocks == 1
 
 
 @needs_compiler
