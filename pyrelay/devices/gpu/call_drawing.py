@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyrelay.devices.gpu.gpu_memory import ScalarCommands
 from pyrelay.devices.gpu.graphs import FEWEST_LAUNCHES, UnfitError
+from pyrelay.devices.gpu.persistent_runs import persist
 from pyrelay.devices.gpu.run_products import ProductCommands
 from pyrelay.devices.runtime.layout import WORD
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
+    from pyrelay.devices.gpu.plan_python import Persistent
     from pyrelay.devices.gpu.programs import GpuExecutable
 
 CELL_BYTES = 16
@@ -60,11 +62,12 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Something that a call does. kind: "allocate", "free", "launch", "multiply", "zero", "copy" or
-    "graph". fixed: what is the same in all calls: bytes and what they are for; a kernel and for how
-    many items; what the library of products takes; bytes. words: the address, of both ends for a
-    copy; the words of a launch; the addresses of a product. inside: of a graph, its steps; of a
-    product, the launch that computes it where the library does not."""
+    """Something that a call does. kind: "allocate", "free", "launch", "multiply", "zero", "copy",
+    "count" or "graph". fixed: what is the same in all calls: bytes and what they are for; a kernel,
+    for how many items, and how many blocks of it meet; what the library of products takes; bytes;
+    what `Known.function` is told. words: the address, of both ends for a copy; the words of a
+    launch; the addresses of a product. inside: of a graph, its steps; of a product, the launch that
+    computes it where the library does not."""
 
     kind: str
     fixed: tuple[Any, ...]
@@ -77,7 +80,8 @@ class Drawing(ScalarCommands, ProductCommands):
 
     base, apart: made-up address number n is `base - (n << apart)`. lent: how many are those of
     arguments. record: the address of the record that kernels get. sources: how many addresses there
-    are so far. cells: which of them are those of scalars.
+    are so far. cells: which of them are those of scalars. sizes: bytes by address. stops: whether
+    any kernel ends when the host says so.
     """
 
     def __init__(
@@ -90,7 +94,8 @@ class Drawing(ScalarCommands, ProductCommands):
         self.sources = lent
         self.steps: list[Step] = []
         self.count = 0
-        self.live: dict[int, int] = {}
+        self.sizes: dict[int, int] = {}
+        self.launched, self.stops = 0, False
         self.cells: set[int] = set()
         self.rounded = precision
 
@@ -126,16 +131,22 @@ class Drawing(ScalarCommands, ProductCommands):
     def allocate(self, nbytes: int, told: int = 0) -> int:
         if nbytes < 0:
             raise UnfitError
-        number, address = self._fresh()
-        self.live[address] = number
+        _, address = self._fresh()
+        self.sizes[address] = nbytes
         self._note("allocate", (nbytes or 1, told), (address,))
         return address
 
     def free(self, address: int) -> None:
         if address in self.lent or address == 0:
             return
-        del self.live[address]
+        del self.sizes[address]
         self._note("free", (), (address,))
+
+    def bytes_at(self, address: int) -> int:
+        return self.sizes[address]
+
+    def size_at(self, address: int) -> int | None:
+        return self.sizes.get(address)
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         if nbytes and source and target != source:
@@ -163,13 +174,37 @@ class Drawing(ScalarCommands, ProductCommands):
 
     # -- work ----------------------------------------------------------------------------------
 
-    def launch(self, number: int, items: int, words: Sequence[Any]) -> None:
+    def launch(
+        self, number: int, items: int, words: Sequence[Any], meeting: int = 0, known: Any = None
+    ) -> None:
         if items <= 0:
             return
-        if _STOPS in self.program.code.text_of(number).source:
-            raise UnfitError  # what it leaves in the record would stop later calls
-        function = self.program.function_of(number)
-        self._note("launch", (function, items), (self.record, 0, 0, items, *words))
+        program, ident = self.program, 0
+        if program.numbered:
+            self.launched += 1
+            ident = (self.launched << 32) | self.launches[number].base
+        self.stops |= _STOPS in program.code.text_of(number).source
+        function = known or program.function_of(number)
+        self._note("launch", (function, items, meeting), (self.record, ident, 0, items, *words))
+
+    def blocks_for(self, number: int, values: Sequence[int]) -> int:
+        return self.program.blocks_for(number, values, self.precision != 0)
+
+    def known_kernel(
+        self, made: Persistent, blocks: int, words: tuple[int, ...]
+    ) -> tuple[Any, int]:
+        """The kernel of a loop for these extents, and with how many blocks it runs; calls that have
+        none of their own yet count themselves."""
+        told = made, blocks, self.precision, words
+        function, most, counts = self.program.known.made_so_far(self.program, *told)
+        if counts:
+            self._note("count", told, ())
+        return function, most
+
+    def persist(
+        self, number: int, blocks: int, values: Sequence[int], given: Sequence[Any]
+    ) -> list[Any]:
+        return persist(self, self.program.code.persistent[number], blocks, values, given)
 
     def _by_library(
         self, made: tuple[Any, int], words: Sequence[Any], aside: Callable[[int], int]

@@ -20,6 +20,7 @@ from pyrelay.devices.gpu.array_taking import FIXED
 from pyrelay.devices.gpu.call_drawing import CELL_BYTES, Drawing, Number, Scalar, Step
 from pyrelay.devices.gpu.driver import ADDRESS, CannotCaptureError, Issuing
 from pyrelay.devices.gpu.graphs import MOST_GRAPHS, UnfitError
+from pyrelay.devices.runtime.layout import WORD
 from pyrelay.ir.types import numpy_dtype
 from pyrelay.lower.planning import boundary
 from pyrelay.lower.planning.words import scalar
@@ -27,6 +28,10 @@ from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.devices.gpu.programs import GpuExecutable
+    from pyrelay.devices.gpu.recorded_calls import Trouble
+
+MOST_KEPT_BYTES = 1 << 16
+"""Of memory that stays with a function, though it is of no graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,11 @@ class Graphs:
 
 def written(
     program: GpuExecutable, issuing: Issuing, stream: int, roles: Sequence[str],
-    drawn: tuple[Drawn, Drawn], lacking: Callable[..., Any],
+    drawn: tuple[Drawn, Drawn], trouble: Trouble,
 ) -> Callable[..., Any]:
     """The function. It takes the call's arguments and, of its words, those that are addresses or
-    numbers, in order. roles: what each of these is. lacking: memory of so many bytes that is not
-    there, for what, and beside which buffers. Raises UnfitError."""
-    return _Writer(program, issuing, stream, drawn, lacking).function(roles)
+    numbers, in order. roles: what each of these is. Raises UnfitError."""
+    return _Writer(program, issuing, stream, drawn, trouble).function(roles)
 
 
 class _Writer:
@@ -99,9 +103,10 @@ class _Writer:
 
     def __init__(
         self, program: GpuExecutable, issuing: Issuing, stream: int, drawn: tuple[Drawn, Drawn],
-        lacking: Callable[..., Any],
+        trouble: Trouble,
     ) -> None:
         self.program, self.issuing, self.stream = program, issuing, stream
+        self.trouble = trouble
         self.one, self.other = (each.drawing for each in drawn)
         self.results = self._same(drawn[0].results, drawn[1].results)
         self.steps = [
@@ -109,10 +114,10 @@ class _Writer:
             for pair in zip(self.one.steps, self.other.steps, strict=True)
         ]
         self.names: dict[str, Any] = {
-            "alloc": issuing.allocate, "exhausted": issuing.exhausted, "issue": issuing.issue,
-            "begun": cuda_diagnosis.not_begun, "lacking": lacking, "own": issuing.own,
-            "array": issuing.array, "zero": issuing.zero, "copy": issuing.copy,
-            "multiply": issuing.multiply, "stream": stream,
+            "alloc": issuing.allocate, "exhausted": issuing.exhausted, "lacking": trouble.lacking,
+            "begun": cuda_diagnosis.not_begun, "own": issuing.own, "array": issuing.array,
+            "zero": issuing.zero, "copy": issuing.copy, "multiply": issuing.multiply,
+            "stream": stream, "failed": trouble.failed, "renew": trouble.renew,
         }
         self.kept: dict[int, int] = {}  # addresses that are the same in each call, by number
         self.lines: list[str] = []
@@ -154,22 +159,40 @@ class _Writer:
         return address
 
     def _keep(self) -> None:
-        """Memory for scalars that are no results, and for what only graphs have."""
+        """Memory for scalars that are no results, for what only graphs have, and for a few bytes
+        that a call needs between launches: to take these anew lasts as long as a launch."""
         results = {w.number for w in self.results if isinstance(w, Place)}
         for number in sorted(self.one.cells - results):
             self._stay(number, CELL_BYTES)
+        used = results | set(_used(self.steps))
+        freed = {step.words[0].number for step in self.steps if step.kind == "free"}
+        own = {
+            step.words[0].number: step.fixed[0] <= MOST_KEPT_BYTES for step in self.steps
+            if step.kind == "allocate" and step.words[0].number in freed
+        }
+        self.steps = [
+            step for step in self.steps
+            if step.kind not in ("allocate", "free") or step.words[0].number in used
+        ]
+        self._share([step for step in self.steps if (
+            step.kind in ("allocate", "free") and own.get(step.words[0].number, False)
+        )])
         for graph in (step for step in self.steps if step.kind == "graph"):
-            idle: dict[int, list[int]] = {}
-            sizes: dict[int, int] = {}
-            for step in graph.inside:
-                if step.kind == "allocate":
-                    number, nbytes = step.words[0].number, step.fixed[0]
-                    sizes[number] = nbytes
-                    waiting = idle.get(nbytes)
-                    self.kept[number] = waiting.pop() if waiting else self._stay(number, nbytes)
-                elif step.kind == "free":
-                    number = step.words[0].number
-                    idle.setdefault(sizes[number], []).append(self.kept[number])
+            self._share(graph.inside)
+
+    def _share(self, steps: Sequence[Step]) -> None:
+        """Memory that stays for all that is allocated and freed by these steps."""
+        idle: dict[int, list[int]] = {}
+        sizes: dict[int, int] = {}
+        for step in steps:
+            if step.kind == "allocate":
+                number, nbytes = step.words[0].number, step.fixed[0]
+                sizes[number] = nbytes
+                waiting = idle.get(nbytes)
+                self.kept[number] = waiting.pop() if waiting else self._stay(number, nbytes)
+            elif step.kind == "free":
+                number = step.words[0].number
+                idle.setdefault(sizes[number], []).append(self.kept[number])
 
     # -- text ----------------------------------------------------------------------------------
 
@@ -186,14 +209,30 @@ class _Writer:
             self._allocate(number, CELL_BYTES, 0)
         for step in self.steps:
             self._step(step, "stream")
-        text = self._returned()
+        fails = self.program.code.fails
+        if fails:
+            self._tell()
+        result = self._returned()
+        if fails:
+            self.lines += ["if told[0] < 0: wait()", "if told[0]: failed()"]
+        self.lines.append(f"return {result}")
+        if fails or self.one.stops:
+            inside = [f"    {line}" for line in self.lines]
+            self.lines = ["try:", *inside, "except BaseException: renew(); raise"]
         source = "\n".join([
-            f"def done({', '.join(['given', *moving])}):", *(f"    {line}" for line in self.lines),
-            f"    return {text}",
+            f"def done({', '.join(['given', *moving])}):", *(f"    {line}" for line in self.lines)
         ])
         exec(_compiled(source), self.names)
         made: Callable[..., Any] = self.names["done"]
         return made
+
+    def _tell(self) -> None:
+        """Lines that have the device tell whether anything went wrong. The host looks when it has
+        made the results."""
+        issuing, told = self.issuing, self.issuing.told()
+        self.names |= {"told": told.word, "wait": told.wait}
+        given = f"{told.address}, {self.trouble.status}, {WORD}, {issuing.to_host}, stream"
+        self.lines += ["told[0] = -1", f"copy({given})"]
 
     def _text(self, word: Any) -> str:
         """A word of the host's as text."""
@@ -226,35 +265,46 @@ class _Writer:
     def _step(self, step: Step, stream: str) -> None:
         match step.kind:
             case "allocate":
-                self._allocate(step.words[0].number, *step.fixed)
+                if step.words[0].number not in self.kept:
+                    self._allocate(step.words[0].number, *step.fixed)
             case "free":
                 number = step.words[0].number
-                del self.live[number]
-                self.lines.append(f"m{number} = None")
+                if number not in self.kept:
+                    del self.live[number]
+                    self.lines.append(f"m{number} = None")
             case "launch":
                 self._launch(step, stream)
             case "multiply":
                 self._multiply(step, stream)
             case "graph":
                 self._graph(step)
-            case kind:
-                given = [*map(self._text, step.words), str(step.fixed[0])]
-                self.lines.append(f"{kind}({', '.join(given)})")
+            case "zero":
+                place, nbytes = self._text(step.words[0]), step.fixed[0]
+                self.lines.append(f"zero({place}, 0, {nbytes}, {stream})")
+            case "copy":
+                target, source = map(self._text, step.words)
+                how = f"{step.fixed[0]}, {self.issuing.on_device}, {stream}"
+                self.lines.append(f"copy({target}, {source}, {how})")
+            case _:
+                assert step.kind == "count"
+                name = f"count{len(self.names)}"
+                function = self.program.known.function
+                self.names[name] = functools.partial(function, self.program, *step.fixed)
+                self.lines.append(f"{name}()")
 
     def _launch(self, step: Step, stream: str) -> None:
-        function, items = step.fixed
+        function, items, meeting = step.fixed
         k = self.launches
         self.launches += 1
         words = [self._constant(word) for word in step.words]
-        ready = self.issuing.ready(function, items, words)
-        self.names |= {f"b{k}": ready.block, f"t{k}": ready.table, f"a{k}": ready.address}
+        ready = self.issuing.ready(function, items, words, meeting)
+        self.names |= {f"b{k}": ready.block, f"t{k}": ready.table, f"issue{k}": ready.issue}
         for place, (word, known) in enumerate(zip(step.words, words, strict=True)):
             if known is None:
                 self.lines.append(f"b{k}[{place}] = {self._text(word)}")
-        given = [f"g{k}_{part}" for part in range(len(ready.before))]
-        self.names |= dict(zip(given, ready.before, strict=True))
+        given = ", ".join([*map(repr, ready.before), stream, *map(repr, ready.behind)])
         self.lines += [
-            f"try: issue({', '.join(given)}, {stream}, a{k}, 0)",
+            f"try: issue{k}({given})",
             "except RuntimeError as error: raise begun(error) from error",
         ]
 
@@ -337,6 +387,14 @@ class _Writer:
         if self.issuing.own is not None:
             return f"own(s{k}, d{k}, m{number})"
         return f"array(q{number}, m{number}, d{k}, s{k}, given[{self.program.like}])"
+
+
+def _used(steps: Sequence[Step]) -> Iterator[int]:
+    """The numbers of all memory that anything is done with."""
+    for step in steps:
+        if step.kind not in ("allocate", "free"):
+            yield from (word.number for word in step.words if isinstance(word, Place))
+            yield from _used(step.inside)
 
 
 @functools.lru_cache(maxsize=256)

@@ -96,7 +96,8 @@ __device__ void attend(
                     top = fmaxf(top, pyrelay_shuffled(top, step));
                 }
                 const f32 shift = top == -f32(PYRELAY_INFINITY) ? 0.0f : top;
-                const f32 lower = -shift * LOG2E, scale = pyrelay_exp2(fma(largest[r], LOG2E, lower));
+                const f32 lower = -shift * LOG2E;
+                const f32 scale = pyrelay_exp2(fma(largest[r], LOG2E, lower));
                 largest[r] = top, totals[r] *= scale;
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++) {

@@ -36,18 +36,21 @@ from pyrelay.devices.gpu.driver import (
     Product,
     Taken,
     Text,
+    Told,
     block_threads,
     meets,
     shared_bytes,
 )
 from pyrelay.devices.gpu.lent_arrays import LentArrays
 from pyrelay.devices.gpu.row_geometry import Limits, pair_of, rows_of
+from pyrelay.devices.runtime.layout import WORD
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.lower.planning.boundary import Parameter
 from pyrelay.records import dataclass
 
 _SPINNING = 0.002  # seconds of looking at the stream without a pause
 _PAUSE = 0.0001
+_LOOKS = range(256)  # at a word, some ten microseconds, before the stream is asked
 _STAGED = 4096  # bytes that are read by way of pinned memory
 _NOT_READY = 600  # cudaErrorNotReady
 _STACK_LIMIT = 0  # cudaLimitStackSize
@@ -90,7 +93,7 @@ class CupyDriver(Driver):
         self.workspaces: dict[int, tuple[int, Any]] = {}  # of captured products, by stream
         self.capturing = _Capturing()
         self.staging = _Staging()
-        self.lent = LentArrays(self._forget_error)
+        self.lent = LentArrays(self.forget_error)
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -259,22 +262,25 @@ class CupyDriver(Driver):
                 if time.perf_counter() - started > _SPINNING:
                     time.sleep(_PAUSE)
         except BaseException:
-            # A signal's handler raised: kernels that run long look at this word.
-            self.stop[0] = 1
-            try:
-                stream.synchronize()
-            finally:
-                self.stop[0] = 0
+            self.stop_kernels()
             raise
         if looked:
-            self._forget_error()
+            self.forget_error()
         if status:
             try:
                 stream.synchronize()  # raises what that is
             except RuntimeError as error:
                 raise cuda_diagnosis.stopped(error) from error
 
-    def _forget_error(self) -> None:
+    def stop_kernels(self) -> None:
+        """A signal's handler raised: kernels that run long look at a word."""
+        self.stop[0] = 1
+        try:
+            self.current().synchronize()
+        finally:
+            self.stop[0] = 0
+
+    def forget_error(self) -> None:
         """The runtime keeps that something was not ready as its last error, which other libraries
         of the process would take for that of their own next kernel."""
         with contextlib.suppress(RuntimeError):
@@ -380,9 +386,11 @@ class CupyDriver(Driver):
     def issuing(self, kind: type) -> Issuing:
         return Issuing(
             allocate=self.alloc, exhausted=self.cupy.cuda.memory.OutOfMemoryError,
-            kept=self.allocate, issue=self.launches.issue, ready=self.launches.ready,
-            current=self.current, own=self.own if kind is self.own else None, array=self.array,
-            zero=self.zero, copy=self.copy, multiply=self.multiply,
+            kept=self.allocate, ready=self.launches.ready, current=self.current,
+            own=self.own if kind is self.own else None, array=self.array,
+            zero=self.runtime.memsetAsync, copy=self.runtime.memcpyAsync,
+            on_device=self.runtime.memcpyDeviceToDevice, to_host=self.runtime.memcpyDeviceToHost,
+            told=lambda: _Pinned(self), multiply=self.multiply,
             capture=lambda work: self.capture(lambda: work(self.stream)), replay=self.replay,
         )
 
@@ -461,6 +469,36 @@ class _Staging(threading.local):
         if self.memory is None:
             self.memory = cupy.cuda.alloc_pinned_memory(_STAGED)
         return int(self.memory.ptr)
+
+
+class _Pinned(Told):
+    """A word of pinned memory: looking at it takes a hundredth of what asking for a stream does.
+    """
+
+    def __init__(self, driver: CupyDriver) -> None:
+        self.driver = driver
+        self.memory = driver.cupy.cuda.alloc_pinned_memory(2 * WORD)
+        self.address = int(self.memory.ptr)
+        self.word = (ctypes.c_int64 * 1).from_address(self.address)
+
+    def wait(self) -> None:
+        driver, word = self.driver, self.word
+        query, stream = driver.runtime.streamQuery, driver.stream
+        started = time.perf_counter()
+        try:
+            while True:
+                for _ in _LOOKS:
+                    if word[0] >= 0:
+                        return
+                if query(stream) != _NOT_READY:
+                    break
+                driver.forget_error()
+                if time.perf_counter() - started > _SPINNING:
+                    time.sleep(_PAUSE)
+        except BaseException:
+            driver.stop_kernels()
+            raise
+        driver.wait()  # says what is wrong, if anything is
 
 
 class _Capturing(threading.local):

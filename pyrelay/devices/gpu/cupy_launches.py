@@ -138,9 +138,12 @@ class Launches:
         except RuntimeError as error:
             raise cuda_diagnosis.not_begun(error) from error
 
-    def ready(self, made: Function, items: int, words: Sequence[int | None]) -> Ready:
-        """A launch over some items whose words lie in a block of its own; None is put there before
-        each launch. Raises UnfitError where the extent of a row is such a word."""
+    def ready(
+        self, made: Function, items: int, words: Sequence[int | None], meeting: int = 0
+    ) -> Ready:
+        """A launch over some items, or of so many blocks that meet, whose words lie in a block of
+        its own; None is put there before each launch. Raises UnfitError where the extent of a row
+        is such a word."""
         elements: int | None = 0
         rows = made.rows
         if rows is not None:
@@ -152,9 +155,15 @@ class Launches:
         firsts = made.firsts or range(len(words))
         places = [ctypes.addressof(block) + WORD * k for k in firsts]
         table = (ctypes.c_void_p * len(places))(*places)
-        grid = made.grids.get((items, elements)) or self._grid(made, items, elements)
-        before = (made.handle, grid.blocks, 1, 1, grid.threads, grid.beside, 1, grid.shared)
-        return Ready(block, table, before, ctypes.addressof(table))
+        address = ctypes.addressof(table)
+        if meeting:
+            before = (made.handle, meeting, 1, 1, made.together, 1, 1, 0)
+        else:
+            grid = made.grids.get((items, elements)) or self._grid(made, items, elements)
+            before = (made.handle, grid.blocks, 1, 1, grid.threads, grid.beside, 1, grid.shared)
+        if meeting > 1:
+            return Ready(block, table, self.issue_meeting, before, (address,))
+        return Ready(block, table, self.issue, before, (address, 0))
 
     def launch_meeting(
         self, made: Function, blocks: int, words: Sequence[int], stream: int

@@ -99,14 +99,28 @@ Taken = tuple[Sequence[int], Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A launch whose words lie ready: `block` of them, the table of their places, and what
-    `Issuing.issue` takes before the stream, behind which it takes the address of the table and 0.
+    """A launch whose words lie ready: `block` of them, the table of their places, what issues it,
+    which raises RuntimeError, and what that takes before the stream and behind it.
     """
 
     block: Any
     table: Any
+    issue: Callable[..., Any]
     before: tuple[int, ...]
+    behind: tuple[int, ...]
+
+
+class Told(ABC):
+    """A word of the host's that work in a stream writes."""
+
+    word: Any
+    """The word, as number 0 of a sequence."""
     address: int
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until the word, which was below 0, is not. Ctrl-C is looked for meanwhile. Raises
+        DeviceError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +128,12 @@ class Issuing:
     """What a function that is written for a call does on a device.
 
     allocate: bytes -> an object of memory with its address as `ptr`; it raises `exhausted`. kept:
-    bytes -> an address and its owner. issue: a launch, which raises RuntimeError. ready: a
-    kernel, how many items it is for and its words, None for those that are put into its block
-    before each launch -> a `Ready`. current: the stream that is current, as `ptr`. own: the class
+    bytes -> an address and its owner. ready: a kernel, how many items it is for, its words, None
+    for those that are put into its block before each launch, and how many blocks of it meet, 0 for
+    none -> a `Ready`. current: the stream that is current, as `ptr`. own: the class
     of arrays, of extents, dtype and memory, None for those that `array` makes (`Driver.array`).
+    zero: an address, 0, bytes, a stream. copy: an address, that of the source, bytes, `on_device`
+    or `to_host`, a stream. told: a new word that such a copy writes.
     capture: a graph of what a function launches into the stream that it is given; it raises
     CannotCaptureError. The others are those of `Driver`.
     """
@@ -125,13 +141,15 @@ class Issuing:
     allocate: Callable[[int], Any]
     exhausted: type[Exception]
     kept: Callable[[int], tuple[int, Any]]
-    issue: Callable[..., Any]
-    ready: Callable[[Any, int, Sequence[int | None]], Ready]
+    ready: Callable[[Any, int, Sequence[int | None], int], Ready]
     current: Callable[[], Any]
     own: Any
     array: Callable[..., Any]
-    zero: Callable[[int, int], None]
-    copy: Callable[[int, int, int], None]
+    zero: Callable[[int, int, int, int], Any]
+    copy: Callable[[int, int, int, int, int], Any]
+    on_device: int
+    to_host: int
+    told: Callable[[], Told]
     multiply: Callable[..., bool]
     capture: Callable[[Callable[[int], None]], Any]
     replay: Callable[[Any], None]

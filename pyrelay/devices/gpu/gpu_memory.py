@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.devices.gpu.driver import Driver, OutOfDeviceMemory
+from pyrelay.devices.runtime.entry import site_error
 from pyrelay.devices.runtime.layout import WORD
 
 CELLS = 256
@@ -32,7 +33,7 @@ TAKEN, ARGUMENT = -1, "an argument"
 """What is told of the copy of an array of the host."""
 
 _CELL_BYTES = 16
-_STOP = 20  # the record's word with the address that running kernels look at
+STOP = 20  # the record's word with the address that running kernels look at
 _LARGEST_SHOWN = 3
 
 
@@ -62,7 +63,7 @@ class Scratch:
         self.free_cells: list[int] = []
         self.slabs: list[Any] = []
         words = np.zeros(SCRATCH_WORDS, np.int64)
-        words[_STOP] = driver.stop_word
+        words[STOP] = driver.stop_word
         driver.upload(self.record, words)
 
     def grow(self) -> None:
@@ -71,6 +72,12 @@ class Scratch:
         self.slabs.append(owner)
         places = range(address, address + CELLS * _CELL_BYTES, _CELL_BYTES)
         self.free_cells.extend(reversed(places))
+
+
+def error_in(record: np.ndarray[Any, Any], sites: Sequence[Any]) -> BaseException:
+    """What a kernel has raised, by the record that it left."""
+    site = int(record[LAUNCH] & 0xFFFFFFFF) + int(record[SITE])
+    return site_error(sites[site], record[VALUES:LAUNCH].tolist())
 
 
 class ScalarCommands(ABC):

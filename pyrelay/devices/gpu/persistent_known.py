@@ -28,7 +28,7 @@ from pyrelay.lower.planning.instructions import Launch, Plan, Slot
 
 if TYPE_CHECKING:
     from pyrelay.devices.gpu.plan_python import Persistent
-    from pyrelay.devices.gpu.programs import GpuExecutable, Run
+    from pyrelay.devices.gpu.programs import GpuExecutable
 
 FIRST = 4
 """So many extents of a loop have kernels of their own at once, by the call that comes with them. A
@@ -87,14 +87,26 @@ class Known:
         self.counts: dict[int, int] = {}  # of kernels, by the launch that each stands for
 
     def function(
-        self, run: Run, made: Persistent, blocks: int, given: Sequence[Any]
+        self, program: GpuExecutable, made: Persistent, blocks: int, precision: int,
+        words: tuple[int, ...],
     ) -> tuple[Any, int]:
         """What is to be launched for a loop, and with how many blocks: as many as asked, or as many
-        as may meet."""
-        words = tuple(given[k] for k in made.extents)
-        key = made.launch, blocks, run.precision, words
+        as may meet. words: those of `Persistent.extents`."""
+        key = made.launch, blocks, precision, words
         found = self.made.get(key)
-        return self._other(run.program, made, key) if found is None else found
+        return self._other(program, made, key) if found is None else found
+
+    def made_so_far(
+        self, program: GpuExecutable, made: Persistent, blocks: int, precision: int,
+        words: tuple[int, ...],
+    ) -> tuple[Any, int, bool]:
+        """What `function` would give, and whether calls are still to be counted."""
+        key = made.launch, blocks, precision, words
+        found = self.made.get(key)
+        if found is not None:
+            return (*found, False)
+        counts = self.calls.get(key, 0) < CALLS and self.counts.get(made.launch, 0) < MOST
+        return (*_of_any(program, made, blocks), counts)
 
     def _other(self, program: GpuExecutable, made: Persistent, key: Any) -> tuple[Any, int]:
         launch, blocks, _, _ = key
@@ -110,8 +122,7 @@ class Known:
             program.driver.later(lambda: self._make(program, made, key))
         if key in self.made:
             return self.made[key]
-        function = program.function_of(launch)
-        return function, min(blocks, program.driver.resident(function))
+        return _of_any(program, made, blocks)
 
     def _make(self, program: GpuExecutable, made: Persistent, key: Any) -> None:
         launch, blocks, precision, words = key
@@ -130,11 +141,18 @@ class Known:
             self.made[key] = function, most
 
         _tried(make)
+        program.forget_recorded()  # calls that are written launch what there was before
+
+
+def _of_any(program: GpuExecutable, made: Persistent, blocks: int) -> tuple[Any, int]:
+    """The kernel for any extents, and how many blocks of it may meet, so many at most."""
+    function = program.function_of(made.launch)
+    return function, min(blocks, program.driver.resident(function))
 
 
 def _tried(make: Callable[[], object]) -> None:
     """The kernel for any extents stands for one that cannot be made, as where there is no memory
     for a module, or where a user's own capture keeps threads from loading any: RuntimeError is the
     base of CuPy's errors."""
-    with contextlib.suppress(DeviceError, RuntimeError):
+    with contextlib.suppress(DeviceError, RuntimeError, MemoryError):
         make()

@@ -18,6 +18,7 @@ from pyrelay.devices.runtime.layout import WORD
 from pyrelay.lower.planning.instructions import Immediate
 
 if TYPE_CHECKING:
+    from pyrelay.devices.gpu.call_drawing import Drawing
     from pyrelay.devices.gpu.plan_python import Persistent
     from pyrelay.devices.gpu.programs import Run
 
@@ -59,7 +60,7 @@ class Layout:
 
 
 def _arena(
-    run: Run, made: Persistent, values: Sequence[int], rounds: int
+    run: Run | Drawing, made: Persistent, values: Sequence[int], rounds: int, blocks: int
 ) -> tuple[Layout, int]:
     """Memory for a loop, how it is divided and its address."""
     layouts, key = run.program.layouts, (made.launch, values, rounds)
@@ -67,11 +68,12 @@ def _arena(
     if layout is None:
         layout = layouts[key] = Layout(made.loop, values, rounds)
     address = run.allocate(layout.nbytes)
-    run.zero(address, CELL)
+    if blocks > 1:  # a block that is alone meets nobody
+        run.zero(address, CELL)
     return layout, address
 
 
-def _given(run: Run, made: Persistent, given: Sequence[Any]) -> list[int]:
+def _given(run: Run | Drawing, made: Persistent, given: Sequence[Any]) -> list[int]:
     taken = list(given)
     for k in made.placed:
         taken[k] = run.place(taken[k])
@@ -79,20 +81,22 @@ def _given(run: Run, made: Persistent, given: Sequence[Any]) -> list[int]:
 
 
 def _launch(
-    run: Run, made: Persistent, blocks: int, given: Sequence[Any], taken: Sequence[int]
+    run: Run | Drawing, made: Persistent, blocks: int, given: Sequence[Any], taken: Sequence[int]
 ) -> None:
     """Run the kernel, with so many blocks if they may meet."""
-    function, blocks = run.program.known.function(run, made, blocks, given)
+    words = tuple(given[k] for k in made.extents)
+    function, blocks = run.known_kernel(made, blocks, words)
     run.program.forms[made.launch] = blocks
     run.launch(made.launch, 1, [*taken, run.precision], blocks, function)
 
 
 def persist(
-    run: Run, made: Persistent, blocks: int, values: Sequence[int], given: Sequence[Any]
+    run: Run | Drawing, made: Persistent, blocks: int, values: Sequence[int],
+    given: Sequence[Any],
 ) -> list[Any]:
     """Run a loop as one kernel; the words that it leaves, in the order of `Loop.results`."""
     loop = made.loop
-    layout, arena = _arena(run, made, values, 1)
+    layout, arena = _arena(run, made, values, 1, blocks)
     words = dict(zip(loop.given, given, strict=True))
     taken = _given(run, made, given)
     taken += [*(run.data[k] for k in loop.data), arena, *layout.told]
@@ -140,7 +144,7 @@ def resume(
         written = run.allocate(max(room, 1) * WORD)
         if held:
             run.driver.upload(written, np.array(held, np.int64))
-    layout, arena = _arena(run, made, values, rounds)
+    layout, arena = _arena(run, made, values, rounds, blocks)
     state = run.allocate((2 + len(loop.state)) * WORD)
     taken = _given(run, made, given)
     taken += [*(run.data[k] for k in loop.data), arena, *layout.told, written, room, state]

@@ -36,14 +36,12 @@ from pyrelay.devices.gpu.driver import (
 )
 from pyrelay.devices.gpu.gpu_boundary import Mismatched, places_of, results_of, taken
 from pyrelay.devices.gpu.gpu_memory import (
-    LAUNCH,
     SCRATCH_WORDS,
-    SITE,
     STATUS,
-    VALUES,
     Cell,
     ScalarCommands,
     Scratch,
+    error_in,
     made_with,
     size_text,
 )
@@ -53,7 +51,7 @@ from pyrelay.devices.gpu.persistent import work_of
 from pyrelay.devices.gpu.persistent_choice import blocks_of, form_of
 from pyrelay.devices.gpu.persistent_known import Known
 from pyrelay.devices.gpu.persistent_runs import Layout, persist, resume
-from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.devices.gpu.plan_python import Persistent, plan_code
 from pyrelay.devices.gpu.recorded_calls import RecordedCalls, taking_calls
 from pyrelay.devices.gpu.round_graphs import RoundGraphs
 from pyrelay.devices.gpu.run_products import ProductCommands
@@ -167,6 +165,23 @@ class GpuExecutable:
         made = self.driver.load(texts)
         self.compilations += self.driver.compilations[before:]
         return made
+
+    def blocks_for(self, number: int, values: Sequence[int], cores: bool) -> int:
+        """How many blocks are to run a loop as one kernel; 0: round by round. cores: whether tensor
+        cores may multiply."""
+        key = number, values, cores
+        blocks = self.blocks.get(key)
+        made = self.code.persistent[number]
+        if blocks is None:
+            blocks = blocks_of(work_of(made.loop, values), made.meets, self.driver.meeting, cores)
+            self.blocks[key] = blocks
+        self.forms[made.launch] = blocks
+        return blocks
+
+    def forget_recorded(self) -> None:
+        """Calls are written anew."""
+        for calls in self.recorded:
+            calls.forget()
 
     def told(self) -> list[str]:
         """What the device's compiler did, and how the loops ran that may be kernels."""
@@ -288,8 +303,7 @@ def forget_graphs(driver: Driver) -> None:
                 stretch.forget()
             for loop in program.rounds:
                 loop.forget()
-            for calls in program.recorded:
-                calls.forget()
+            program.forget_recorded()
 
 
 @functools.lru_cache(maxsize=256)
@@ -496,15 +510,13 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
 
     def blocks_for(self, number: int, values: Sequence[int]) -> int:
         """How many blocks are to run a loop as one kernel; 0: round by round."""
-        program, cores = self.program, self.precision != 0
-        key = number, values, cores
-        blocks = program.blocks.get(key)
-        made = program.code.persistent[number]
-        if blocks is None:
-            blocks = blocks_of(work_of(made.loop, values), made.meets, self.driver.meeting, cores)
-            program.blocks[key] = blocks
-        program.forms[made.launch] = blocks
-        return blocks
+        return self.program.blocks_for(number, values, self.precision != 0)
+
+    def known_kernel(
+        self, made: Persistent, blocks: int, words: tuple[int, ...]
+    ) -> tuple[Any, int]:
+        """The kernel of a loop for these extents, and with how many blocks it runs."""
+        return self.program.known.function(self.program, made, blocks, self.precision, words)
 
     def persist(
         self, number: int, blocks: int, values: Sequence[int], given: Sequence[Any]
@@ -580,9 +592,7 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
     def raised(self, record: np.ndarray[Any, Any]) -> None:
         """Raise what the record says."""
         self.scratch.used_up = True
-        site = int(record[LAUNCH] & 0xFFFFFFFF) + int(record[SITE])
-        words = record[VALUES:LAUNCH].tolist()
-        raise site_error(self.program.plan.sites[site], words)
+        raise error_in(record, self.program.plan.sites)
 
 
 @functools.cache

@@ -12,10 +12,11 @@ import pytest
 
 import pyrelay
 from pyrelay import config
+from pyrelay.devices.gpu import cupy_driver, persistent_known, programs
 from pyrelay.devices.gpu.call_drawing import Number
 from pyrelay.devices.gpu.graphs import UnfitError
 from pyrelay.errors import DeviceError
-from tests.devices.fake_cupy import Cublas, Machine, installed
+from tests.devices.fake_cupy import D2H, Cublas, Machine, installed
 from tests.devices.fake_libraries import Tensor, Torch
 from tests.devices.running_kernels import needs_compiler
 
@@ -182,3 +183,239 @@ def test_calls_with_tensors_of_torch_are_recorded_in_its_stream(
         assert found.get().tolist() == [0.0, 2.0, 4.0, 6.0]
         assert torch.taken[-1] == stream
     assert "done" in ours(function, x)
+    function, at = pyrelay.jit(lambda x, i: x[i]), torch.tensor(np.array([1, 3]))
+    for _ in range(3):
+        assert function(x, at).get().tolist() == [1.0, 3.0]
+    with pytest.raises(IndexError, match="index 4 is out of bounds"):
+        function(x, torch.tensor(np.array([1, 4])))
+    assert "done" in ours(function, x, at)
+
+
+def picked(x: Any, at: Any, k: float) -> Any:
+    return np.exp(x)[at] * k
+
+
+def picked_rows(x: Any, at: Any) -> Any:
+    return (x[at] * x[at]).sum()
+
+
+def bad_index(wanted: Callable[..., Any], function: Callable[..., Any], *given: Any) -> None:
+    """A call raises what Python raises."""
+    with pytest.raises(IndexError) as python:
+        wanted(*(a.get() if hasattr(a, "get") else a for a in given))
+    with pytest.raises(IndexError) as caught:
+        function(*given)
+    assert str(caught.value).partition("\n  ")[0] == str(python.value)
+    assert caught.value.span.line == python.traceback[-1].lineno + 1  # type: ignore[attr-defined]
+
+
+def test_what_kernels_find_wrong_is_raised_and_the_next_call_is_fine(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "overrides", [])
+    function, x = pyrelay.jit(picked), np.linspace(0, 1, 9)
+    for size in (4, 4, 4, 5, 5):
+        at = np.arange(size)
+        good = machine.array(x), machine.array(at), 2.0
+        np.testing.assert_allclose(function(*good).get(), picked(x, at, 2.0), rtol=1e-15)
+        if size == 5:  # others that fail leave nothing behind for these
+            bad_index(picked, function, good[0], machine.array(np.array([0, 9, 1, -10])), 2.0)
+    assert ours(function, *good) == ["call", "direct", "done"]
+    for place in (9, -10, 2**40):
+        bad_index(picked, function, good[0], machine.array(np.array([0, place, 1, 99, 8])), 2.0)
+        np.testing.assert_allclose(function(*good).get(), picked(x, at, 2.0), rtol=1e-15)
+
+
+def test_errors_of_graphs_are_raised_and_the_graph_is_replayed(machine: Machine) -> None:
+    function, x = pyrelay.grad(picked_rows), np.linspace(0, 1, 12).reshape(6, 2)
+    good = machine.array(x), machine.array(np.array([1, 5, 1]))
+    wanted = np.zeros((6, 2))
+    np.add.at(wanted, [1, 5, 1], 2 * x[[1, 5, 1]])
+    for _ in range(4):
+        np.testing.assert_allclose(function(*good).get(), wanted, rtol=1e-15)
+    replays = machine.replays
+    for _ in range(2):
+        bad_index(picked_rows, function, good[0], machine.array(np.array([1, 6, -7])))
+        np.testing.assert_allclose(function(*good).get(), wanted, rtol=1e-15)
+    assert machine.replays > replays
+
+
+@pytest.fixture
+def late(machine: Machine) -> list[Any]:
+    """Copies to the host that are not done yet, where it begins with None."""
+    waiting: list[Any] = []
+    copy = machine.cupy.cuda.runtime.memcpyAsync
+
+    def issue(target: int, source: int, nbytes: int, kind: int, stream: int) -> None:
+        if kind == D2H and waiting:
+            waiting.append((target, source, nbytes, kind, stream))
+        else:
+            copy(target, source, nbytes, kind, stream)
+
+    machine.cupy.cuda.runtime.memcpyAsync = issue
+    return waiting
+
+
+def test_the_host_waits_until_the_device_has_told(machine: Machine, late: list[Any]) -> None:
+    runtime = machine.cupy.cuda.runtime
+    function, x = pyrelay.jit(picked), machine.array(np.zeros(3))
+    good, bad = machine.array(np.array([0, 2])), machine.array(np.array([3, 0]))
+    for _ in range(3):
+        assert function(x, good, 2.0).get().tolist() == [2.0, 2.0]
+    asked: list[int] = []
+
+    def done_at_last(stream: int) -> int:
+        asked.append(stream)
+        if len(asked) < 3:
+            return 600
+        if late:
+            copies = late[1:]
+            late.clear()
+            for each in copies:
+                runtime.memcpyAsync(*each)
+        return 600 if len(asked) == 3 else 0
+
+    runtime.streamQuery = done_at_last
+    for given in (good, bad):
+        asked.clear()
+        machine.cleared.clear()
+        late.append(None)
+        if given is good:
+            assert function(x, given, 2.0).get().tolist() == [2.0, 2.0]
+            assert len(asked) == 3
+            assert machine.cleared == [600] * 3  # no other library takes that for its own error
+        else:
+            with pytest.raises(IndexError, match="index 3 is out of bounds"):
+                function(x, given, 2.0)
+
+    def interrupted(stream: int) -> int:
+        raise KeyboardInterrupt
+
+    runtime.streamQuery = interrupted
+    late.append(None)
+    with pytest.raises(KeyboardInterrupt):
+        function(x, bad, 2.0)
+    assert machine.synchronized > 0
+    late.clear()
+    runtime.streamQuery = lambda stream: machine.status
+    assert function(x, good, 2.0).get().tolist() == [2.0, 2.0]  # no record of before
+    machine.status = 700
+    late.append(None)
+    with pytest.raises(DeviceError, match="stopped with an error"):
+        function(x, good, 2.0)
+    machine.status = 0
+    late.clear()
+    assert function(x, good, 2.0).get().tolist() == [2.0, 2.0]
+
+
+def test_memory_that_runs_out_leaves_no_record(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function, x = pyrelay.jit(picked), machine.array(np.zeros(3))
+    at = machine.array(np.array([0, 2]))
+    for _ in range(3):
+        assert function(x, at, 2.0).get().tolist() == [2.0, 2.0]
+    with monkeypatch.context() as patch:
+        patch.setattr(machine, "limit", sum(machine.memory.sizes.values()))
+        with pytest.raises(MemoryError, match="no memory on Fake GPU for an array of"):
+            function(x, at, 2.0)
+    for _ in range(2):
+        assert function(x, at, 2.0).get().tolist() == [2.0, 2.0]
+
+
+def test_calls_on_their_way_and_streams_have_records_of_their_own(machine: Machine) -> None:
+    driver, within = machine.cupy.cuda.driver, list[bool]()
+    launch = driver.launchKernel
+
+    def between(*given: Any) -> None:
+        launch(*given)
+        if within:
+            within.pop()
+            with pytest.raises(IndexError, match="index 3 is out of bounds"):
+                function(x, bad, 2.0)
+
+    driver.launchKernel = between
+    function, x = pyrelay.jit(picked), machine.array(np.zeros(3))
+    good, bad = machine.array(np.array([0, 2])), machine.array(np.array([3, 0, 1]))
+    stream = machine.cupy.cuda.Stream(non_blocking=True)
+    for _ in range(3):
+        assert function(x, good, 2.0).get().tolist() == [2.0, 2.0]
+        assert function(x, machine.array(np.arange(3)), 2.0).get().tolist() == [2.0] * 3
+        with stream:
+            assert function(x, good, 3.0).get().tolist() == [3.0, 3.0]
+    for _ in range(2):
+        within.append(True)
+        assert function(x, good, 2.0).get().tolist() == [2.0, 2.0]
+        assert within == []
+    with stream:
+        with pytest.raises(IndexError, match="index 3 is out of bounds"):
+            function(x, bad, 2.0)
+        assert function(x, good, 3.0).get().tolist() == [3.0, 3.0]
+
+
+def recurrent(x: Any, w: Any) -> Any:
+    h = np.zeros(w.shape[0])
+    for t in range(x.shape[0]):
+        h = np.tanh(x[t] + h @ w)
+    return h
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_loop_that_is_one_kernel_is_part_of_such_a_call(
+    blocks: int, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "overrides", [])
+    monkeypatch.setattr(programs, "blocks_of", lambda *_: blocks)
+    monkeypatch.setattr(persistent_known, "CALLS", 5)
+    works: list[Callable[[], None]] = []
+    monkeypatch.setattr(cupy_driver.CupyDriver, "later", lambda _, work: works.append(work))
+    function, rng = pyrelay.jit(recurrent), np.random.default_rng(0)
+    x, w = rng.normal(size=(6, 7)), rng.normal(size=(7, 7))
+    given = machine.array(x), machine.array(w)
+
+    def right() -> None:
+        np.testing.assert_allclose(function(*given).get(), recurrent(x, w), rtol=1e-12)
+
+    for _ in range(3):
+        right()
+    steps = ["call", "direct", "precision", "current"]
+    assert ours(function, *given) == [*steps, "done", "function", "__setitem__"]
+    before = len(machine.launches)
+    right()
+    assert len(works) == 1
+    units = len(machine.units)
+    right()
+    works.pop()()  # a kernel for these extents: calls launch it and count no more
+    assert len(machine.units) == units + 1
+    for _ in range(2):
+        right()
+    assert ours(function, *given) == [*steps, "done"]
+    assert blocks in {many for _, many, _ in machine.launches[before:]}
+    right()
+    assert works == []
+    longer = machine.array(rng.normal(size=(9, 7)))
+    for _ in range(3):
+        found = function(longer, given[1]).get()
+        np.testing.assert_allclose(found, recurrent(longer.get(), w), rtol=1e-12)
+
+
+def test_what_nobody_reads_is_not_allocated_and_small_memory_stays(machine: Machine) -> None:
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    def columns(x: Any) -> Any:
+        return x.sum(axis=0)
+
+    for plain, x in ((softmax, np.ones((5, 64))), (columns, np.ones((4096, 8)))):
+        function, given = pyrelay.jit(plain), machine.array(x)
+        for _ in range(3):
+            np.testing.assert_allclose(function(given).get(), plain(x), rtol=1e-12)
+        asked: list[int] = []
+        take = machine.memory.allocate
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                machine.memory, "allocate", lambda n, take=take, to=asked: to.append(n) or take(n)
+            )
+            made = function(given)
+        assert asked == [made.nbytes]
