@@ -219,14 +219,14 @@ def test_scalars_by_value_have_the_size_of_their_parameter(machine: Machine) -> 
 
 
 @needs_compiler
-def test_large_arrays_take_a_grid_that_fits_the_machine(machine: Machine) -> None:
+def test_few_elements_are_spread_and_many_have_a_thread_each(machine: Machine) -> None:
     function = pyrelay.jit(lambda x: x + 1.0, device="cuda")
     x = np.zeros(300)
     function(x)
     assert machine.launches[-1] == ("kernel0", 2, 96)  # 150 pairs, on both multiprocessors
     x = np.zeros(40_000)
     assert function(x).sum() == 40_000
-    assert machine.launches[-1] == ("kernel0", 64, 256)  # 32 for each multiprocessor
+    assert machine.launches[-1] == ("kernel0", 79, 256)  # a pair for each thread
 
 
 @needs_compiler

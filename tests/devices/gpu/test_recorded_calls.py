@@ -366,6 +366,7 @@ def test_a_loop_that_is_one_kernel_is_part_of_such_a_call(
 ) -> None:
     monkeypatch.setattr(config, "overrides", [])
     monkeypatch.setattr(programs, "blocks_of", lambda *_: blocks)
+    monkeypatch.setattr(persistent_known, "FIRST", 0)  # no kernel of these extents at once
     monkeypatch.setattr(persistent_known, "CALLS", 5)
     works: list[Callable[[], None]] = []
     monkeypatch.setattr(cupy_driver.CupyDriver, "later", lambda _, work: works.append(work))
@@ -379,7 +380,7 @@ def test_a_loop_that_is_one_kernel_is_part_of_such_a_call(
     for _ in range(3):
         right()
     steps = ["call", "direct", "precision", "current"]
-    assert ours(function, *given) == [*steps, "done", "function", "__setitem__"]
+    assert ours(function, *given)[:6] == [*steps, "done", "function"]  # which counts the call
     before = len(machine.launches)
     right()
     assert len(works) == 1

@@ -42,12 +42,15 @@ def normal(x: Any) -> Any:
 
 
 def test_a_call_runs_where_its_arrays_lie_and_leaves_the_current_gpu(machine: Machine) -> None:
-    function, x = pyrelay.jit(normal), np.arange(1.0, 9.0)
+    def own(x: Any) -> Any:  # no other test's, whose machine code may be on disk
+        return x / np.sqrt((x * x * 1.0625).sum()), x.sum()
+
+    function, x = pyrelay.jit(own), np.arange(1.0, 9.0)
     for number in (1, 0, 1, 1):
         machine.ran_on.clear()
         found, total = function(on(machine, number, x))
         assert {found.data.device_id, total.data.device_id} == {number}
-        np.testing.assert_allclose(found.get(), normal(x)[0])
+        np.testing.assert_allclose(found.get(), own(x)[0])
         assert set(machine.ran_on) == {number}
         assert machine.number == 0
     assert function.cache_info().compilations == 1
