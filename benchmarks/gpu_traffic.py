@@ -186,6 +186,8 @@ class Noting(EmulatorDriver):
     """A GPU that does nothing but note what it is asked to: which texts are launched, and how many
     products there are."""
 
+    meeting = PROCESSORS
+
     def __init__(self) -> None:
         super().__init__()
         self.noted: Counter[str] = Counter()
@@ -196,9 +198,6 @@ class Noting(EmulatorDriver):
 
     def launch(self, function: Any, items: int, words: Sequence[int], stream: int) -> None:
         self._do(lambda: self.noted.update([function]))
-
-    def resident(self, function: Any) -> int:
-        return PROCESSORS
 
     def launch_meeting(
         self, function: Any, blocks: int, words: Sequence[int], stream: int
