@@ -21,6 +21,7 @@ from pyrelay.devices.runtime.layout import WORD
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
+    from pyrelay.devices.gpu.persistent_known import Form
     from pyrelay.devices.gpu.plan_python import Persistent
     from pyrelay.devices.gpu.programs import GpuExecutable
 
@@ -175,7 +176,7 @@ class Drawing(ScalarCommands, ProductCommands):
     # -- work ----------------------------------------------------------------------------------
 
     def launch(
-        self, number: int, items: int, words: Sequence[Any], meeting: int = 0, known: Any = None
+        self, number: int, items: int, words: Sequence[Any], meeting: int = 0, made: Any = None
     ) -> None:
         if items <= 0:
             return
@@ -184,15 +185,13 @@ class Drawing(ScalarCommands, ProductCommands):
             self.launched += 1
             ident = (self.launched << 32) | self.launches[number].base
         self.stops |= _STOPS in program.code.text_of(number).source
-        function = known or program.function_of(number)
+        function = made or program.function_of(number)
         self._note("launch", (function, items, meeting), (self.record, ident, 0, items, *words))
 
     def blocks_for(self, number: int, values: Sequence[int]) -> int:
         return self.program.blocks_for(number, values, self.precision != 0)
 
-    def known_kernel(
-        self, made: Persistent, blocks: int, words: tuple[int, ...]
-    ) -> tuple[Any, int]:
+    def known_kernel(self, made: Persistent, blocks: int, words: tuple[int, ...]) -> Form:
         """The kernel of a loop for these extents, and with how many blocks it runs; calls that have
         none of their own yet count themselves."""
         told = made, blocks, self.precision, words

@@ -78,18 +78,22 @@ def with_known(text: Text, words: Mapping[str, int], blocks: int) -> Text:
     return replace(text, source=source.replace("blockIdx.x", "0u") if blocks == 1 else source)
 
 
+Form = tuple[Any, int]
+"""A kernel of a loop, and with how many blocks it is launched."""
+
+
 class Known:
     """The kernels of a program's loops for the extents of its calls."""
 
     def __init__(self) -> None:
-        self.made: dict[Any, tuple[Any, int]] = {}
+        self.made: dict[Any, Form] = {}
         self.calls: Bounded[Any, int] = Bounded()  # with extents that have no kernel of their own
         self.counts: dict[int, int] = {}  # of kernels, by the launch that each stands for
 
     def function(
         self, program: GpuExecutable, made: Persistent, blocks: int, precision: int,
         words: tuple[int, ...],
-    ) -> tuple[Any, int]:
+    ) -> Form:
         """What is to be launched for a loop, and with how many blocks: as many as asked, or as many
         as may meet. words: those of `Persistent.extents`."""
         key = made.launch, blocks, precision, words
@@ -108,7 +112,7 @@ class Known:
         counts = self.calls.get(key, 0) < CALLS and self.counts.get(made.launch, 0) < MOST
         return (*_of_any(program, made, blocks), counts)
 
-    def _other(self, program: GpuExecutable, made: Persistent, key: Any) -> tuple[Any, int]:
+    def _other(self, program: GpuExecutable, made: Persistent, key: Any) -> Form:
         launch, blocks, _, _ = key
         count = self.counts.get(launch, 0)
         calls = self.calls[key] = self.calls.get(key, 0) + 1
@@ -144,7 +148,7 @@ class Known:
         program.forget_recorded()  # calls that are written launch what there was before
 
 
-def _of_any(program: GpuExecutable, made: Persistent, blocks: int) -> tuple[Any, int]:
+def _of_any(program: GpuExecutable, made: Persistent, blocks: int) -> Form:
     """The kernel for any extents, and how many blocks of it may meet, so many at most."""
     function = program.function_of(made.launch)
     return function, min(blocks, program.driver.resident(function))

@@ -49,7 +49,7 @@ from pyrelay.devices.gpu.graphs import Stretch
 from pyrelay.devices.gpu.guesses import Branch, Guessed, GuessingMemory
 from pyrelay.devices.gpu.persistent import work_of
 from pyrelay.devices.gpu.persistent_choice import blocks_of, form_of
-from pyrelay.devices.gpu.persistent_known import Known
+from pyrelay.devices.gpu.persistent_known import Form, Known
 from pyrelay.devices.gpu.persistent_runs import Layout, persist, resume
 from pyrelay.devices.gpu.plan_python import Persistent, plan_code
 from pyrelay.devices.gpu.recorded_calls import RecordedCalls, taking_calls
@@ -512,9 +512,7 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
         """How many blocks are to run a loop as one kernel; 0: round by round."""
         return self.program.blocks_for(number, values, self.precision != 0)
 
-    def known_kernel(
-        self, made: Persistent, blocks: int, words: tuple[int, ...]
-    ) -> tuple[Any, int]:
+    def known_kernel(self, made: Persistent, blocks: int, words: tuple[int, ...]) -> Form:
         """The kernel of a loop for these extents, and with how many blocks it runs."""
         return self.program.known.function(self.program, made, blocks, self.precision, words)
 
