@@ -478,8 +478,13 @@ def resize(a: Array, new_shape: Any) -> Array:
     flat = np.ravel(a)
     if flat.shape[0] == 0:
         return np.zeros(shape, dtype=flat.dtype)
-    rows = -(-size // flat.shape[0])
-    return np.tile(flat, rows)[:size].reshape(shape)
+    if size % flat.shape[0] == 0:
+        return np.tile(flat, size // flat.shape[0]).reshape(shape)
+    found = np.empty(size, dtype=flat.dtype)
+    for start in range(0, size, flat.shape[0]):
+        count = min(flat.shape[0], size - start)
+        found[start : start + count] = flat[:count]
+    return found.reshape(shape)
 
 
 def trim_zeros(filt: Array, trim: str = "fb") -> Array:
