@@ -44,6 +44,7 @@ from pyrelay.errors import (
 from pyrelay.infer.structure import pack
 from pyrelay.measuring import benchmark, info
 from pyrelay.nn import stop_gradient
+from pyrelay.profiling import profile
 from pyrelay.ruled_functions import checkpoint, custom_vjp
 from pyrelay.scoping import scope
 from pyrelay.tuning import tune
@@ -87,6 +88,7 @@ __all__ = [
     "jvp",
     "nn",
     "pack",
+    "profile",
     "scope",
     "stop_gradient",
     "tune",

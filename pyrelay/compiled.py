@@ -439,11 +439,19 @@ class Compiled:
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
         """Compile for these arguments without running anything; a later call finds the program."""
         args, keywords = self._in_order(args, keywords)
-        key, entry, _ = self._entry_for(args, keywords, Flattened())
+        _, entry, _ = self._entry_for(args, keywords, Flattened())
         from pyrelay.inspection import Lowered
 
+        key = self._key(args, keywords, Flattened())  # as the program needs it
         spec = entry.program.spec or self._specialised(args, keywords, key[-1])
-        return Lowered(self.__qualname__, entry.program, spec, key[-1])
+        return Lowered(self, key, entry.program, spec)
+
+    def with_program(self, key: Key, program: Any) -> Compiled:
+        """The same function with nothing compiled but a program, for a structure of arguments."""
+        other = self.again()
+        other._needs |= self._needs
+        other._entered(key, key, program)
+        return other
 
     def _entry_for(
         self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened
@@ -556,21 +564,16 @@ class Compiled:
     def _failed(
         self, error: Exception, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Exception:
-        """The error as it leaves the call, which is the frame that calls this."""
-        return trimmed(self._called(error, args, keywords))
-
-    def _called(
-        self, error: Exception, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Exception:
-        """The error with the call that led to it, if it is about the program."""
+        """The error as it leaves the call, which is the frame that calls this; with that call, if
+        it is about the program."""
         if isinstance(error, errors.PyrelayError) and not isinstance(error, errors.InvariantError):
-            frame = sys._getframe(3)
+            frame = sys._getframe(2)
             here = frame.f_code.co_filename
             if not here.startswith(PACKAGE_DIRECTORY):
                 source = errors.SourceText(here, ())
                 span = errors.Span(source, frame.f_lineno, 0, frame.f_lineno, 0)
                 error.calls = (*error.calls, (span, self._call_text(args, keywords)))
-        return error
+        return trimmed(error)
 
 
 def _packed(family: Any, trees: Sequence[Any]) -> Any:

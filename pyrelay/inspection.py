@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from types import FunctionType, ModuleType
 from typing import Any
@@ -17,12 +18,14 @@ import numpy as np
 
 from pyrelay import pipeline
 from pyrelay.boundary import Program
+from pyrelay.deep_stack import on_deep_stack
 from pyrelay.infer.arrays.device_arrays import DeviceArray, device_array, is_device_array
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.names.handlers import lookup
 from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.ir import dims, types
 from pyrelay.ir.show import show
+from pyrelay.lower.planning.instructions import Plan
 from pyrelay.lower.text.show import show_kernel_ir, show_plan
 
 _WORDS = frozenset((*keyword.kwlist, "loop", "next", "plan", "vjp", "kernel"))
@@ -199,10 +202,15 @@ def _hardly_changes(guard: NameGuard) -> bool:
 
 
 class Lowered:
-    """A program compiled for certain arguments, to look at."""
+    """A program compiled for certain arguments, to look at.
 
-    def __init__(self, name: str, program: Any, spec: Any, device: str | None) -> None:
-        self._name, self._program, self._spec, self._device = name, program, spec, device
+    signature: the arguments, as text. place: the device it runs on, or "interpreter".
+    """
+
+    def __init__(self, function: Any, key: Any, program: Any, spec: Any) -> None:
+        self._function, self._key, self._program, self._spec = function, key, program, spec
+        self._device = key[-1]
+        self.signature, self.place = program.signature, program.build.place
 
     def ir(self, stage: str = "fuse") -> Any:
         """The program as text at the end of a stage, `infer` or a later one."""
@@ -214,7 +222,12 @@ class Lowered:
 
     def explain(self) -> Any:
         """Where the time of the compilation went, and what the program depends on."""
-        return explanation(self._name, [self._program])
+        return explanation(self._function.__qualname__, [self._program])
+
+    def with_plan(self, changed: Callable[[Plan], Plan]) -> Any:
+        """The function with nothing compiled but this program, that runs another plan."""
+        build = on_deep_stack(pipeline.compiled, self._spec, self._device, changed)
+        return self._function.with_program(self._key, replace(self._program, build=build))
 
     def __repr__(self) -> str:
-        return f"<pyrelay program {self._program.signature}>"
+        return f"<pyrelay program {self.signature}>"

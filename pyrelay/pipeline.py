@@ -254,9 +254,12 @@ def _is_for(wanted: Pass, on: str | None) -> bool:
     return place.native if wanted in _WHERE_ARRAYS_ARE_NEAR else _FOR_SOME[wanted](place.target)
 
 
-def compiled(program: Specialised, on: str | None = None) -> Build:
+def compiled(
+    program: Specialised, on: str | None = None, changed: Callable[[Plan], Plan] = lambda p: p
+) -> Build:
     """A callable for a specialised program, on a device or on that of the settings.
 
+    changed: what is done with the plan before it is loaded.
     With PYRELAY_INTERPRET=1 the reference interpreter runs the typed program instead.
     """
     steps: list[Step] = []
@@ -268,7 +271,7 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
             native.begin(text)
     module = lowered(program.module, "fuse", steps, on)
     started = time.perf_counter()
-    made = planned(program, module, on, native.begin)
+    made = changed(planned(program, module, on, native.begin))
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)
     started, before = time.perf_counter(), replace(native.counts)
     place = device_for(module, on)

@@ -11,6 +11,7 @@ it needs no C compiler; arithmetic is in `executor_arithmetic.py`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from pyrelay.devices.compiler import llvm_ir as ir
@@ -113,6 +114,7 @@ class Executor:
             "guard": self._guard,
             "host_call": self._host_call,
             "ufunc_call": self._ufunc_call,
+            "stamp": self._stamp,
         }
         for name in OPCODES:
             group, _, rest = name.partition(".")
@@ -467,3 +469,14 @@ class Executor:
         f.call_address(loop, self.scratch, extents, steps, own)
         self._set(3, f.c("fetestexcept", INVALID, returns=INT32).differs(0).word())
         self._go(words + (count << 3))
+
+    def _stamp(self) -> None:
+        """The last time is the first word; rows of a count and nanoseconds follow."""
+        f, times = self.f, self._value(1)
+        f.c("clock_gettime", time.CLOCK_MONOTONIC, self.scratch, returns=INT32)
+        now = f.load(self.scratch) * 1_000_000_000 + f.load(self.scratch, WORD)
+        row = times + (self._value(2) << 4)
+        f.store(row, WORD, f.load(row, WORD) + 1)
+        f.store(row, 2 * WORD, f.load(row, 2 * WORD) + (now - f.load(times)))
+        f.store(times, 0, now)
+        self._next(3)

@@ -28,6 +28,9 @@ MAX_VALUES = 15
 PART_WORDS = 6
 """Words that the executor hands to the threads that do `Parts`."""
 
+TIME_WORDS = 2
+"""Words of a time: seconds, and nanoseconds beside them."""
+
 _NUMBERS = {name: number for number, name in enumerate(OPCODES)}
 
 
@@ -114,6 +117,7 @@ class _Encoder:
             plan_ir.Raise: self.stop,
             plan_ir.HostCall: self.host_call,
             plan_ir.UfuncCall: self.ufunc_call,
+            plan_ir.Stamp: self.stamp,
         }
         self.simple: dict[type, Callable[[Any], list[Any]]] = {
             plan_ir.Unary: lambda i: [i.op, i.target, i.a],
@@ -239,6 +243,10 @@ class _Encoder:
             op, begin = f"{op}_part", [self.value(instruction.begin)]
         words = [number, extent, cost, instruction.first_site, len(operands), *begin]
         self.emit(op, [*words, *operands])
+
+    def stamp(self, instruction: plan_ir.Stamp) -> None:
+        self.scratch = max(self.scratch, TIME_WORDS)
+        self.emit("stamp", [self.value(instruction.times), self.value(instruction.row)])
 
     def checked(self, instruction: plan_ir.Checked) -> None:
         target, site = self.slot(instruction.target), self.site(instruction.site)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyrelay.ir.nodes import Const
@@ -13,6 +14,7 @@ from pyrelay.lower.planning.instructions import (
     Immediate,
     Instruction,
     Label,
+    Launch,
     PlanFunction,
     Slot,
     Unary,
@@ -49,7 +51,8 @@ def constant_words(const: Const) -> Words:
 class Frame:
     """Collects instructions; nested lists are places that are filled in later.
 
-    array: what the buffers are that are allocated now, in the user's words.
+    array: what is computed now, and what the buffers are that are allocated for it, in the user's
+    words.
     """
 
     def __init__(self, name: str) -> None:
@@ -73,6 +76,8 @@ class Frame:
 
     def emit(self, instruction: Instruction) -> None:
         """Append an instruction."""
+        if isinstance(instruction, Launch) and not instruction.computes:
+            instruction = replace(instruction, computes=self.array)
         self._code.append(instruction)
 
     def allocate(self, slot: int, nbytes: Value, passing: bool = False) -> None:

@@ -114,7 +114,8 @@ class Launch:
     part of the range: for kernels whose neighbouring iterations share what they prepare. `begin`
     is where the range begins, which is elsewhere in `Parts` only. A kernel that fails numbers its
     own sites from 0; `first_site` is where they begin in the plan's. A `rare` one is launched over
-    nothing but for few arguments.
+    nothing but for few arguments. `computes` is what it is for in the user's words, as "x @ w, line
+    3"; "" if nothing.
     """
 
     kernel: int
@@ -126,6 +127,7 @@ class Launch:
     evenly: bool = False
     rare: bool = False
     begin: Value = Immediate(0)
+    computes: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,11 +413,20 @@ class UfuncCall:
     steps: tuple[Value, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Add the time since the last `Stamp` to a row of `times` (`stamps.py`). In no program, but in
+    those made to be measured."""
+
+    times: Data
+    row: Immediate
+
+
 Instruction = (
     Launch | Unary | Binary | Checked | Select | Label | Jump | JumpIf | JumpUnless | LoopNext
     | Parts | PartEnd | Poll | Alloc | Free | Copy | Zero | Load | Store | Call | Return
     | TapeNew | TapePush | TapePop | TapePushBytes | TapePopBytes | TapeFree | Raise | Guard
-    | HostCall | UfuncCall
+    | HostCall | UfuncCall | Stamp
 )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ OPCODES = (
     "alloc_passing", "parts", "part_end", "launch_part", "launch_serial_part",
     "launch_evenly_part",
     "tape_new", "tape_push", "tape_pop", "tape_push_bytes", "tape_pop_bytes", "tape_free",
-    "raise", "guard", "host_call", "ufunc_call",
+    "raise", "guard", "host_call", "ufunc_call", "stamp",
     *(f"load.{kind}" for kind in MEMORY),
     *(f"store.{kind}" for kind in MEMORY),
     *UNARY,
