@@ -39,6 +39,7 @@ from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import (
     AddressOf,
     Data,
+    Immediate,
     KernelAddress,
     Launch,
     Plan,
@@ -50,6 +51,9 @@ from pyrelay.records import dataclass
 _MOST_LAUNCHES = 64
 _MOST_CHUNKS = 64
 _MOST_GRIDS = 4
+
+_ANY_COST = Immediate(1000)
+"""Of items whose cost differs from round to round: a guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,10 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
     groups = _groups(code, places, addresses & changed)
     if groups is None:
         return None
-    work = [(i.extent, i.cost, _worker(plan, i)) for i in launches]
+    work = [
+        (i.extent, _ANY_COST if _any_in(changed, (i.cost,)) else i.cost, _worker(plan, i))
+        for i in launches
+    ]
     cells = sum(isinstance(o, AddressOf) for launch in launches for o in launch.operands)
     data = dict.fromkeys(o.index for i in own for o in fields_of(i) if isinstance(o, Data))
     if not left and tape is True:
@@ -244,9 +251,9 @@ def _is_fit(plan: Plan, instruction: ins.Instruction, changed: set[int]) -> bool
             return not _any_in(changed, (nbytes,))
         case ins.TapePush(tape=tape) | ins.TapePop(tape=tape):
             return isinstance(tape, Slot) and tape.index not in changed
-        case Launch(kernel=number, extent=extent, cost=cost):
+        case Launch(kernel=number, extent=extent):
             kernel = plan.kernels[number]
-            if _any_in(changed, (extent, cost)):
+            if _any_in(changed, (extent,)):
                 return False
             return kernel.code is not None or cuda_library.is_phase(kernel.source)
         case ins.Unary(op=op) | ins.Binary(op=op) | ins.Checked(op=op):

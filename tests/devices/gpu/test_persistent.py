@@ -51,15 +51,17 @@ def all_ways(
     """The results in one kernel of one block, of a grid, round by round; and of plain Python.
     Blocks take turns in all orders: a meeting that is missing shows as another result."""
     found = []
-    compiled = pyrelay.jit(function, device=ON)
     for blocks in (1, cuda_emulator.MEETING, 0):
         with monkeypatch.context() as patch:
-            patch.setattr(programs, "blocks_of", lambda *_, b=blocks: b)
+            chosen: list[int] = []
+            patch.setattr(programs, "blocks_of", lambda *_, b=blocks, c=chosen: c.append(b) or b)
+            compiled = pyrelay.jit(function, device=ON)  # a program keeps how many it has chosen
             results = []
             for turns in cuda_emulator.ORDERS if blocks > 1 else (0,):
                 patch.setattr(cuda_emulator.DRIVER, "turns", turns)
                 copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
                 results.append(compiled(*copies))
+            assert chosen
             if blocks > 1:  # the kernel for any extents
                 patch.setattr(persistent_known, "FIRST", 0)
                 copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
@@ -365,9 +367,9 @@ def test_errors_come_back_from_loops_that_hand_over(monkeypatch: pytest.MonkeyPa
             steps.append(x)
         return np.array(steps)
 
-    function = pyrelay.jit(put, device=ON)
     for blocks in (1, 3):
         monkeypatch.setattr(programs, "blocks_of", lambda *_, b=blocks: b)
+        function = pyrelay.jit(put, device=ON)
         with pytest.raises(ValueError, match="too much at 6"):
             function(np.ones(4), 30)
         np.testing.assert_allclose(function(np.ones(4), 3), put(np.ones(4), 3))
@@ -716,9 +718,9 @@ def test_states_that_are_stored_in_place_take_turns(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(7)
     h, w = rng.normal(size=40), 0.3 * rng.normal(size=(40, 40))
     for function in (whole, but_one):
-        compiled = pyrelay.jit(function, device=ON)
         for blocks in (1, 3):
             monkeypatch.setattr(programs, "blocks_of", lambda *_, b=blocks: b)
+            compiled = pyrelay.jit(function, device=ON)
             for turns in cuda_emulator.ORDERS:
                 monkeypatch.setattr(cuda_emulator.DRIVER, "turns", turns)
                 for n in (0, 3, 4):  # the last one is in the buffer itself, or in the other one
