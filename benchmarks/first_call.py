@@ -1,29 +1,25 @@
 """How long the first call takes, in fresh processes, with an empty and with a filled disk cache.
 
-In: a framework and a program's name. Out: seconds from the start of the interpreter to the first
-result, imports counted; how much of that is the call; and, of pyrelay, how many kernels were
-compiled meanwhile.
+In: frameworks and a workload's name. Out: seconds from the start of the interpreter to the first
+result, imports of the framework counted; how much of that is the call; and, of pyrelay, how many
+kernels were compiled meanwhile. What the processes do is `first_process`.
 
 Every framework finds its modules compiled to byte code, as pip leaves them: byte code is kept in a
 folder of these measurements, which a run that is not measured fills first. (An editable install has
 none, and where PYTHONDONTWRITEBYTECODE is set gets none.) JAX has its persistent compilation cache,
 for calls of any length.
-
-As a program, `python -m benchmarks.first_call START FRAMEWORK WORKLOAD` measures itself once, from
-START on (`time.monotonic`), and prints JSON; `measure` starts such processes.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
+import pickle
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +27,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.driver import ROOT
-from benchmarks.frameworks import OURS
+from benchmarks.frameworks import MODULES
 from benchmarks.programs import plain
-from benchmarks.worker import load
 from benchmarks.workloads import BY_NAME
 
 CHAIN = "chain_"
@@ -75,7 +70,9 @@ def measure(
                 with tempfile.TemporaryDirectory(prefix="pyrelay-cold-") as cache:
                     variables = environment(bytecode, cache)
                     try:
-                        found = [_fresh_process(name, workload, variables) for _ in range(count)]
+                        found = [
+                            _fresh_process(name, workload, variables, cache) for _ in range(count)
+                        ]
                     except RuntimeError as reason:
                         failed[name] = str(reason)
                     else:
@@ -110,6 +107,7 @@ def environment(bytecode: str, cache: str) -> dict[str, str]:
     variables = {
         **os.environ,
         "PYTHONPYCACHEPREFIX": bytecode,
+        "PYTHONPATH": os.pathsep.join((cache, *filter(None, [os.environ.get("PYTHONPATH")]))),
         "PYRELAY_CACHE_DIR": f"{cache}/pyrelay",
         "JAX_COMPILATION_CACHE_DIR": f"{cache}/jax",
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -119,11 +117,16 @@ def environment(bytecode: str, cache: str) -> dict[str, str]:
     return variables
 
 
-def _fresh_process(framework: str, workload: str, variables: dict[str, str]) -> dict[str, Any]:
-    """One measurement in a new process."""
+def _fresh_process(
+    framework: str, workload: str, variables: dict[str, str], folder: str
+) -> dict[str, Any]:
+    """One measurement in a new process; `folder` is for the files that it reads."""
+    module, name, arguments = _program(framework, workload, folder)
+    given = Path(folder, f"{workload}.pickle")
+    given.write_bytes(pickle.dumps(arguments))
     start = repr(time.monotonic())
     run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.first_call", start, framework, workload],
+        [sys.executable, "-m", "benchmarks.first_process", start, framework, module, name, given],
         cwd=ROOT,
         env=variables,
         capture_output=True,
@@ -132,56 +135,22 @@ def _fresh_process(framework: str, workload: str, variables: dict[str, str]) -> 
     )
     if run.returncode != 0:
         raise RuntimeError(run.stderr.strip().splitlines()[-1] if run.stderr else "it crashed")
-    return dict(json.loads(run.stdout.splitlines()[-1]))
+    *seconds, kernels = run.stdout.splitlines()[-1].split()
+    found: dict[str, Any] = dict(
+        zip(("whole", "call", "per_call"), map(float, seconds), strict=True)
+    )
+    return {**found, "kernels": None if kernels == "-1" else int(kernels)}
 
 
-def _chain(statements: int) -> Callable[[], Any]:
-    """The thunk of a straight-line program: written to a file, since pyrelay reads sources."""
-    import pyrelay
-
-    path = Path(tempfile.mkdtemp(prefix="pyrelay-chain-"), f"chain{statements}.py")
-    path.write_text(plain.straight_line(statements), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
-    compiled = pyrelay.jit(program.chain)
-    x = np.ones(16, dtype=np.float32)
-    return lambda: compiled(x)
-
-
-def _kernels() -> int:
-    """The kernels that were compiled so far, by this process or for it."""
-    from pyrelay.devices.compiler import native
-
-    return native.counts.compiled
-
-
-def main() -> None:
-    start, (framework, name) = float(sys.argv[1]), sys.argv[2:4]
-    run: Callable[[], Any]
-    if name.startswith(CHAIN):
-        run = _chain(int(name.removeprefix(CHAIN)))
-    else:
-        workload = BY_NAME[name]
-        run = load(framework).PROGRAMS[workload.program](*workload.arguments())
-    before = time.monotonic()
-    run()
-    after = time.monotonic()
-    samples = []
-    for _ in range(20):
-        begin = time.perf_counter()
-        run()
-        samples.append(time.perf_counter() - begin)
-    report = {
-        "whole": after - start,
-        "call": after - before,
-        "per_call": statistics.median(samples),
-        "kernels": _kernels() if framework == OURS else None,
-    }
-    print(json.dumps(report))
-
-
-if __name__ == "__main__":
-    main()
+def _program(framework: str, workload: str, folder: str) -> tuple[str, str, tuple[Any, ...]]:
+    """The module that has a workload's program, the program's name, and its arguments."""
+    if not workload.startswith(CHAIN):
+        found = BY_NAME[workload]
+        return f"benchmarks.programs.{MODULES[framework]}", found.program, found.arguments()
+    text = plain.straight_line(int(workload.removeprefix(CHAIN)))
+    text += (
+        "\n\nimport pyrelay\n\ncompiled = pyrelay.jit(chain)\n"
+        f"PROGRAMS = {{{workload!r}: lambda x: lambda: compiled(x)}}\n"
+    )
+    Path(folder, f"{workload}.py").write_text(text, encoding="utf-8")
+    return workload, workload, (np.ones(16, dtype=np.float32),)

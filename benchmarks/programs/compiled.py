@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
-
 import pyrelay
 from benchmarks.programs import arrays, gradients, image_networks, networks, plain, rows, trees
 from benchmarks.programs.plain import as_arrays, thunk
@@ -40,4 +38,6 @@ PROGRAMS = {
 
 
 def version() -> str:
+    from importlib import metadata  # as long as many an import: not in measured first calls
+
     return metadata.version("pyrelay")
