@@ -36,6 +36,8 @@ def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -
     more are dropped; the rules of derivatives stay. Raises GradientError for a derivative that does
     not exist.
     """
+    if _requests(module):
+        module = module.with_bodies(_of_zeros)
     while requests := _requests(module):
         open_functions = set(requests)
         ready = [
@@ -63,6 +65,22 @@ def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -
         if simplify is not None and _requests(module):
             module = simplify(module)
     return module
+
+
+def _of_zeros(block: Block) -> Block:
+    """A block in which arrays that may hold anything (`np.empty`) hold zeros: where nobody has
+    written they may be NaN, and so would be sums of their products by cotangents that are 0."""
+    lets = tuple(map(_with_zeros, block.lets))
+    if any(new is not old for new, old in zip(lets, block.lets, strict=True)):
+        block = replace(block, lets=lets)
+    return walk.with_blocks(block, _of_zeros)
+
+
+def _with_zeros(let: Let) -> Let:
+    rhs = let.rhs
+    if not isinstance(rhs, OpCall) or "arbitrary" not in rhs.attrs:
+        return let
+    return replace(let, rhs=replace(rhs, attrs=Attrs(shape=rhs.attrs["shape"])))
 
 
 

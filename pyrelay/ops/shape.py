@@ -170,14 +170,16 @@ def _broadcast_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ..
 
 
 broadcast_to = _movement(
-    "broadcast_to", _broadcast_type, lambda x, *, shape: np.broadcast_to(x, shape)[()],
-    lambda y, g, x, *, shape: (g,),
-    lambda s, i, x, *, shape: x(i),
+    "broadcast_to", _broadcast_type,
+    lambda x, *, shape, arbitrary=False: np.broadcast_to(x, shape)[()],
+    lambda y, g, x, *, shape, arbitrary=False: (g,),
+    lambda s, i, x, *, shape, arbitrary=False: x(i),
     samples=(
         floats((3,), attrs={"shape": (2, 3)}), floats((), attrs={"shape": (2, 2)}),
         floats((2, 1), attrs={"shape": (4, 2, 3)}), Sample((1.5,), {"shape": (3,)}),
     ),
-    doc="repeated along new axes and along axes of extent 1",
+    doc="repeated along new axes and along axes of extent 1; where `arbitrary`, as for np.empty, "
+    "any other elements do as well",
 )
 
 # -- parts and wholes ---------------------------------------------------------------------------

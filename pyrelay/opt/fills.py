@@ -8,6 +8,10 @@ which nothing fills:
     out = np.empty(n)
     for i in range(n): out[i] = ...
 
+What `np.empty` makes may hold anything, as in NumPy: if it is not small, nothing fills it either
+for a loop that writes some of it, such as a heap or a stack. Where derivatives are taken it is
+zeros (`grad/expand`), as products by a cotangent of 0 would be no zeros for what may be NaN.
+
 A loop writes all if it has as many rounds as the array is long, each of which writes the element,
 or the row, at its index: in its body, in both arms of a branch, or in a loop over the rest of the
 row. Between that and the end of the round only what this round has written may be read.
@@ -15,19 +19,24 @@ row. Between that and the end of the round only what this round has written may 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import product
 from operator import is_
 
-from pyrelay.ir import dims, walk
+from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, Module, OpCall, Var
+from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite
 from pyrelay.opt.shapes import is_array, shape_of
 
 _STARTS = places.UPDATES - {"commit"}
 _MOST_WRITTEN_OUT = 16  # elements that a round writes one by one
+
+LARGEST_IN_FRAMES = 256
+"""Elements of an array; larger ones lie in memory (`lower/kernels/program_arrays`)."""
 
 
 def fills(module: Module) -> Module:
@@ -73,13 +82,25 @@ def _in_function(function: Function) -> Function:
         filled = scope.op(first, "broadcast_to")
         if filled is None or not is_array(first) or not isinstance(filled.args[0], Const):
             return first
-        if not writes.loop(loop, k, ()):
+        if not _may_hold_anything(filled, first) and not writes.loop(loop, k, ()):
             return own(first, builder, scope)
         assert first.type is not None
         return builder.undef(first.type).atom
 
     writes = _Writes(lengths)
     return rewrite(function, rule)
+
+
+def _may_hold_anything(filled: OpCall, array: Atom) -> bool:
+    """Whether an array is one of `np.empty` that will not lie in a kernel's frame: there LLVM would
+    know that nobody has written an element, which may then be another number each time it is read,
+    also between a check of it and what the check is for."""
+    ty = array.type
+    assert isinstance(ty, TensorType)
+    if not filled.attrs.get("arbitrary") or ty.dtype is types.bool_:
+        return False  # bytes that are neither 0 nor 1 are no truth values
+    sizes = [size for size in ty.shape if isinstance(size, int)]
+    return len(sizes) < len(ty.shape) or math.prod(sizes) > LARGEST_IN_FRAMES
 
 
 class _Writes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from pyrelay.infer.operators import binary, compare, extent_of
 from pyrelay.infer.protocols import gone_through
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.types import DType, TensorType
 
 FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
@@ -56,13 +58,28 @@ def _laid(it: Interpreter, made: V.Value, order: V.Value, given: V.Value = V.NON
     return made
 
 
-@handles(np.zeros, np.empty)
+@handles(np.zeros)
 def zeros(
     it: Interpreter, shape: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.Known("C")
 ) -> V.Value:
-    """np.zeros; np.empty is zeros too, so that results do not depend on old memory (`opt/fills`
-    leaves out those that nobody reads)."""
+    """np.zeros."""
     return _laid(it, _filled(it, 0, shape, dtype), order)
+
+
+@handles(np.empty)
+def empty(
+    it: Interpreter, shape: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.Known("C")
+) -> V.Value:
+    """np.empty: zeros, which `opt/fills` leaves out where a loop starts from them."""
+    made = _unwritten(it, shape_of(it, shape), dtype_of(it, dtype) or types.f64)
+    return _laid(it, made, order)
+
+
+def _unwritten(it: Interpreter, shape: Sequence[Extent], dtype: DType) -> V.Value:
+    if not shape:
+        return of_no_axes(it, it.result(it.builder.full(0, shape, dtype)))
+    zero = it.builder.cast(0, dtype)
+    return it.call("broadcast_to", zero, shape=tuple(shape), arbitrary=True)
 
 
 @handles(np.ndarray)
@@ -75,7 +92,7 @@ def ndarray(
             errors.UnsupportedOperationError, "np.ndarray of a buffer cannot be compiled",
             hints=("write np.frombuffer(...) outside the function, or x.reshape(shape)",),
         )
-    return zeros(it, shape, dtype)
+    return empty(it, shape, dtype)
 
 
 @handles(np.ones)
@@ -107,13 +124,16 @@ def _like(value: Any) -> Any:
         ty = it.tensor(operand(it, a))
         target = dtype_of(it, dtype) or ty.dtype
         extents = ty.shape if shape == V.NONE else shape_of(it, shape)
+        if value is None:
+            return _laid(it, _unwritten(it, extents, target), order, a)
         made = of_no_axes(it, it.result(it.builder.full(value, extents, target)))
         return _laid(it, made, order, a)
 
     return handler
 
 
-handles(np.zeros_like, np.empty_like)(_like(0))
+handles(np.zeros_like)(_like(0))
+handles(np.empty_like)(_like(None))
 handles(np.ones_like)(_like(1))
 
 

@@ -34,7 +34,7 @@ from pyrelay.opt.storage import storage_of
 
 Index = tuple[Value, ...]
 #: Elements of an array of known size that a kernel keeps for itself, in registers if it can.
-_LARGEST_LOCAL = 64
+LARGEST_LOCAL = 64
 
 
 class ProgramArrays:
@@ -48,6 +48,12 @@ class ProgramArrays:
         self.scratch: list[Extent] = []  # bytes of each buffer that the kernel needs
         self._addressed = found.addressed
         self._bounds = Bounds(function.body)
+        #: Whether an array of an extent that only the call knows may be one that nobody has
+        #: written: such ones must not lie in frames (`opt/fills`), however short they prove to be.
+        self._unwritten = any(
+            walk.is_call(let, "undef") and not _is_known(let.outs[0])
+            for let in walk.nested_lets(function.body)
+        )
         self._homes: dict[Var, Array] = {}
         positions = {p: k for k, p in enumerate(function.params) if is_array(p)}
         for param, position in positions.items():
@@ -84,7 +90,8 @@ class ProgramArrays:
         bound = self._bounds.of(var)
         assert bound is not None
         size = dims.product(bound)
-        if isinstance(size, int) and size <= _LARGEST_LOCAL and var not in self._addressed:
+        in_frame = var not in self._addressed and (_is_known(var) or not self._unwritten)
+        if isinstance(size, int) and size <= LARGEST_LOCAL and in_frame:
             self._homes[var] = self.s.local_array(ty.dtype, max(size, 1))
             return
         self._homes[var] = Parameter(SCRATCH, len(self.scratch), ty.dtype)
@@ -293,3 +300,8 @@ class ProgramArrays:
         found = self.home(var)
         assert found is not None
         return self.s.load(found[0], self.s.ravel(index, shape_of(var)), parallel=False)
+
+
+def _is_known(array: Var) -> bool:
+    """Whether a type says how many elements there are."""
+    return all(isinstance(size, int) for size in shape_of(array))
