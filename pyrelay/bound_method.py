@@ -13,6 +13,13 @@ import types as python_types
 from typing import Any
 
 
+def unbound(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """What is called, with which arguments: of a bound method the function, its object first."""
+    if isinstance(function, BoundMethod):
+        return function.__func__, (function.__self__, *args)
+    return function, args
+
+
 class BoundMethod:
     """A compiled method of one object: called, and looked into, without naming the object."""
 
@@ -35,6 +42,13 @@ class BoundMethod:
         found = getattr(self.__func__, name)
         if name in ("ir", "code", "lower", "compare"):
             return functools.partial(found, self.__self__)
+        if name == "explain":  # without arguments, of all programs
+
+            def explain(*args: Any, **keywords: Any) -> Any:
+                given = args or keywords
+                return found(self.__self__, *args, **keywords) if given else found()
+
+            return explain
         if name == "py":
             return python_types.MethodType(found, self.__self__)
         return found

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import config, errors
+from pyrelay.bound_method import unbound
 from pyrelay.compiled import Compiled
 from pyrelay.measuring import benchmark
 from pyrelay.records import dataclass
@@ -133,6 +134,7 @@ def profile(function: Any, *args: Any, seconds: float = 0.5, **keywords: Any) ->
     >>> [(part.kernel, part.times) for part in found.parts]
     [('matmul_kernel', 1.0)]
     """
+    function, args = unbound(function, args)
     if not isinstance(function, Compiled):
         raise TypeError(
             f"profile takes what pyrelay.jit or pyrelay.grad has made, not {function!r}"

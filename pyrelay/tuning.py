@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pyrelay.bound_method import unbound
 from pyrelay.compiled import Compiled
 from pyrelay.records import dataclass
 
@@ -62,6 +63,7 @@ def tune(
     >>> double(np.ones(3))
     array([2., 2., 2.])
     """
+    function, args = unbound(function, args)
     if not isinstance(function, Compiled):
         raise TypeError(f"tune takes what pyrelay.jit or pyrelay.grad has made, not {function!r}")
     from pyrelay.devices.chosen import keep  # what compiles is imported when something is compiled

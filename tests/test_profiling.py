@@ -154,3 +154,23 @@ def test_programs_that_run_elsewhere_are_refused() -> None:
 def test_the_arguments_of_a_profile_raise_as_those_of_a_call() -> None:
     with pytest.raises(ValueError, match=r"'@' cannot combine f64\[64, 48\] and f64\[64, 48\]"):
         pyrelay.profile(layers, X, X, seconds=0.01)
+
+
+class Layer:
+    def __init__(self):
+        self.w, self.calls = W, 0
+
+    @pyrelay.jit
+    def forward(self, x):
+        self.calls += 1
+        return np.tanh(x @ self.w)
+
+
+def test_a_method_is_measured_on_a_copy_of_its_object() -> None:
+    layer = Layer()
+    found = pyrelay.profile(layer.forward, X, seconds=0.01)
+    assert "matmul_kernel" in {p.kernel for p in found.parts}
+    assert layer.calls == 0
+    assert "matmul" in str(layer.forward.code(X))
+    assert layer.forward.explain(X).startswith("forward(self: Layer")
+    assert layer.forward.explain() == layer.forward.explain(X)

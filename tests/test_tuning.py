@@ -122,6 +122,24 @@ def test_a_bar_is_shown_and_arguments_stay(costs: Any, capsys: Any) -> None:
         pyrelay.tune(layer, x)
 
 
+class Step:
+    def __init__(self):
+        self.w, self.calls = np.ones((4, 5)), 0
+
+    @pyrelay.jit
+    def forward(self, x):
+        self.calls += 1
+        return np.tanh(x @ self.w)
+
+
+def test_a_method_is_tuned_on_a_copy_of_its_object(costs: Any) -> None:
+    costs(lambda c: 1.0 - 0.5 * (c.depth == 128))
+    step = Step()
+    found = pyrelay.tune(step.forward, np.ones((3, 4)), progress=False)
+    assert found.choices == Choices(depth=128)
+    assert step.calls == 0
+
+
 @pytest.mark.parametrize(
     "text", ["", "{}", "[1]", '{"depth": 100}', DEFAULT.to_text()[:-1] + ', "x": 1}']
 )
