@@ -14,22 +14,18 @@ count as missing.
 from __future__ import annotations
 
 import functools
-import hashlib
-import os
 import pickle
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
-
-import numpy as np
 
 from pyrelay import config
 from pyrelay.boundary import Program
 from pyrelay.build import Build, Step
 from pyrelay.devices import cache
 from pyrelay.devices.compiler import native
+from pyrelay.devices.fingerprints import installation
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.in_python.entries import entries_class, is_entries
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, is_anonymous
@@ -167,33 +163,6 @@ def _is_wanted() -> bool:
 # -- names of files --------------------------------------------------------------------------------
 
 
-@functools.cache
-def _fingerprint() -> str:
-    """A digest of what decides how programs are compiled: versions, pyrelay's files, the processor.
-
-    Files count by size and time of change, as Python's own byte code does.
-    """
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    parts = [
-        sys.version, np.__version__, llvmlite.__version__, llvm.get_process_triple(),
-        llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(),
-    ]  # fmt: skip
-    for path in sorted(_own_files(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))):
-        status = os.stat(path)
-        parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _own_files(folder: str) -> Iterator[str]:
-    for entry in os.scandir(folder):
-        if entry.is_dir():
-            yield from _own_files(entry.path)
-        elif entry.name.endswith(".py"):
-            yield entry.path
-
-
 def _name(called: Called) -> str | None:
     """The name of the file for a call; None if what is called has no description."""
     settings = config.current()
@@ -201,7 +170,7 @@ def _name(called: Called) -> str | None:
     tuned = chosen is not None and chosen.exists() and chosen.stat().st_mtime_ns
     made = Description()
     try:
-        made.text(_fingerprint(), tuned, *(
+        made.text(installation(), tuned, *(
             f"{f.name}={getattr(settings, f.name)}" for f in fields(settings)
             if f.name not in _OTHER_SETTINGS
         ))  # fmt: skip

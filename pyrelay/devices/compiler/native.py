@@ -19,13 +19,11 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pyrelay.devices import cache
-from pyrelay.devices.compiler import compile_pool
+from pyrelay.devices.compiler import compile_pool, object_code
+from pyrelay.devices.fingerprints import generators
 from pyrelay.devices.routines.made_of import called_by
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
@@ -61,38 +59,9 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-@functools.cache
-def fingerprint() -> str:
-    """A digest of what decides machine code beside its source."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    parts = [
-        llvmlite.__version__,
-        np.__version__,
-        llvm.get_process_triple(),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
-    ]
-    digest = hashlib.sha256("\n".join(parts).encode())
-    for path in generators():
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def generators() -> list[Path]:
-    """The files that decide what machine code is made: all that a process which only compiles
-    reads, the numbers of a plan's operations and the places of fields among them."""
-    package = Path(__file__).parents[2]
-    beside = (
-        "lower/planning/opcodes.py", "infer/nodes/instances.py", "python_trees.py", "records.py",
-    )  # fmt: skip
-    return [*sorted((package / "devices").rglob("*.py")), *(package / name for name in beside)]
-
-
 def kernel_digest(source: str) -> str:
     """The identity of a kernel's machine code, as hexadecimal digits."""
-    return hashlib.sha256(f"{fingerprint()}\n{source}".encode()).hexdigest()
+    return hashlib.sha256(f"{generators()}\n{source}".encode()).hexdigest()
 
 
 def kernel_address(source: str) -> int:
@@ -216,23 +185,32 @@ def load_all(
 
     Raises DeviceError where it is no object code for this machine or needs an unknown symbol.
     """
+    started = time.perf_counter()
+    with _lock:
+        found = object_code.load(code, symbols, known or {})
+        if found is None:
+            found = _linked_by_llvm(code, symbols, known or {})
+        counts.loaded += 1
+        counts.load_seconds += time.perf_counter() - started
+        return found
+
+
+def _linked_by_llvm(
+    code: bytes, symbols: tuple[str, ...], known: Mapping[str, int]
+) -> dict[str, int]:
     import llvmlite.binding as llvm
 
-    started = time.perf_counter()
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for symbol in symbols:
         builder.export_symbol(symbol)
-    for symbol, address in (known or {}).items():
+    for symbol, address in known.items():
         builder.import_symbol(symbol, address)
-    with _lock:
-        try:
-            tracker = builder.link(_linker(os.getpid()), f"pyrelay{next(_names)}")
-        except RuntimeError as error:
-            raise DeviceError(f"Object code cannot be loaded: {error}") from error
-        _loaded.append(tracker)
-        counts.loaded += 1
-        counts.load_seconds += time.perf_counter() - started
-        return {symbol: int(tracker[symbol]) for symbol in symbols}
+    try:
+        tracker = builder.link(_linker(os.getpid()), f"pyrelay{next(_names)}")
+    except RuntimeError as error:
+        raise DeviceError(f"Object code cannot be loaded: {error}") from error
+    _loaded.append(tracker)
+    return {symbol: int(tracker[symbol]) for symbol in symbols}
 
 
 def load(code: bytes, symbol: str) -> int:

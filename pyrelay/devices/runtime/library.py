@@ -21,6 +21,7 @@ import numpy as np
 from pyrelay import config
 from pyrelay.devices import cache
 from pyrelay.devices.compiler import compile_pool, native
+from pyrelay.devices.fingerprints import generators
 from pyrelay.devices.runtime import boundary_fields
 from pyrelay.devices.runtime.layout import Process, allocate
 from pyrelay.devices.runtime.runtime_parts import MAIN, SYMBOLS, TREES, build
@@ -77,7 +78,7 @@ def expect_first_program() -> None:
 
 
 def _key(part: str) -> str:
-    return f"{native.fingerprint()}-{part}"
+    return f"{generators()}-{part}"
 
 
 _starting = threading.Lock()

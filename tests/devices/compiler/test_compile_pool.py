@@ -16,7 +16,8 @@ import pytest
 from kernel_texts import ADD, SCALE
 
 from pyrelay import config
-from pyrelay.devices.compiler import compile_pool, kernel_compiler, native
+from pyrelay.devices import fingerprints
+from pyrelay.devices.compiler import compile_pool, kernel_compiler
 from pyrelay.devices.compiler.compile_pool import Task, objects
 from pyrelay.devices.compiler.compile_worker import KERNEL
 from pyrelay.devices.compiler.kernel_language import KernelError
@@ -188,7 +189,8 @@ def test_a_process_that_compiles_imports_nothing_of_numpy(tmp_path: Path) -> Non
     assert not known.keys() & set(late)
     own = {Path(file) for name, file in known.items() if name.startswith("pyrelay.")}
     read = {path for path in own if path.name != "__init__.py"}
-    assert read <= set(native.generators())  # object code on disk is made again when one changes
+    # object code on disk is made again when one changes
+    assert read <= set(fingerprints.generating_files())
     assert len(read) > 20
 
 
