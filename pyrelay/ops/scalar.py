@@ -71,6 +71,19 @@ class Scalar:
         return dtype
 
 
+LONE: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {
+        **{name: (name, 1) for name in (
+            "exp", "exp2", "log", "log2", "log10", "log1p", "sin", "cos", "erf",
+        )},
+        "power": ("pow", 2), "arcsinh": ("asinh", 1), "arccosh": ("acosh", 1),
+        "arctanh": ("atanh", 1),
+    }
+)  # fmt: skip
+"""Functions that are the C library's where each waits for the one before: its names of them, and
+of how many numbers they are."""
+
+
 # -- spellings -----------------------------------------------------------------------------------
 
 
@@ -185,6 +198,11 @@ _MATH = (
     ),
     # Of angles that are at most `NEAR_ANGLE`: without branches, for f64 too.
     *(_plain(f"near_{name}", 1, "f", _math(name)) for name in ("sin", "cos", "tan")),
+    # The C library's, for one number at a time.
+    *(
+        _plain(f"lone_{name}", arity, "f", _math(own, arity))
+        for name, (own, arity) in LONE.items()
+    ),
     *(
         _plain(name, 1, "f", _math(name))
         for name in (

@@ -11,7 +11,7 @@ import pytest
 
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
-from pyrelay.ops.scalar import SCALARS, TARGET, Scalar
+from pyrelay.ops.scalar import LONE, SCALARS, TARGET, Scalar
 from tests.devices.running_kernels import emulate, needs_compiler, run
 from tests.dtypes import HERE
 
@@ -24,6 +24,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "near_sin": np.sin,
     "near_cos": np.cos,
     "near_tan": np.tan,
+    "lone_erf": np.vectorize(math.erf),
+    **{f"lone_{name}": getattr(np, name) for name in LONE.keys() - {"erf"}},
     **{name: OPS[name].numpy for name in ("erfc", "lgamma", "gamma")},
     "real": np.real,
     "imag": np.imag,

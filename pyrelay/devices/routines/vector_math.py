@@ -20,6 +20,7 @@ from pyrelay.devices.routines import exponentials as e
 from pyrelay.devices.routines import trigonometry as t
 from pyrelay.devices.routines.arithmetic import emit_integer_power, lane_hypot
 from pyrelay.devices.routines.lanes import Lane
+from pyrelay.ops.scalar import LONE
 
 _LaneFunction = Callable[..., Lane]
 _ComplexFunction = Callable[[IRBuilder, Any], Any]
@@ -144,6 +145,23 @@ erfc = _function("erfc", t.through_double("erfc"))
 lgamma = _function("lgamma", t.through_double("lgamma"))
 gamma = _function("gamma", t.through_double("tgamma"))
 nextafter = _function("nextafter", t.library("nextafter"), 2)
+
+
+def _lone(name: str) -> Intrinsic:
+    """The C library's function for one number at a time, which it has tables for."""
+    own, arity = LONE[name]
+    function = t.library(own)
+
+    def emit(b: IRBuilder, ty: types.Type, *args: Any) -> Any:
+        return function(*(Lane(b, each) for each in args)).v
+
+    return Intrinsic(f"lone_{name}", alike(arity, FLOATS), emit)
+
+
+lone_exp, lone_exp2, lone_log, lone_log2 = map(_lone, ("exp", "exp2", "log", "log2"))
+lone_log10, lone_log1p, lone_power = map(_lone, ("log10", "log1p", "power"))
+lone_sin, lone_cos, lone_erf = map(_lone, ("sin", "cos", "erf"))
+lone_arcsinh, lone_arccosh, lone_arctanh = map(_lone, ("arcsinh", "arccosh", "arctanh"))
 
 
 def _emit_power(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:

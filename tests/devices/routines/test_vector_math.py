@@ -17,7 +17,7 @@ from pyrelay.devices.compiler import kernel_compiler
 from pyrelay.devices.compiler.codegen import kernel_machine
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.devices.routines.vector_math import ERROR_BOUNDS
-from pyrelay.ops.scalar import NEAR_ANGLE
+from pyrelay.ops.scalar import LONE, NEAR_ANGLE
 from tests.devices.running_kernels import (
     SHORT_NAMES,
     elementwise,
@@ -54,6 +54,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "arctanh": mpmath.atanh,
     "erf": mpmath.erf,
 }
+ALONE = sorted(LONE.keys() & UNARY.keys())
 NOT_NUMPYS = {"sigmoid", "erf", "exp_of_negative", "near_sin", "near_cos", "near_tan"}
 CALLS_LIBRARY = {("sin", "f64"), ("cos", "f64"), ("tan", "f64")}
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 8.0, 1e-40, -1e-40, 5e-324, 88.7, 88.8, -87.3,
@@ -145,6 +146,16 @@ def test_errors_stay_within_the_stated_bound(name: str, dtype: Any) -> None:
         finite = errors(computed, exact(_with_poles(name), x))
     worst = int(np.argmax(finite))
     assert finite[worst] <= ERROR_BOUNDS[name], (x[worst], computed[worst])
+
+
+@FLOATS
+@pytest.mark.parametrize("name", ALONE)
+def test_functions_for_one_number_at_a_time_are_no_less_exact(name: str, dtype: Any) -> None:
+    x = np.random.default_rng(0).uniform(0.01, 0.99, 200).astype(dtype)
+    x = x + dtype(name == "arccosh")
+    computed = elementwise(f"lone_{name}(x0)", x, result=dtype)
+    with mpmath.workprec(350):
+        assert errors(computed, exact(UNARY[name], x)).max() <= ERROR_BOUNDS[name]
 
 
 def _with_poles(name: str) -> Callable[[Any], Any]:

@@ -1,0 +1,142 @@
+"""Functions of floats that wait for each other from round to round are the C library's.
+
+In: a body of kernel IR, for the CPU. Out: the same, in which exponentials, logarithms, powers and
+the like are `lone_...` where a round needs what one before it made of them:
+
+    for i in range(n):              for i in range(n):
+        x = math.exp(-x)       as       x = lone_exp(-x)
+
+Ours have no branches and no tables, so that loops of them are vectors: many at a time, but each
+takes long. Rounds that hand on what such a function gives to its own operand are never vectors, and
+what they take is the time of one after the other, in which the C library, which looks up tables and
+asks whether an operand is special, is a third faster. So are rounds whose end hangs on one. Any
+other call stays as it is: it may be part of a vector, and its numbers the same in all its lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from pyrelay.ir.types import f32, f64
+from pyrelay.lower.kernels.kernel import (
+    Assign,
+    Body,
+    Break,
+    Compute,
+    For,
+    If,
+    Load,
+    Local,
+    Operand,
+    Statement,
+    While,
+    replace_bodies,
+    statements,
+)
+
+_QUICK = {
+    f32: frozenset(["exp", "exp2", "log", "log2", "power", "sin", "cos"]),
+    f64: frozenset([
+        "exp", "exp2", "log", "log2", "log10", "log1p", "power", "erf", "arcsinh", "arccosh",
+        "arctanh",
+    ]),
+}  # fmt: skip
+"""Functions of which the C library's take less time, one after the other. Sines of doubles are its
+own anyway."""
+
+_END: object = object()  # what a round's being the last one hangs on
+_Readers: TypeAlias = dict[object, list[object]]
+
+
+def with_lone_calls(body: Body) -> Body:
+    """The body with calls of the C library in place of functions that wait for each other."""
+    if not any(_is_quick(s) for s in statements(body)):
+        return body
+    return tuple(replace_bodies(_in_loop(s), with_lone_calls) for s in body)
+
+
+def _is_quick(statement: Statement) -> bool:
+    return (
+        isinstance(statement, Compute)
+        and statement.primitive in _QUICK.get(statement.out.dtype, ())
+    )
+
+
+def _in_loop(loop: Statement) -> Statement:
+    """A loop with those of its calls as others that stand in it, but in no loop inside."""
+    if not isinstance(loop, (For, While)) or (isinstance(loop, For) and loop.lanes):
+        return loop
+    calls = [s for s in _own(loop.body) if isinstance(s, Compute) and _is_quick(s)]
+    if not calls:
+        return loop
+    readers = _readers(loop.body)
+    waiting = {s for s in calls if _is_waiting(s, readers)}
+    return replace_bodies(loop, lambda body: _renamed(body, waiting)) if waiting else loop
+
+
+def _own(body: Body) -> Iterator[Statement]:
+    """The statements of a body and of its branches."""
+    for s in body:
+        if isinstance(s, If):
+            yield from _own(s.then)
+            yield from _own(s.orelse)
+        else:
+            yield s
+
+
+def _readers(body: Body) -> _Readers:
+    """What is computed with each number of a round, or chosen by it."""
+    readers: _Readers = {}
+
+    def enter(given: Iterable[Operand], result: object) -> None:
+        for operand in given:
+            if isinstance(operand, Local):
+                readers.setdefault(operand, []).append(result)
+
+    def walk(part: Body, conditions: tuple[Operand, ...]) -> None:
+        for s in part:
+            match s:
+                case Compute(out, _, args):
+                    enter(args, out)
+                case Load(out=out, index=index):
+                    enter([index], out)
+                case Assign(variable, value):
+                    enter([value, *conditions], variable)
+                case Break(cond):
+                    enter([cond, *conditions], _END)
+                case If(cond, then, orelse):
+                    walk(then, (*conditions, cond))
+                    walk(orelse, (*conditions, cond))
+                case For(start=start, stop=stop, body=inner):
+                    walk(inner, (*conditions, start, stop))
+                case While(body=inner):
+                    walk(inner, conditions)
+
+    walk(body, ())
+    return readers
+
+
+def _is_waiting(call: Compute, readers: _Readers) -> bool:
+    """Whether a call is made of its own result, or a round is the last one by it."""
+    wanted = {_END, *call.args}
+    seen: set[object] = {call.out}
+    pending: list[object] = [call.out]
+    while pending:
+        for result in readers.get(pending.pop(), ()):
+            if result in wanted:
+                return True
+            if result not in seen:
+                seen.add(result)
+                pending.append(result)
+    return False
+
+
+def _renamed(body: Body, waiting: set[Compute]) -> Body:
+    def one(s: Statement) -> Statement:
+        if isinstance(s, Compute):
+            return replace(s, primitive=f"lone_{s.primitive}") if s in waiting else s
+        return replace_bodies(s, lambda inner: _renamed(inner, waiting))
+
+    return tuple(map(one, body))
