@@ -11,8 +11,9 @@ it needs no C compiler; arithmetic is in `executor_arithmetic.py`.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
@@ -21,7 +22,15 @@ from pyrelay.devices.runtime.layout import POLL, WORD, Control, Process, State, 
 from pyrelay.devices.runtime.memory import Memory
 from pyrelay.devices.runtime.row_parts import INSTRUCTION_WORDS, LINK, ROWS_TOGETHER, write_part
 from pyrelay.devices.runtime.teamwork import CHUNKS_PER_THREAD, WORTH_SHARING, Teamwork
-from pyrelay.lower.planning.opcodes import ADDRESS, LINK_WORDS, OPCODES
+from pyrelay.lower.planning.opcodes import (
+    ADDRESS,
+    CONTROL,
+    LINK_WORDS,
+    OF_ONE,
+    OF_TWO,
+    OFTEN,
+    OPCODES,
+)
 
 POLL_PERIOD = 10_000_000_000
 """Picoseconds of estimated work between two looks for Ctrl-C."""
@@ -69,6 +78,8 @@ class Executor:
         self.ip = f.variable(start)
         self.frame = f.variable(f.load(self.state, State.STACK) + LINK)
         self.work_left = f.variable(POLL_PERIOD)
+        self.result = f.variable(0)
+        self.chunks, self.begin, self.operands = f.variable(0), f.variable(0), f.variable(0)
         self.checks = Checks(module)
         f.store(self.frame.now, -LINK, 0)
         with f.when(f.load(self.state, State.RECORD + POLL).equals(0)):  # else a part's
@@ -116,37 +127,107 @@ class Executor:
             "ufunc_call": self._ufunc_call,
             "stamp": self._stamp,
         }
-        for name in OPCODES:
+        for name in CONTROL:
             group, _, rest = name.partition(".")
-            if name in UNARY_OPERATIONS:
-                table[name] = lambda n=name: self._unary(n)  # type: ignore[misc]
-            elif name in BINARY_OPERATIONS:
-                table[name] = lambda n=name: self._binary(n)  # type: ignore[misc]
-            elif group == "checked":
-                table[name] = lambda n=rest: self._checked(n)  # type: ignore[misc]
-            elif group == "load":
-                table[name] = lambda n=rest: self._load(n)  # type: ignore[misc]
-            elif group == "store":
+            if group == "store":
                 table[name] = lambda n=rest: self._store(n)  # type: ignore[misc]
         return table
 
     def _write(self) -> None:
         b = self.f.b
-        handlers = self._handlers()
-        self.dispatch = self.f.native.append_basic_block("dispatch")
-        unknown = self.f.native.append_basic_block("unknown")
+        self.dispatch, self.launching, scalars, unary, binary, self.unknown = (
+            self._block(name)
+            for name in ("dispatch", "launching", "scalars", "unary", "binary", "unknown")
+        )
         b.branch(self.dispatch)
         b.position_at_end(self.dispatch)
-        switch = b.switch(self._word(0).raw, unknown)
-        b.position_at_end(unknown)
+        operation = self._word(0)
+        often = {name: functools.partial(self._alone, name) for name in OFTEN}
+        self._cases(operation, {**self._handlers(), **often}, scalars)
+        b.position_at_end(scalars)
+        b.cbranch((operation < OPCODES.index(OF_TWO[0])).raw, unary, binary)
+        b.position_at_end(unary)
+        self._together(operation, OF_ONE, [self._value(2)])
+        b.position_at_end(binary)
+        self._together(operation, OF_TWO, [self._value(2), self._value(3)])
+        b.position_at_end(self.launching)
+        self._write_launch()
+        b.position_at_end(self.unknown)
         b.unreachable()
-        for number, name in enumerate(OPCODES):
-            block = self.f.native.append_basic_block(name)
-            switch.add_case(number, block)
+    def _block(self, name: str) -> ir.Block:
+        return self.f.native.append_basic_block(name)
+
+    def _cases(
+        self, operation: Word, handlers: Mapping[str, Callable[[], None]], otherwise: ir.Block
+    ) -> None:
+        """Go on with what an operation does."""
+        b = self.f.b
+        switch = b.switch(operation.raw, otherwise)
+        for name, handler in handlers.items():
+            block = self._block(name)
+            switch.add_case(OPCODES.index(name), block)
             b.position_at_end(block)
-            handlers[name]()
+            handler()
             if not b.block.is_terminated:
                 raise AssertionError(f"operation {name} does not say what comes next")
+
+    # -- scalars
+
+    def _alone(self, name: str) -> None:
+        """An operation that reads its values and writes its result itself."""
+        values = [self._value(2 + k) for k in range(1 if name in UNARY_OPERATIONS else 2)]
+        result, fails = self._computed(name, values)
+        if fails is not None:
+            with self.f.when(fails, likely=False):
+                self._raise_with(values)
+        self._set(1, result)
+        self._next(2 + len(values) + (fails is not None))
+
+    def _together(self, operation: Word, names: Sequence[str], values: Sequence[Word]) -> None:
+        """Operations whose values are read and whose results are written in one place: LLVM takes
+        as long for that as for what most of them do, and there are 70."""
+        b = self.f.b
+        done, right, wrong = self._block("done"), self._block("right"), self._block("wrong")
+        self._cases(operation, {
+            name: functools.partial(self._one_of, name, values, done, right, wrong)
+            for name in names
+        }, self.unknown)  # fmt: skip
+        for end, words in ((done, 2 + len(values)), (right, 3 + len(values))):
+            b.position_at_end(end)
+            self._set(1, self.result.now)
+            self._next(words)
+        b.position_at_end(wrong)
+        self._raise_with(values)
+
+    def _one_of(
+        self, name: str, values: Sequence[Word], done: ir.Block, right: ir.Block, wrong: ir.Block
+    ) -> None:
+        result, fails = self._computed(name, values)
+        self.result.set(result)
+        if fails is None:
+            self.f.b.branch(done)
+        else:
+            self.f.b.cbranch(fails.raw, wrong, right)
+
+    def _computed(self, name: str, values: Sequence[Word]) -> tuple[Word, Flag | None]:
+        """The result of an operation, and whether it fails where it may."""
+        group, _, rest = name.partition(".")
+        if name in UNARY_OPERATIONS:
+            return UNARY_OPERATIONS[name](*values), None
+        if group == "checked":
+            return self.checks.write(rest, *values)
+        if group == "load":
+            array, index = values
+            bits = int(rest[1:])
+            return self.f.load_narrow(array + index * (bits // 8), bits, rest[0] == "i"), None
+        return BINARY_OPERATIONS[name](*values), None
+
+    def _raise_with(self, values: Sequence[Word]) -> None:
+        """Leave with a checked operation's site and its values."""
+        record = self.state + State.RECORD
+        for place, value in enumerate((self._word(4), *values)):
+            self.f.store(record, place * WORD, value)
+        self.f.ret(Status.RAISED)
 
     # -- reading the table
 
@@ -222,26 +303,28 @@ class Executor:
 
     def _launch(self, chunks_per_thread: int, begins: bool = False) -> None:
         """Run a kernel, on the team if that gets any chunks of it. `begins`: a word says where."""
+        self.chunks.set(chunks_per_thread)
+        self.begin.set(self._value(6) if begins else 0)
+        self.operands.set(self.ip.now + (6 + begins) * WORD)
+        self.f.b.branch(self.launching)
+
+    def _write_launch(self) -> None:
         f = self.f
         kernel, extent, count = self._word(1), self._value(2), self._word(5)
-        words = self.ip.now + (6 + begins) * WORD
-        begin = self._value(6) if begins else f.number(0)
+        words, begin, chunks = self.operands.now, self.begin.now, self.chunks.now
         f.store(self.scratch, 0, self.state + State.RECORD)
         self._resolve_operands(words, count, self.scratch + WORD)
         work = (extent - begin) * self._value(3)
         self.work_left.set(self.work_left.now - work)
         status = f.variable(0)
-        if chunks_per_thread:
-            team = f.load(f.load(self.control, Control.PROCESS), Process.TEAM)
-            shared = (work >= WORTH_SHARING) & team.differs(0) & begin.equals(0)
-            with f.either(shared) as (yes, no):
-                with yes:
-                    status.set(f.call(self.teamwork.launch_shared, team, kernel, self.scratch,
-                                      count + 1, extent, work, chunks_per_thread))  # fmt: skip
-                with no:
-                    status.set(f.call_address(kernel, self.scratch, begin, extent))
-        else:
-            status.set(f.call_address(kernel, self.scratch, begin, extent))
+        team = f.load(f.load(self.control, Control.PROCESS), Process.TEAM)
+        shared = (work >= WORTH_SHARING) & team.differs(0) & begin.equals(0) & chunks.differs(0)
+        with f.either(shared) as (yes, no):
+            with yes:
+                status.set(f.call(self.teamwork.launch_shared, team, kernel, self.scratch,
+                                  count + 1, extent, work, chunks))  # fmt: skip
+            with no:
+                status.set(f.call_address(kernel, self.scratch, begin, extent))
         with f.when(status.now.differs(0), likely=False):
             record = self.state + State.RECORD
             f.store(record, 0, f.load(record) + self._word(4))
@@ -272,25 +355,6 @@ class Executor:
                 f.ret(status)
             self._jump(7)
         self._next(INSTRUCTION_WORDS)
-
-    def _unary(self, name: str) -> None:
-        self._set(1, UNARY_OPERATIONS[name](self._value(2)))
-        self._next(3)
-
-    def _binary(self, name: str) -> None:
-        self._set(1, BINARY_OPERATIONS[name](self._value(2), self._value(3)))
-        self._next(4)
-
-    def _checked(self, name: str) -> None:
-        a, b = self._value(2), self._value(3)
-        result, fails = self.checks.write(name, a, b)
-        with self.f.when(fails, likely=False):
-            record = self.state + State.RECORD
-            for place, value in enumerate((self._word(4), a, b)):
-                self.f.store(record, place * WORD, value)
-            self.f.ret(Status.RAISED)
-        self._set(1, result)
-        self._next(5)
 
     def _select(self) -> None:
         self._set(1, self._value(2).differs(0).choose(self._value(3), self._value(4)))
@@ -323,12 +387,6 @@ class Executor:
     def _zero(self) -> None:
         self.f.c("memset", self._value(1), self.f.number(0), self._value(2))
         self._next(3)
-
-    def _load(self, kind: str) -> None:
-        bits = int(kind[1:])
-        address = self._value(2) + self._value(3) * (bits // 8)
-        self._set(1, self.f.load_narrow(address, bits, kind[0] == "i"))
-        self._next(4)
 
     def _store(self, kind: str) -> None:
         bits = int(kind[1:])

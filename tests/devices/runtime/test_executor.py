@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from kernel_texts import ENDLESS
 
 from pyrelay import config
+from pyrelay.devices.compiler import llvm_ir as ir
+from pyrelay.devices.runtime import runtime_parts
 from pyrelay.devices.runtime.entry import Executable
 from pyrelay.lower.planning.boundary import ScalarParameter, ScalarResult
 from pyrelay.lower.planning.encode import encode
@@ -457,3 +459,11 @@ def test_ctrl_c_stops_a_kernel_that_polls(executable: Any, shared: bool) -> None
     main = PlanFunction("main", 0, 0, (launch, Return(())))
     with config.override(num_threads=3):
         _interrupted(executable(Plan((main,), (Kernel("endless", ENDLESS),))))
+
+
+def test_the_run_time_is_not_long() -> None:
+    """A machine's first call waits for it: LLVM takes 40 microseconds for each instruction."""
+    module = ir.Module("", "")
+    runtime_parts._write_main(module)
+    lines = str(module).splitlines()
+    assert sum(line.startswith("  ") for line in lines) < 6_000
