@@ -26,6 +26,7 @@ from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.arrays.memory_order import layout_of
+from pyrelay.infer.containers import columns
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.nodes.datatypes import ones_of
 from pyrelay.infer.objects import generator_classes
@@ -36,6 +37,8 @@ from pyrelay.ir import types
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
 _LEAVES = ("number", "array", "scalar")
+_COLUMN: Key = ("column",)
+"""The key of an array that parts of a list's items are."""
 
 
 _FILE = PACKAGE_DIRECTORY + "<call>"
@@ -110,7 +113,7 @@ def _written(
         ))
     handed = [text.leaves[k] for k in binding.parameters]
     text.line("_same = True")
-    shape = result_text(text, binding)
+    changes, shape = result_text(text, binding)
     again = f"_as_given({_tuple(by_position)}, _named, _more, _others)"
     source = [
         f"def make({', '.join(text.known)}):",
@@ -126,6 +129,7 @@ def _written(
         *(_with_others(_tuple(handed), bool(binding.mutated or binding.layouts)) if near else ()),
         "            if _result is not _MISMATCH:",
         *["                _hits[0] += 1"] * (not near),
+        *(f"                {line}" for line in changes),
         f"                return {shape}",
         f"        _args, _keywords = {again}",
         "        return _otherwise(*_args, **_keywords)",
@@ -278,7 +282,7 @@ def _is_contiguous(array: Any) -> bool:
 def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> None:
     """Lines that take the arguments and captured objects apart into the program's leaves."""
     binding = program.binding
-    _taken_apart(text, names, keys)
+    _taken_apart(text, names, keys, binding.apart)
     for hidden in binding.hidden:
         (key,), pools = hidden.key
         if pools:
@@ -287,10 +291,12 @@ def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> Non
         source = hidden.source
         value = text.name(hidden.value) if source is None else _reading(text, source)
         text.line(f"{name} = {value}")
-        _taken_apart(text, [name], (key,))
+        _taken_apart(text, [name], (key,), max(binding.apart, columns.MOST_APART_CAPTURED))
     handed = set(binding.parameters)
     for leaf, key in enumerate(text.keys):
         if leaf not in handed or leaf in binding.static:
+            if key == _COLUMN:
+                raise NeedsMore
             known = _known_array if key[0] == "array" else _known_number
             known(text, text.leaves[leaf], key, binding.static.get(leaf, _ANY))
     read = {leaf for leaf, _ in binding.axes.values()}
@@ -332,18 +338,18 @@ def _known_number(text: Text, name: str, key: Key, value: Any) -> None:
     text.test(condition)
 
 
-def _taken_apart(text: Text, names: list[str], keys: Key) -> None:
-    """Lines that take values apart, and test their structures."""
+def _taken_apart(text: Text, names: list[str], keys: Key, apart: int) -> None:
+    """Lines that take values apart, and test their structures. apart: as `Flattened` has it."""
     waiting = list(zip(names, keys, strict=True))[::-1]
     while waiting:
         name, key = waiting.pop()
-        if key[0] in _LEAVES:
+        if key[0] in _LEAVES or key == _COLUMN:
             text.leaves.append(name)
             text.keys.append(key)
             text.objects += [name] * (key[0] == "array")
             continue
-        test, parts, items = _structure(text, name, key)
-        if key[0] in ("dict", "list", "record"):
+        test, parts, items = _structure(text, name, key, apart)
+        if key[0] in ("dict", "list", "record", "grown"):
             text.objects.append(name)
             text.containers.append(name)
         text.test(test)
@@ -353,13 +359,25 @@ def _taken_apart(text: Text, names: list[str], keys: Key) -> None:
         waiting += list(zip(inner, parts, strict=True))[::-1]
 
 
+def _columns(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
+    """The arrays that the items of a list are. Raises ValueError if they are not of this key."""
+    found = columns.columns_of(items, texts=len(items) > columns.MOST_TEXTS)
+    if found is None or found[0] != key:
+        raise ValueError
+    return found[1]
+
+
 def _unpacking(names: list[str], value: str) -> str:
     return f"{', '.join(names)}, = {value}"
 
 
-def _structure(text: Text, name: str, key: Key) -> tuple[str, Key, str]:
+def _structure(text: Text, name: str, key: Key, apart: int) -> tuple[str, Key, str]:
     """A test for a structure of this key, the keys of its items, and where they are found."""
     match key:
+        case ("grown", item) if not columns.holds_lists(item):
+            test = f"type({name}) is list and len({name}) > {apart}"
+            made = f"{text.name(_columns)}({name}, {text.name(item)})"
+            return test, (_COLUMN,) * columns.count_of(item), made
         case ("dict", keys, *parts):
             test = f"type({name}) is dict and tuple({name}) == {text.name(keys)}"
             return test, tuple(parts), f"{name}.values()"

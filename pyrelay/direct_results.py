@@ -20,26 +20,59 @@ from pyrelay.infer.result_trees import (
     GrownResult,
     LeafResult,
     NodeResult,
+    ResultTree,
     ViewResult,
     ViewStepResult,
     built,
     slice_of,
 )
-from pyrelay.infer.specialised import Binding
+from pyrelay.infer.specialised import Binding, ContainerChange
 from pyrelay.infer.structure import Flattened
+from pyrelay.ir.nodes import UNSET
 
 _DEEPEST = 60
 """Nodes of a result within each other, of two brackets each: Python reads 200 at most."""
 
 
-def result_text(text: Text, binding: Binding) -> str:
-    """How the result is made, and what the program changed with it, as Python text."""
-    if not binding.changes:
-        try:
-            return _result(text, binding.result, binding.kept)
-        except NeedsMore:
-            pass  # no text of its own
-    return _assembled(text, binding)
+def result_text(text: Text, binding: Binding) -> tuple[list[str], str]:
+    """Lines that do to arguments what the program did, and how the result is made, as Python text.
+    """
+    try:
+        lines = [line for c in binding.changes for line in _changed(text, c, binding.kept)]
+        return lines, _result(text, binding.result, binding.kept)
+    except NeedsMore:  # no text of its own
+        return [], _assembled(text, binding)
+
+
+def _changed(text: Text, change: ContainerChange, kept: Mapping[int, int]) -> list[str]:
+    """Lines that give a container what `restore` gives it. Raises NeedsMore for unusual ones."""
+    container = text.containers[change.number]
+    if any(map(_may_be_unset, change.children)):
+        raise NeedsMore
+    parts = [_result(text, child, kept, 1) for child in change.children]
+    match change.kind:
+        case "list":
+            return [f"{container}[:] = [{', '.join(parts)}]"]
+        case "items":
+            return [f"{container}[:] = {parts[0]}"]
+        case "dict":
+            pairs = zip(map(text.name, change.names), parts, strict=True)
+            items = ", ".join(f"{key}: {part}" for key, part in pairs)
+            return [f"_items = {{{items}}}", f"{container}.clear()", f"{container}.update(_items)"]
+        case "record":
+            write = text.name(object.__setattr__)
+            return [
+                f"{write}({container}, {name!r}, {part})"
+                for name, part in zip(change.names, parts, strict=True)
+            ]
+    raise NeedsMore
+
+
+def _may_be_unset(tree: ResultTree) -> bool:
+    """Whether this is an attribute that an object has after some calls only."""
+    if isinstance(tree, CaseResult):
+        return any(map(_may_be_unset, tree.cases))
+    return isinstance(tree, ConstantResult) and tree.value is UNSET
 
 
 def _assembled(text: Text, binding: Binding) -> str:

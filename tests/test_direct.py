@@ -751,3 +751,115 @@ def test_results_nested_deeper_than_python_reads_are_put_together_by_the_long_wa
             found = compiled(np.arange(3.0), levels)
             assert depth_of(found) == levels
             assert found[1] == levels - 1
+
+
+class Adam:
+    def __init__(self):
+        self.t, self.layers = 0, [Layer(A.copy(), B.copy()), Layer(C.copy(), 1.5)]
+        self.seen, self.state, self.name = [], {"m": A * 0.0, "k": 1}, "adam"
+
+
+def step(optimiser, x, far):
+    optimiser.t += 1
+    for layer in optimiser.layers:
+        layer.w = layer.w - x * layer.b
+        layer.b = layer.w * 2.0 if far else layer.b
+    optimiser.state["m"] = x + optimiser.state["m"]
+    optimiser.state["k"] *= 3
+    optimiser.last = x
+    optimiser.seen = [optimiser.t, x]
+    return optimiser.t, optimiser.layers[0]
+
+
+def as_text(value: Any) -> str:
+    return repr({k: repr(v) for k, v in vars(value).items()})
+
+
+def test_objects_that_a_program_changes_take_the_short_way() -> None:
+    compiled = pyrelay.jit(step)
+    for far in (False, True):
+        compiled(Adam(), B, far)
+    compiled._dispatch = None
+    for far in (True, False):
+        got, wanted = Adam(), Adam()
+        for _ in range(2):  # attributes that were new are there the second time
+            if hasattr(got, "last"):
+                del got.last
+                del wanted.last
+            number, first = compiled(got, B, far)
+            step(wanted, B, far)
+            assert first is got.layers[0]
+            assert number == got.t == wanted.t
+            assert as_text(got) == as_text(wanted)
+
+
+def test_attributes_that_only_some_calls_set_are_set_by_those() -> None:
+    def noted(p, x):
+        if x[0] > 0.0:
+            p.b = x * 2.0
+        return p.w + 1.0
+
+    class Noted:
+        def __init__(self):
+            self.w = A
+
+    compiled = pyrelay.jit(noted)
+    for sign in (1.0, -1.0, 1.0):
+        p = Noted()
+        compiled(p, A * sign)
+        assert hasattr(p, "b") == (sign > 0)
+
+
+def weighted(xs, pairs, names, x):
+    total = x * 0.0
+    for v in xs:
+        total = total + v
+    for place, factor in pairs:
+        total[place] += factor
+    return total, sum([len(name) for name in names])
+
+
+NUMBERS, PAIRS = [0.5 * k for k in range(9)], [(k % 3, 0.1 * k) for k in range(7)]
+NAMES = [f"{'x' * k}" for k in range(20)]
+
+
+def test_lists_of_many_numbers_and_texts_take_the_short_way() -> None:
+    compiled = pyrelay.jit(weighted)
+    compiled(NUMBERS, PAIRS, NAMES, A)
+    compiled._dispatch = None
+    for n in (9, 5, 8):
+        given = NUMBERS[:n], PAIRS[: n - 1][:7] if n > 5 else PAIRS, NAMES, A
+        same(compiled(*given), weighted(*given))
+
+
+def appended(xs, x):
+    xs[1] = xs[0] * 2
+    xs.append(7)
+    return x + xs[1]
+
+
+def test_lists_of_many_numbers_are_written_on_the_short_way() -> None:
+    compiled = pyrelay.jit(appended)
+    compiled([*range(1, 8)], A)
+    compiled._dispatch = None
+    got, wanted = [*range(3, 9)], [*range(3, 9)]
+    same(compiled(got, A), appended(wanted, A))
+    assert got == wanted
+    assert {*map(type, got)} == {int}
+
+
+@pytest.mark.parametrize(
+    "other", [[1, 2, 3, 4, 5, 6], [0.5, 1.5], [0.5] * 5 + [1], [0.5] * 5 + ["a"], (0.5,) * 6]
+)
+def test_lists_of_other_kinds_or_few_items_take_the_long_way(other: Any) -> None:
+    def first(xs, x):
+        return xs[0] + x, len(xs)
+
+    compiled = pyrelay.jit(first)
+    compiled([0.5] * 6, A)
+    try:
+        wanted = first(other, A)
+        same(compiled(other, A), wanted)
+    except pyrelay.PyrelayError:  # of lists whose items differ in kind
+        assert len(set(map(type, other))) > 1
+    same(compiled([0.25] * 7, A), first([0.25] * 7, A))

@@ -53,7 +53,14 @@ def is_writer(value: Any) -> bool:
 
 def is_generator(value: Any) -> bool:
     """True for generators of random numbers, whose state programs carry (`random_state`)."""
-    return isinstance(value, generator_classes())
+    cls: Any = type(value)
+    return _is_generator_class(cls)
+
+
+@functools.cache
+def _is_generator_class(cls: Any) -> bool:
+    """A class of generators that an object has is loaded: the answer stays what it is."""
+    return issubclass(cls, generator_classes())
 
 
 def generator_classes() -> tuple[type, ...]:
