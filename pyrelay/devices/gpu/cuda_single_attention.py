@@ -79,7 +79,7 @@ __device__ void attend(
         auto soften = [&](auto all) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                const int line = Product::row(r);
+                const int line = pyrelay_anew(Product::row(r));
                 f32 top = largest[r];
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++) {
@@ -143,7 +143,7 @@ __device__ void attend(
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const i64 row = i0 + Product::row(r);
+        const i64 row = i0 + pyrelay_anew(Product::row(r));
         f32 total = totals[r];
         for (int step = 1; step < Product::LANES; step *= 2) total += pyrelay_shuffled(total, step);
         if (row >= targets) continue;

@@ -24,21 +24,22 @@ const int SQUARE = 64 * 64;
 // Where four elements of a line lie, from 4 * four on. What 8 lanes read at once lies in different
 // banks: of 8 lines beside each other, of two such lines and four neighbours, of each second of 8
 // lines and two neighbours. Lines 8 apart are turned alike: what is read of them is 512 apart.
-__device__ int place(int line, int four) {
+__device__ i64 place(int line, int four) {
     return line * 64 + (four ^ (line & 7) ^ (line & 1) << 2) * 4;
 }
 // Of a turned matrix a thread has twice four lines, 32 apart, from `turned_line` on, and four
 // places of each. Eight lanes leave a line each in different banks, and read 32 bytes beside each
 // other.
-__device__ int turned_line() { return threadIdx.x % 32 / 8 * 8 + threadIdx.x % 2 * 4; }
-__device__ int turned_four() { return threadIdx.x / 32 * 4 + threadIdx.x % 8 / 2; }
+__device__ int turned_line(int thread) { return thread % 32 / 8 * 8 + thread % 2 * 4; }
+__device__ int turned_four(int thread) { return thread / 32 * 4 + thread % 8 / 2; }
 // Elements from d0 on of 64 lines, 64 of each; zeros outside. What can be copied without registers
 // is on its way only.
 __device__ void take(const Matrix &x, Buffer<f32> tile, i64 first, i64 d0, int behind = 0) {
     const bool fits = x.step % 4 == 0 && pyrelay_address(x.array, x.start) % 16 == 0;
     const bool inside = first + 64 <= x.lines && d0 + 64 <= x.depth;
+    const int thread = pyrelay_anew(threadIdx.x);
     if (x.turned) {
-        const int near = turned_line(), four = turned_four();
+        const int near = turned_line(thread), four = turned_four(thread);
         if (!fits || !inside) {
 #pragma unroll 1
             for (int k = 0; k < 32; k++) {
@@ -67,19 +68,19 @@ __device__ void take(const Matrix &x, Buffer<f32> tile, i64 first, i64 d0, int b
         return;
     }
     if (fits && inside) {
-        const int four = threadIdx.x % 16;
-        i64 from = x.start + (first + threadIdx.x / 16) * x.step + d0 + 4 * four;
+        const int four = thread % 16;
+        i64 from = x.start + (first + thread / 16) * x.step + d0 + 4 * four;
 #pragma unroll 4
         for (int n = 0; n < 8; n++, from += 8 * x.step) {
             pyrelay_fetch(
-                tile, behind + place(threadIdx.x / 16 + 8 * n, four), x.array, from);
+                tile, behind + place(thread / 16 + 8 * n, four), x.array, from);
         }
         return;
     }
 #pragma unroll 1
-    for (int k = threadIdx.x; k < 1024; k += BLOCK_THREADS) {
+    for (int k = thread; k < 1024; k += BLOCK_THREADS) {
         const i64 line = first + k / 16, d = d0 + 4 * (k % 16), from = x.start + line * x.step + d;
-        const int at = behind + place(k / 16, k % 16);
+        const i64 at = behind + place(k / 16, k % 16);
         if (fits && line < x.lines && d + 4 <= x.depth) {
             pyrelay_fetch(tile, at, x.array, from);
             continue;
@@ -116,7 +117,7 @@ struct ByThreads {
     ) {
 #pragma unroll 2
         for (int four = 0; four < depth / 4; four++) {
-            const int down = place(row(0), four), across = place(key(0), four);
+            const i64 down = place(row(0), four), across = place(key(0), four);
             Four x[8], y[4];
 #pragma unroll
             for (int r = 0; r < 8; r++) x[r] = pyrelay_together<4>(own.tile, down + 512 * r);
@@ -149,7 +150,7 @@ struct ByThreads {
     ) {
 #pragma unroll 2
         for (int four = 0; four < 16; four++) {
-            const int down = place(row(0), four);
+            const i64 down = place(row(0), four);
             Four x[8];
 #pragma unroll
             for (int r = 0; r < 8; r++) x[r] = pyrelay_together<4>(powers, down + 512 * r);
@@ -199,7 +200,7 @@ template <int N, int M> struct ByWarps {
         return N == 2 ? pyrelay_bf16(low, high) : (u32)__float_as_int(k ? high : low);
     }
     static __device__ void ask(u32 (&made)[2 / N][4], Buffer<f32> tile, int s, int m) {
-        const int down = place(row(2 * m), 4 * s + threadIdx.x % 4);
+        const i64 down = place(row(2 * m), 4 * s + threadIdx.x % 4);
         const Four x = pyrelay_together<4>(tile, down), y = pyrelay_together<4>(tile, down + 512);
 #pragma unroll
         for (int h = 0; h < 2 / N; h++) {
@@ -213,11 +214,12 @@ template <int N, int M> struct ByWarps {
     static __device__ void keep(Own &own, Buffer<f32> tile) { own.tile = tile; }
     static __device__ void arrived(const Matrix &x, Buffer<f32> tile, int behind = 0) {
         if (N == 2) return;
+        const int thread = pyrelay_anew(threadIdx.x);
 #pragma unroll
         for (int n = 0; n < 8; n++) {
-            const int at = behind + (
-                x.turned ? place(turned_line() + n / 4 * 32 + n % 4, turned_four())
-                : place(threadIdx.x / 16 + 8 * n, threadIdx.x % 16));
+            const i64 at = behind + (
+                x.turned ? place(turned_line(thread) + n / 4 * 32 + n % 4, turned_four(thread))
+                : place(thread / 16 + 8 * n, thread % 16));
             Four pack = pyrelay_together<4>(tile, at);
 #pragma unroll
             for (int e = 0; e < 4; e++) pack.at[e] = __int_as_float((i32)pyrelay_tf32(pack.at[e]));
@@ -241,7 +243,7 @@ template <int N, int M> struct ByWarps {
             u32 a[M][2 / N][4];
 #pragma unroll
             for (int m = 0; m < M; m++) ask(a[m], own.tile, s, m);
-            const int across = place(threadIdx.x % 32 / 4, 4 * s + threadIdx.x % 4);
+            const i64 across = place(threadIdx.x % 32 / 4, 4 * s + threadIdx.x % 4);
 #pragma unroll
             for (int n = 0; n < 8; n++) {
                 const Four y = pyrelay_together<4>(others, across + 512 * n);
@@ -263,6 +265,10 @@ template <int N, int M> struct ByWarps {
     static __device__ void add(
         f32 (&sums)[2 * M][16], f32 (&score)[2 * M][16], Buffer<f32>, Buffer<f32> values
     ) {
+        i64 lines[2];
+        for (int k = 0; k < 2; k++) {
+            lines[k] = pyrelay_anew(place(threadIdx.x % 4 * 2 + k, threadIdx.x % 32 / 4));
+        }
 #pragma unroll
         for (int s = 0; s < 8; s += N) {
             u32 a[M][4];
@@ -278,9 +284,8 @@ template <int N, int M> struct ByWarps {
                 Four y[2 * N];
 #pragma unroll
                 for (int k = 0; k < 2 * N; k++) {
-                    const int line = threadIdx.x % 4 * 2 + k % 2;
-                    const int at = place(line, threadIdx.x % 32 / 4);
-                    y[k] = pyrelay_together<4>(values, at + (8 * s + k / 2 * 8) * 64 + 32 * h);
+                    y[k] = pyrelay_together<4>(
+                        values, lines[k % 2] + (8 * s + k / 2 * 8) * 64 + 32 * h);
                 }
 #pragma unroll
                 for (int n = 0; n < 4; n++) {

@@ -46,6 +46,12 @@ __device__ void pyrelay_matrices_turned(u32 (&made)[4], const u16 *memory, int a
         : "=r"(made[0]), "=r"(made[1]), "=r"(made[2]), "=r"(made[3])
         : "r"(pyrelay_shared_address(memory) + 2 * at) : "memory");
 }
+// The same number, and nobody knows how it was made: what is made of it is not kept in registers
+// from before a loop, and what is added to it as an address is a part of instructions.
+__device__ int pyrelay_anew(int number) {
+    asm volatile("" : "+r"(number));
+    return number;
+}
 // 2 to a power, with 22 digits; what would be below the normal numbers is 0.
 __device__ f32 pyrelay_exp2(f32 power) {
     f32 made;
@@ -100,6 +106,7 @@ static inline void pyrelay_matrices_turned(
 ) {
     pyrelay_emulator::matrices(made, pyrelay_span(memory, at, 8), true);
 }
+static inline int pyrelay_anew(int number) { return number; }
 static inline f32 pyrelay_log2(f32 value) { return (f32)__builtin_log2(value); }
 static inline f32 pyrelay_exp2(f32 power) { return __builtin_exp2f(power); }
 template <class H> static inline u32 pyrelay_pair(f32 low, f32 high, H) {
