@@ -23,14 +23,21 @@ _FOLDED: dict[str, Callable[..., int]] = {
 }
 
 
+def is_number(operand: Operand, value: int) -> bool:
+    """Whether an operand is this number."""
+    return isinstance(operand, Literal) and operand.value == value
+
+
 class Front:
     """What is computed in front of a loop, each value once, and what must be false there.
 
-    `negative`: integers that are never above 0.
+    `negative`: integers that are never above 0; `natural`: those that are never below it.
     """
 
-    def __init__(self, negative: Container[Operand] = ()) -> None:
-        self._negative = negative
+    def __init__(
+        self, negative: Container[Operand] = (), natural: Container[Operand] = ()
+    ) -> None:
+        self._negative, self._natural = negative, natural
         self.statements: list[Statement] = []
         self.doubts: dict[tuple[Any, ...], Operand] = {}
         self._known: dict[tuple[Any, ...], Operand] = {}
@@ -54,6 +61,11 @@ class Front:
         if primitive in OVERFLOWS and len(numbers) == len(args):
             value = _FOLDED[primitive.removesuffix("_overflows")](*numbers)
             return Literal(not -(2**63) <= value < 2**63, bool_)
+        if primitive in ("add_overflows", "subtract_overflows") and (
+            is_number(args[1], 0)
+            or (primitive[0] == "s" and is_number(args[0], 0) and args[1] in self._natural)
+        ):
+            return Literal(False, bool_)
         out = Local(bool_ if truth else i64)
         self.statements.append(Compute(out, primitive, args))
         return out
@@ -77,11 +89,18 @@ class Front:
             if isinstance(doubt, Local) and (maker := makers.get(doubt)) is not None
             and maker.primitive == "less"
         }  # fmt: skip
+        def is_negative(bound: Operand) -> bool:
+            maker = makers.get(bound)  # type: ignore[arg-type]
+            return bound in self._negative or (
+                maker is not None and maker.primitive == "subtract"
+                and is_number(maker.args[0], 0) and maker.args[1] in self._natural
+            )
+
         zero = operand_key(Literal(0, i64))
         signs = {operand_key(a) for a, bound in below.values() if operand_key(bound) == zero}
         return [
             doubt for doubt in self.doubts.values()
-            if doubt not in below or below[doubt][1] not in self._negative
+            if doubt not in below or not is_negative(below[doubt][1])
             or operand_key(below[doubt][0]) not in signs
         ]  # fmt: skip
 

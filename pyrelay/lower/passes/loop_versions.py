@@ -49,6 +49,7 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.passes.copies import Copy
 from pyrelay.lower.passes.counters import counters
 from pyrelay.lower.passes.loop_front import EITHER, ORDER, OVERFLOWS, SUMS, Front
+from pyrelay.lower.passes.loop_slopes import Slopes
 from pyrelay.records import dataclass
 
 _ZERO = Literal(0, i64)
@@ -67,10 +68,12 @@ _LARGEST_BODY = 200  # statements of a loop that may stand twice
 
 
 def with_versions(
-    body: Body, counting: set[Local] | None = None, negative: Container[Operand] = ()
+    body: Body, counting: set[Local] | None = None, negative: Container[Operand] = (),
+    extents: Container[Operand] = (),
 ) -> Body:
     """The body with its innermost loops in two versions where that removes checks; `counting` are
-    the integers that are known to be counters, `negative` those that are known not to be above 0.
+    the integers that are known to be counters, `negative` those that are known not to be above 0,
+    `extents` those of arrays.
     """
     if counting is None:
         counting = counters(body)
@@ -80,30 +83,31 @@ def with_versions(
         match statement:
             case If():
                 then, orelse = (
-                    with_versions(arm, counting, negative) for arm in bodies(statement)
+                    with_versions(arm, counting, negative, extents) for arm in bodies(statement)
                 )
                 out.append(replace(statement, then=then, orelse=orelse))
             case For() | While():
                 if any(isinstance(s, (For, While)) for s in statements(statement.body)):
-                    inner = with_versions(statement.body, counting, negative)
+                    inner = with_versions(statement.body, counting, negative, extents)
                     out.append(replace(statement, body=inner))
                 else:
-                    out += _versioned(statement, counting, negative)
+                    out += _versioned(statement, counting, negative, extents)
             case _:
                 out.append(statement)
     return tuple(out)
 
 
 def _versioned(
-    loop: For | While, counting: set[Local], negative: Container[Operand]
+    loop: For | While, counting: set[Local], negative: Container[Operand],
+    extents: Container[Operand],
 ) -> list[Statement]:
     if isinstance(loop, For) and isinstance(loop.stop, Literal) and loop.stop.value < _SHORTEST:
         return [loop]
     inside = list(statements(loop.body))
     if len(inside) > _LARGEST_BODY or any(isinstance(s, Call) for s in inside):
         return [loop]
-    version = _Version(loop, counting)
-    return [loop] if not version.pays() else version.written(Front(negative))
+    version = _Version(loop, counting, extents)
+    return [loop] if not version.pays() else version.written(Front(negative, extents))
 
 
 #: Conditions, and whether they hold, of the branches around a statement.
@@ -123,8 +127,10 @@ class _Straight:
 class _Version:
     """One loop, looked at."""
 
-    def __init__(self, loop: For | While, counting: set[Local]) -> None:
-        self.loop, self.counting = loop, counting
+    def __init__(
+        self, loop: For | While, counting: set[Local], extents: Container[Operand]
+    ) -> None:
+        self.loop, self.counting, self.extents = loop, counting, extents
         flat = list(statements(loop.body))
         self.bound = {s.out for s in flat if isinstance(s, (Compute, Load, Read))}
         self.assigned: dict[Local, list[Assign]] = {}
@@ -135,6 +141,7 @@ class _Version:
         self.chosen = dict(self._choices(flat))
         self.flat = flat
         self.sources: dict[Local, _Source] = {}
+        self.slopes = Slopes(self.makers)
         #: Which way counters of a `while` loop go that end nowhere, and what is made of them.
         self.ways: dict[Operand, int] = {}
         #: A `while` loop as a counted one: its body and the number of rounds.
@@ -178,6 +185,7 @@ class _Version:
             self.sources[loop.index] = lambda front: (
                 loop.start, front.put("subtract", loop.stop, one)
             )
+            self.slopes.known[loop.index] = 1
             for variable in self.assigned:
                 self._counter(variable, loop)
         else:
@@ -223,6 +231,7 @@ class _Version:
             return variable, front.exact("add", variable, reach)
 
         self.sources[variable] = ends
+        self.slopes.known[variable] = 1 if step > 0 else -1
 
     def _endless(self, variable: Local) -> None:
         """A variable to which each round adds small constants of one sign, or nothing."""
@@ -236,6 +245,7 @@ class _Version:
         if most == 0 or abs(most) > _GREATEST_STEP or min(steps) < 0 < max(steps):
             return
         self.ways[variable] = 1 if most > 0 else -1
+        self.slopes.known[variable] = None
         self.sources[variable] = lambda _: (variable, variable)
 
     def _way(self, compute: Compute) -> int | None:
@@ -267,7 +277,7 @@ class _Version:
                 front.doubt(front.put("greater", local, greatest))
             return _ZERO, greatest
 
-        self.sources[local] = ends
+        self.sources[local], self.slopes.known[local] = ends, 1
 
     def _limit(self, operand: Operand) -> int | None:
         """The greatest value of `k % n` or `k & n` for a constant n."""
@@ -339,7 +349,7 @@ class _Version:
             whole = front.put("floor_divide", more, front.put("maximum", step, Literal(1, i64)))
             return front.put("maximum", whole, _ZERO)
 
-        self.sources[variable] = ends
+        self.sources[variable], self.slopes.known[variable] = ends, 1
         self.counted = tuple(s for s in loop.body if s is not test), rounds
 
     def _step(self, variable: Local, value: Operand) -> Operand | None:
@@ -471,22 +481,28 @@ class _Version:
         for cond, places in wanted.items():
             known = self.false[cond]
             for guards in places:
-                for end in dict.fromkeys(self._ends(known.source, guards, front)):
-                    values: dict[Operand, Operand] = {} if known.source is None else {
-                        known.source: end
-                    }
-                    for compute in known.chain:
-                        args = [values.get(a, a) for a in compute.args]
-                        near = known.source in self.ways and compute.out in self.counting
-                        values[compute.out] = (
-                            front.put(compute.primitive, *args) if near
-                            else self._exactly(compute.primitive, args, front)
-                        )  # fmt: skip
-                    for operand, value in values.items():
-                        if operand in self.ways and operand not in self.counting:
-                            self._doubt_far(value, self.ways[operand], front)
-                    front.doubt(values[cond])
-        return front.choice(self.loop, self._fast(set(wanted), front))
+                ends = self._ends(known.source, guards, front)
+                for k, end in enumerate(dict.fromkeys(ends)):
+                    self._ask(known, end, k if ends[0] is not ends[1] else None, front)
+        return front.choice(self.loop, self._fast(wanted, front))
+
+    def _ask(self, known: _Straight, end: Operand, place: int | None, front: Front) -> None:
+        """Asks what must be false where a source is at one end: the first or the second, or, if
+        that is None, the only one."""
+        values: dict[Operand, Operand] = {} if known.source is None else {known.source: end}
+        for compute in known.chain:
+            name, args = compute.primitive, [values.get(a, a) for a in compute.args]
+            if name in ORDER or name in OVERFLOWS:
+                if place is None or self.slopes.end(compute) in (place, None):
+                    front.doubt(front.put(name, *args))
+            elif name not in EITHER:
+                near = known.source in self.ways and compute.out in self.counting
+                values[compute.out] = (
+                    front.put(name, *args) if near else self._exactly(name, args, front)
+                )
+        for operand, value in values.items():
+            if operand in self.ways and operand not in self.counting:
+                self._doubt_far(value, self.ways[operand], front)
 
     def _ends(
         self, source: Local | None, guards: _Guards, front: Front
@@ -535,6 +551,23 @@ class _Version:
         name, most = ("greater", _GREATEST_START) if way > 0 else ("less", -_GREATEST_START)
         front.doubt(front.put(name, first, Literal(most, i64)))
 
+    def _is_bounded(self, wanted: dict[Local, set[_Guards]]) -> bool:
+        """Whether each round looks at another place of one array, so that there are no more of
+        them than it has."""
+        for cond, places in wanted.items():
+            known = self.false[cond]
+            if known.source is not getattr(self.loop, "index", None) or () not in places:
+                continue
+            compared: dict[Operand, set[str]] = {}
+            for compute in known.chain:
+                if compute.primitive in ("less", "greater_equal"):
+                    a, b = compute.args
+                    if compute.primitive == "less" or b in self.extents:
+                        compared.setdefault(a, set()).add(compute.primitive)
+            if any(len(names) == 2 and self.slopes.of(a) for a, names in compared.items()):
+                return True
+        return False
+
     @staticmethod
     def _exactly(name: str, args: Sequence[Operand], front: Front) -> Operand:
         if name == "negative":
@@ -543,13 +576,14 @@ class _Version:
             return front.exact(name, *args)
         return front.put(name, *args)
 
-    def _fast(self, false: set[Local], front: Front) -> For | While:
+    def _fast(self, wanted: dict[Local, set[_Guards]], front: Front) -> For | While:
         """The loop without the conditions that are known to be false."""
-        loop = self.loop
+        loop, false = self.loop, set(wanted)
         if isinstance(loop, For):
             index = Local(i64)
             body = Copy({loop.index: index}, false).body(loop.body)
-            return replace(loop, index=index, body=body)
+            bounded = loop.bounded or self._is_bounded(wanted)
+            return replace(loop, index=index, body=body, bounded=bounded)
         if self.counted is None:
             return replace(loop, body=Copy({}, false).body(loop.body))
         body, rounds = self.counted

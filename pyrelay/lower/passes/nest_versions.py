@@ -118,7 +118,9 @@ def _walked(body: Body, around: _Around) -> Iterator[Statement]:
                 ):
                     around.negative.add(statement.out)
         if isinstance(statement, (For, While)) and not has_loops(statement.body):
-            yield from with_versions((statement,), around.counters, around.negative)
+            yield from with_versions(
+                (statement,), around.counters, around.negative, around.extents
+            )
             continue
         written = None
         if isinstance(statement, For) and _fits(statement):

@@ -276,6 +276,9 @@ class _Printer:
             readers(body, results), _LARGEST_EXPRESSION, self._bind, self._scalar,
             lambda each: literal(each.value, each.dtype),
         )
+        self.extents = {
+            s.out for s in statements(body) if isinstance(s, Read) and s.parameter.role == EXTENT
+        }
         self.depth = 0  # loops of the user's program around
         self.counted = False  # whether one of these has counted the rounds of those inside it
 
@@ -479,7 +482,10 @@ class _Printer:
         else:
             if self.depth and not isinstance(loop.stop, Literal):
                 first, last = self._once(first, out), self._once(last, out)
-                out.append(_more_rounds(copied(first), copied(last)))
+                most = copied(last)
+                if loop.stop not in self.extents:  # it may be far below the first index
+                    most = call("maximum", most, copied(first))
+                out.append(_more_rounds(copied(first), most))
             out.append(_loop(index, [first, last], self._body(loop.body)))
 
     def _rounds_inside(self, loop: For, last: ast.expr) -> ast.expr | None:

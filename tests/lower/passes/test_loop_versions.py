@@ -340,3 +340,68 @@ def test_what_counts_from_no_end_is_not_asked_whether_it_is_far_below_too() -> N
         for each in (matching, compiled):
             with pytest.raises(IndexError):
                 each(x, i, j)
+
+
+def rows_of_few(starts: Any, places: Any, values: Any, x: Any) -> Any:
+    out = np.zeros(len(starts) - 1)
+    for i in range(len(starts) - 1):
+        total = 0.0
+        for p in range(starts[i], starts[i + 1]):
+            total += values[p] * x[places[p]]
+        out[i] = total
+    return out
+
+
+def test_each_side_of_a_check_is_asked_at_one_end_and_rounds_over_an_array_need_no_blocks() -> None:
+    starts, places = np.array([0, 2, 2, 5, 6]), np.array([0, 3, 1, 2, 3, 0])
+    values, x = np.arange(6.0), np.array([1.0, 10.0, 100.0, 1000.0])
+    compiled = pyrelay.jit(rows_of_few)
+    lines = compiled.code(starts, places, values, x).splitlines()
+    (front,) = (line for line in lines if " if logical_or(" in line)
+    assert front.count(" < ") == 1
+    assert front.count(" >= ") == 2
+    assert sum(" for start" in line for line in lines) == 1  # of the version with all checks
+    np.testing.assert_array_equal(
+        compiled(starts, places, values, x), rows_of_few(starts, places, values, x)
+    )
+    backwards = np.array([4, 0, 3, -2, 0, -6, -4])  # no rounds, and places from the end
+    np.testing.assert_array_equal(
+        compiled(backwards, places, values, x), rows_of_few(backwards, places, values, x)
+    )
+    for wrong in ([0, 7], [-7, 2], [5, 2**62], [-(2**63), -(2**63) + 2]):
+        for each in (rows_of_few, compiled):
+            with pytest.raises(IndexError):
+                each(np.array(wrong), places, values, x)
+    empty = np.array([2**62, -(2**62), 3])
+    with pytest.raises(IndexError):
+        compiled(empty, places, values, x)
+
+
+def falling(x: Any, n: Any, shift: Any) -> Any:
+    total = 0.0
+    for i in range(n):
+        total = 0.5 * total + x[shift - 2 * i]
+    return total
+
+
+def apart(x: Any, n: Any, shift: Any) -> Any:
+    total = 0.0
+    k = shift
+    for i in range(n):
+        total = 0.5 * total + x[k - i] + x[shift - i + 3]
+        k += 2
+    return total
+
+
+@pytest.mark.parametrize("program", [falling, apart])
+@pytest.mark.parametrize("shift", [0, 3, 6, 9, 12, -1, -5, -30])
+def test_what_falls_is_asked_at_the_other_end(program: Any, shift: int) -> None:
+    x, compiled = np.arange(10.0) + 1.0, pyrelay.jit(program)
+    for n in range(9):
+        try:
+            wanted = program(x, n, shift)
+        except IndexError:
+            with pytest.raises(IndexError):
+                compiled(x, n, shift)
+        else:
+            assert compiled(x, n, shift) == wanted
