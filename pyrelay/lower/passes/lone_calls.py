@@ -9,13 +9,15 @@ the like are `lone_...` where a round needs what one before it made of them:
 Ours have no branches and no tables, so that loops of them are vectors: many at a time, but each
 takes long. Rounds that hand on what such a function gives to its own operand are never vectors, and
 what they take is the time of one after the other, in which the C library, which looks up tables and
-asks whether an operand is special, is a third faster. So are rounds whose end hangs on one. Any
-other call stays as it is: it may be part of a vector, and its numbers the same in all its lanes.
+asks whether an operand is special, is a third faster. So are rounds whose end hangs on one, and
+those that add floats up one after the other, `if r < 2.0: s += math.exp(-r)`, unless they have
+become lanes (`jammed_loops`): then so it stays in what is left of them. Any other call stays as it
+is: it may be part of a vector, and its numbers the same in all its lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -46,6 +48,7 @@ _QUICK = {
 """Functions of which the C library's take less time, one after the other. Sines of doubles are its
 own anyway."""
 
+_ORDERED = frozenset(["add", "subtract", "multiply", "divide", "fma"])
 _END: object = object()  # what a round's being the last one hangs on
 _Readers: TypeAlias = dict[object, list[object]]
 
@@ -54,7 +57,15 @@ def with_lone_calls(body: Body) -> Body:
     """The body with calls of the C library in place of functions that wait for each other."""
     if not any(_is_quick(s) for s in statements(body)):
         return body
-    return tuple(replace_bodies(_in_loop(s), with_lone_calls) for s in body)
+    lanes = {
+        inner.primitive for s in statements(body) if isinstance(s, For) and s.lanes
+        for inner in statements(s.body) if isinstance(inner, Compute)
+    }  # fmt: skip
+
+    def walked(part: Body) -> Body:
+        return tuple(replace_bodies(_in_loop(s, lanes), walked) for s in part)
+
+    return walked(body)
 
 
 def _is_quick(statement: Statement) -> bool:
@@ -64,15 +75,23 @@ def _is_quick(statement: Statement) -> bool:
     )
 
 
-def _in_loop(loop: Statement) -> Statement:
-    """A loop with those of its calls as others that stand in it, but in no loop inside."""
+def _in_loop(loop: Statement, lanes: Set[str]) -> Statement:
+    """A loop with those of its calls as others that stand in it, but in no loop inside; `lanes`:
+    functions that stand in lanes."""
     if not isinstance(loop, (For, While)) or (isinstance(loop, For) and loop.lanes):
         return loop
-    calls = [s for s in _own(loop.body) if isinstance(s, Compute) and _is_quick(s)]
+    computed = [s for s in _own(loop.body) if isinstance(s, Compute)]
+    calls = [s for s in computed if _is_quick(s)]
     if not calls:
         return loop
     readers = _readers(loop.body)
     waiting = {s for s in calls if _is_waiting(s, readers)}
+    others = [s for s in calls if s.primitive not in lanes]
+    if len(waiting) < len(calls) and any(
+        s.primitive in _ORDERED and s.out.dtype.kind == "f" and _is_waiting(s, readers)
+        for s in computed
+    ):
+        waiting.update(others)
     return replace_bodies(loop, lambda body: _renamed(body, waiting)) if waiting else loop
 
 

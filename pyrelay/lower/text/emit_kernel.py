@@ -219,6 +219,17 @@ def _counts_rounds(statement: Statement) -> bool:
     return isinstance(statement, While) and statement.most is None
 
 
+def _looks(body: Body) -> bool:
+    """Whether a body has loops that look for Ctrl-C in each of their rounds, and no other ones. One
+    that stands in both arms of a branch has its checks in one of them."""
+    loops = [s for s in body if has_loops((s,))]
+    return bool(loops) and all(
+        _looks(s.then) and _looks(s.orelse) if isinstance(s, If)
+        else isinstance(s, While) and s.most is None
+        for s in loops
+    )
+
+
 def _fixed_rounds(body: Body) -> int | None:
     """The rounds of the loops in a body, if it is known before how many they are, and few."""
     total = 0
@@ -463,7 +474,7 @@ class _Printer:
             out.append(_loop(index, [first, last], self._body(loop.body)))
             return
         endless = loop.program and not loop.bounded
-        waits = any(isinstance(s, While) and s.most is None for s in loop.body)  # which looks
+        waits = _looks(loop.body)
         each = self._rounds_inside(loop, last) if self.depth else None
         fixed = _fixed_rounds(loop.body) if loop.program and not breaks(loop.body) else None
         if each is not None:  # in a loop that looks now and then

@@ -119,6 +119,28 @@ def test_short_loops_around_loops_do_not_look_for_ctrl_c() -> None:
     assert "poll(" not in short[: short.index("store_")]
 
 
+def widest(heights: Any) -> Any:
+    n = len(heights)
+    stack, top, most = np.empty(n, np.int64), 0, 0
+    for i in range(n):
+        while top > 0 and heights[stack[top - 1]] >= heights[i]:
+            top -= 1
+            most = max(most, i - stack[top])
+        stack[top] = i
+        top += 1
+    return most
+
+
+def test_loops_around_while_loops_that_stand_twice_look_for_ctrl_c_in_blocks() -> None:
+    fast = pyrelay.jit(widest)
+    heights = np.random.default_rng(0).integers(0, 20, 50)
+    assert fast(heights) == widest(heights)
+    text = fast.code(heights)
+    assert text.count("while True:") == 2
+    assert "for start0 in" in text
+    assert "rounds = rounds - 1\n" not in text
+
+
 def lived(alive: Any, steps: int) -> Any:
     for _ in range(steps):
         turned = (np.roll(np.roll(alive, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1))
