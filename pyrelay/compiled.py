@@ -297,11 +297,12 @@ class Compiled:
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
         """The program for these arguments, by another thread, from disk, or now."""
-        from pyrelay.boundary import warn_of_error_modes
         from pyrelay.devices.runtime.library import expect_first_program
 
         if key[-1] == "cpu" and not config.current().interpret:
             expect_first_program()
+        from pyrelay.boundary import warn_of_error_modes  # takes as long as what is expected waits
+
         warn_of_error_modes()
         with _compiling:
             entry = self._on_disk(args, keywords)

@@ -20,7 +20,6 @@ from pyrelay.devices.routines import exponentials as e
 from pyrelay.devices.routines import trigonometry as t
 from pyrelay.devices.routines.arithmetic import emit_integer_power, lane_hypot
 from pyrelay.devices.routines.lanes import Lane
-from pyrelay.ops.scalar import LONE
 
 _LaneFunction = Callable[..., Lane]
 _ComplexFunction = Callable[[IRBuilder, Any], Any]
@@ -147,9 +146,9 @@ gamma = _function("gamma", t.through_double("tgamma"))
 nextafter = _function("nextafter", t.library("nextafter"), 2)
 
 
-def _lone(name: str) -> Intrinsic:
-    """The C library's function for one number at a time, which it has tables for."""
-    own, arity = LONE[name]
+def _lone(name: str, own: str, arity: int = 1) -> Intrinsic:
+    """The C library's function for one number at a time, which it has tables for
+    (`ops.scalar.LONE`: a process that only compiles does not import it)."""
     function = t.library(own)
 
     def emit(b: IRBuilder, ty: types.Type, *args: Any) -> Any:
@@ -158,10 +157,13 @@ def _lone(name: str) -> Intrinsic:
     return Intrinsic(f"lone_{name}", alike(arity, FLOATS), emit)
 
 
-lone_exp, lone_exp2, lone_log, lone_log2 = map(_lone, ("exp", "exp2", "log", "log2"))
-lone_log10, lone_log1p, lone_power = map(_lone, ("log10", "log1p", "power"))
-lone_sin, lone_cos, lone_erf = map(_lone, ("sin", "cos", "erf"))
-lone_arcsinh, lone_arccosh, lone_arctanh = map(_lone, ("arcsinh", "arccosh", "arctanh"))
+lone_exp, lone_exp2 = _lone("exp", "exp"), _lone("exp2", "exp2")
+lone_log, lone_log2 = _lone("log", "log"), _lone("log2", "log2")
+lone_log10, lone_log1p = _lone("log10", "log10"), _lone("log1p", "log1p")
+lone_power, lone_erf = _lone("power", "pow", 2), _lone("erf", "erf")
+lone_sin, lone_cos = _lone("sin", "sin"), _lone("cos", "cos")
+lone_arcsinh, lone_arccosh = _lone("arcsinh", "asinh"), _lone("arccosh", "acosh")
+lone_arctanh = _lone("arctanh", "atanh")
 
 
 def _emit_power(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:

@@ -252,7 +252,11 @@ def test_the_first_call_of_a_fresh_process_has_help_that_ends_with_it(tmp_path: 
 def test_long_kernels_and_parts_written_by_hand_are_taken_to_last_longer() -> None:
     part = "from pyrelay.devices.routines.matmul_blocks import product_f32x8\n"
     line = "    x = x + 1\n"
-    texts = [line, part + line, line * 40, part, line * 200]
+    pack, near = (
+        f"from pyrelay.devices.routines.matmul_{name}_f32x8\n"
+        for name in ("panels import pack", "bands import near_rows")
+    )
+    texts = [line, part + line, pack, line * 40, near, part, line * 200]
     seconds = [Task(text, "").seconds for text in texts]
     assert seconds == sorted(seconds)
     assert len(set(seconds)) == len(texts)
