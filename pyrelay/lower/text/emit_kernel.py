@@ -63,6 +63,7 @@ from pyrelay.lower.passes.cold_paths import with_cold_paths
 from pyrelay.lower.passes.held_elements import with_held_elements
 from pyrelay.lower.passes.idle_rounds import without_idle_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
+from pyrelay.lower.passes.joined_checks import with_joined_checks
 from pyrelay.lower.passes.lone_calls import with_lone_calls
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.row_windows import has_row_windows
@@ -96,7 +97,8 @@ def emit(kernel: Kernel) -> str:
     kernel = replace(kernel, body=parted(kernel.body))
     kernel = replace(kernel, body=with_held_elements(kernel))
     kernel = replace(kernel, body=jammed(kernel))
-    body = unrolled(with_cold_paths(with_chosen_arms(without_idle_rounds(kernel))))
+    body = with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))
+    body = unrolled(with_joined_checks(body))
     kernel = replace(
         kernel, body=with_lone_calls(body),
         routines=tuple(
