@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import config
-from pyrelay.lower.planning.encode import EncodedPlan
+from pyrelay.lower.planning.encoded import EncodedPlan
 from pyrelay.records import dataclass
 
 

@@ -31,7 +31,7 @@ from pyrelay.infer.result_trees import (
 )
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir.types import TensorType, bf16
-from pyrelay.lower.planning.encode import EncodedPlan
+from pyrelay.lower.planning.encoded import EncodedPlan
 from pyrelay.records import dataclass
 
 _READABLE = 0x101

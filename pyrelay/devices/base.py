@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyrelay.lower.planning.encode import EncodedPlan
+from pyrelay.lower.planning.encoded import EncodedPlan
 from pyrelay.lower.planning.instructions import Plan
 from pyrelay.lower.planning.target import Target
 from pyrelay.lower.text.show import show_kernels

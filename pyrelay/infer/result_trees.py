@@ -14,7 +14,6 @@ import numpy as np
 from pyrelay.errors import Span, locate
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.infer.containers import columns
-from pyrelay.infer.kinds import code
 from pyrelay.infer.nodes.datatypes import Schema
 from pyrelay.infer.nodes.pools import Unpacker
 from pyrelay.infer.objects import CAUSE, generator_classes, is_generator
@@ -304,6 +303,8 @@ def _of_kinds(
     numbers: list[Any], codes: list[int], kinds: tuple[types.TensorType, ...]
 ) -> list[Any]:
     """Python's numbers as those of the kinds whose codes stand beside them."""
+    from pyrelay.infer.kinds import code  # few programs have such results
+
     made = {code(ty): types.python_type(ty) if ty.weak else ty.dtype.numpy.type for ty in kinds}
     if len(set(codes)) == 1:
         return list(map(made[codes[0]], numbers))

@@ -8,7 +8,7 @@ that a call needs, once the program is compiled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
 from pyrelay.infer.arrays.memory_order import Layout
@@ -17,8 +17,10 @@ from pyrelay.infer.nodes.datatypes import Families
 from pyrelay.infer.result_trees import PoolResult, ResultTree
 from pyrelay.infer.structure import Key
 from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Module
 from pyrelay.records import dataclass
+
+if TYPE_CHECKING:
+    from pyrelay.ir.nodes import Module
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from pyrelay.infer.in_python.entries import entries_class, is_entries
 from pyrelay.infer.nodes.datatypes import anonymous_class, is_anonymous
 from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DTYPES, DType
-from pyrelay.lower.planning.instructions import Kernel
+from pyrelay.lower.planning.encoded import Kernel
 from pyrelay.records import dataclass
 from pyrelay.store.descriptions import importable, imported, is_versioned
 from pyrelay.store.places import Places

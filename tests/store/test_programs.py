@@ -55,7 +55,9 @@ try:
     model(np.ones(5), 7)
 except IndexError as error:
     print("".join(error.__notes__).count("return x[n] * total"))
-print(model.cache_info().loaded, "pyrelay.infer.interpreter" in sys.modules, *sys.argv[1:])
+compiler = ("infer.interpreter", "infer.values", "lower.planning.instructions", "ir.build")
+found = any(f"pyrelay.{name}" in sys.modules for name in compiler)
+print(model.cache_info().loaded, found, *sys.argv[1:])
 """
 
 
@@ -66,7 +68,8 @@ def run(folder: Path) -> str:
         env={**os.environ, "PYRELAY_CACHE_DIR": str(folder / "cache"), "PYRELAY_VERIFY": "0"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert not done.stderr
+    told = done.stderr.splitlines()
+    assert not [line for line in told if " has been compiling " not in line]  # a busy machine
     return done.stdout
 
 

@@ -25,8 +25,7 @@ from pyrelay.devices.runtime.library import Runtime, runtime
 from pyrelay.devices.runtime.ufunc_loops import loop_address
 from pyrelay.ir.types import numpy_dtype
 from pyrelay.lower.planning import boundary
-from pyrelay.lower.planning.encode import EncodedPlan
-from pyrelay.lower.planning.instructions import HostFunction, Site
+from pyrelay.lower.planning.encoded import EncodedPlan, HostFunction, Site
 from pyrelay.lower.planning.words import decode
 from pyrelay.records import dataclass
 

@@ -16,7 +16,7 @@ import importlib
 import numpy as np
 
 from pyrelay.errors import DeviceError
-from pyrelay.lower.planning.instructions import Ufunc
+from pyrelay.lower.planning.encoded import Ufunc
 
 
 class _Fields(ctypes.Structure):

@@ -18,11 +18,11 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.infer import values as V
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
+    from pyrelay.infer import values as V
     from pyrelay.infer.interpreter import Interpreter
     from pyrelay.infer.program import Program
 
@@ -77,6 +77,8 @@ def of_root(program: Program, root: V.Root) -> Memory:
 def of_result(it: Interpreter, operands: Iterable[Any], result: V.Value) -> None:
     """Note how a new array lies, each element of which is computed of one of each operand, or
     which is made like the operand."""
+    from pyrelay.infer import values as V  # what comes from disk needs layouts only
+
     if not isinstance(result, V.ArrayRef) or len(result.type.shape) < 2:
         return
     arrays = [v for v in operands if isinstance(v, V.ArrayRef) and len(v.type.shape) > 1]
@@ -91,6 +93,8 @@ def of_result(it: Interpreter, operands: Iterable[Any], result: V.Value) -> None
 
 def turned(program: Program, result: V.Value) -> None:
     """Note that a new array has its first axis fastest."""
+    from pyrelay.infer import values as V  # what comes from disk needs layouts only
+
     if isinstance(result, V.ArrayRef) and len(result.type.shape) > 1:
         rank = len(result.type.shape)
         program.memory[result.root] = Memory(

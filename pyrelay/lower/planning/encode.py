@@ -18,9 +18,9 @@ import numpy as np
 
 from pyrelay.errors import InvariantError
 from pyrelay.lower.planning import instructions as plan_ir
-from pyrelay.lower.planning.instructions import Kernel, Plan, Site
+from pyrelay.lower.planning.encoded import EncodedPlan
+from pyrelay.lower.planning.instructions import Plan
 from pyrelay.lower.planning.opcodes import ADDRESS, OPCODES
-from pyrelay.records import dataclass
 
 MAX_VALUES = 15
 """Values an error record holds beside its site."""
@@ -32,37 +32,6 @@ TIME_WORDS = 2
 """Words of a time: seconds, and nanoseconds beside them."""
 
 _NUMBERS = {name: number for number, name in enumerate(OPCODES)}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedPlan:
-    """A plan ready to load.
-
-    code: int64 words. constants: int64 words. kernel_words: (word of code, kernel): to become the
-    kernel's address. data_words: (word of constants, array): to become its data's address.
-    kernel_constants: (word of constants, kernel): to become the kernel's address. ufunc_words:
-    (word of code, ufunc): to become the address of its loop, the next word what that is given.
-    entry_slots: slots of the first frame. scratch_words: the longest list of words that any
-    instruction hands over at once. parallel: whether any launch may use the pool.
-    """
-
-    code: np.ndarray[Any, Any]
-    constants: np.ndarray[Any, Any]
-    kernel_words: tuple[tuple[int, int], ...]
-    data_words: tuple[tuple[int, int], ...]
-    entry_slots: int
-    scratch_words: int
-    parallel: bool
-    kernels: tuple[Kernel, ...]
-    sites: tuple[Site, ...]
-    arrays: tuple[np.ndarray[Any, Any], ...]
-    parameters: tuple[plan_ir.Parameter, ...]
-    results: tuple[plan_ir.Result, ...]
-    single: bool
-    hosts: tuple[plan_ir.HostFunction, ...] = ()
-    kernel_constants: tuple[tuple[int, int], ...] = ()
-    ufuncs: tuple[plan_ir.Ufunc, ...] = ()
-    ufunc_words: tuple[tuple[int, int], ...] = ()
 
 
 def encode(plan: Plan) -> EncodedPlan:

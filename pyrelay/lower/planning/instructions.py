@@ -22,15 +22,13 @@ names, local to their function.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from pyrelay.errors import Span
-from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.planning.boundary import Parameter, Result
+from pyrelay.lower.planning.encoded import HostFunction, Kernel, Site, Ufunc
 from pyrelay.lower.planning.words import bfloat16_word
 from pyrelay.records import dataclass
 
@@ -431,48 +429,6 @@ Instruction = (
 
 
 # -------------------------------------------------------------------------------------- plan
-
-HostFunction = Callable[[Sequence[int]], Sequence[int]]
-"""Takes the raw words of a host call's arguments, gives those of its results."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ufunc:
-    """A generalised ufunc of NumPy by its module and name, and the types of one of its loops as it
-    lists them: "d->dd"."""
-
-    module: str
-    name: str
-    types: str
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A kernel as source text, its identity; its name and the user's lines are for people.
-
-    `code` is what the text was printed from, None for kernels of a library.
-    """
-
-    name: str
-    source: str
-    spans: tuple[Span, ...] = field(default=(), compare=False)
-    code: kernel_ir.Kernel | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A place in the user's program where a run can stop.
-
-    `exception` names a builtin exception class, or is a class. `parts` make its arguments, as
-    `errors.exception_of` says; the values in them are those of the record, decoded as `kinds` says:
-    a dtype's name or int, float, bool, complex (`complex` and `complex128` take two of its words).
-    """
-
-    exception: str | type[BaseException]
-    parts: tuple[Any, ...]
-    kinds: tuple[str, ...] = ()
-    span: Span | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class PlanFunction:

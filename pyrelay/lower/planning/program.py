@@ -19,8 +19,8 @@ from pyrelay.ir.types import DType
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.kernels.kernel import Lowering
 from pyrelay.lower.kernels.kernelise import kernelise
+from pyrelay.lower.planning.encoded import HostFunction, Kernel, Site, Ufunc
 from pyrelay.lower.planning.finishing import in_place
-from pyrelay.lower.planning.instructions import HostFunction, Kernel, Site, Ufunc
 from pyrelay.lower.planning.target import Target
 from pyrelay.opt.finishing import product_of
 from pyrelay.records import dataclass

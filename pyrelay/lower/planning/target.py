@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
-from pyrelay.lower.planning.instructions import Ufunc
+from pyrelay.lower.planning.encoded import Ufunc
 from pyrelay.records import dataclass
 
 
