@@ -10,9 +10,10 @@ Ours have no branches and no tables, so that loops of them are vectors: many at 
 takes long. Rounds that hand on what such a function gives to its own operand are never vectors, and
 what they take is the time of one after the other, in which the C library, which looks up tables and
 asks whether an operand is special, is a third faster. So are rounds whose end hangs on one, and
-those that add floats up one after the other, `if r < 2.0: s += math.exp(-r)`, unless they have
-become lanes (`jammed_loops`): then so it stays in what is left of them. Any other call stays as it
-is: it may be part of a vector, and its numbers the same in all its lanes.
+those that add floats up one after the other, `if r < 2.0: s += math.exp(-r)`, or hand on arrays
+that loops inside them go through, unless they have become lanes (`jammed_loops`): then it stays so
+in what is left of them. Any other call stays as it is: it may be part of a vector, and its numbers
+the same in all its lanes.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from pyrelay.lower.kernels.kernel import (
     Compute,
     For,
     If,
+    Literal,
     Load,
-    Local,
     Operand,
     Statement,
+    Store,
     While,
     replace_bodies,
     statements,
@@ -84,7 +86,7 @@ def _in_loop(loop: Statement, lanes: Set[str]) -> Statement:
     calls = [s for s in computed if _is_quick(s)]
     if not calls:
         return loop
-    readers = _readers(loop.body)
+    readers = _readers(loop.body, memory=False)
     waiting = {s for s in calls if _is_waiting(s, readers)}
     others = [s for s in calls if s.primitive not in lanes]
     if len(waiting) < len(calls) and any(
@@ -92,7 +94,18 @@ def _in_loop(loop: Statement, lanes: Set[str]) -> Statement:
         for s in computed
     ):
         waiting.update(others)
+    elif others and _has_long_loops(loop.body):
+        readers = _readers(loop.body, memory=True)
+        waiting.update(s for s in others if _is_waiting(s, readers))
     return replace_bodies(loop, lambda body: _renamed(body, waiting)) if waiting else loop
+
+
+def _has_long_loops(body: Body) -> bool:
+    """Whether a body has loops that LLVM does not write out: then what is around is no vector."""
+    return any(
+        isinstance(s, While) or (isinstance(s, For) and not isinstance(s.stop, Literal))
+        for s in statements(body)
+    )
 
 
 def _own(body: Body) -> Iterator[Statement]:
@@ -105,13 +118,14 @@ def _own(body: Body) -> Iterator[Statement]:
             yield s
 
 
-def _readers(body: Body) -> _Readers:
-    """What is computed with each number of a round, or chosen by it."""
+def _readers(body: Body, memory: bool) -> _Readers:
+    """What is computed with each number of a round, or chosen by it; and with each array as a
+    whole, if `memory` says so."""
     readers: _Readers = {}
 
     def enter(given: Iterable[Operand], result: object) -> None:
         for operand in given:
-            if isinstance(operand, Local):
+            if not isinstance(operand, Literal):
                 readers.setdefault(operand, []).append(result)
 
     def walk(part: Body, conditions: tuple[Operand, ...]) -> None:
@@ -119,8 +133,12 @@ def _readers(body: Body) -> _Readers:
             match s:
                 case Compute(out, _, args):
                     enter(args, out)
-                case Load(out=out, index=index):
+                case Load(out=out, array=array, index=index):
                     enter([index], out)
+                    if memory:
+                        readers.setdefault(array, []).append(out)
+                case Store(array=array, value=value) if memory:
+                    enter([value, *conditions], array)
                 case Assign(variable, value):
                     enter([value, *conditions], variable)
                 case Break(cond):

@@ -116,6 +116,26 @@ def test_what_is_added_where_a_branch_says_so_is_computed_alone() -> None:
     np.testing.assert_allclose(compiled(x, 3), near(x, 3), rtol=1e-13)
 
 
+def learned(x: Any, y: Any) -> Any:
+    w = np.zeros(x.shape[1])
+    for i in range(len(x)):
+        z = 0.0
+        for k in range(len(w)):
+            z += w[k] * x[i, k]
+        error = 1.0 / (1.0 + math.exp(-z)) - y[i]
+        for k in range(len(w)):
+            w[k] -= 0.1 * error * x[i, k]
+    return w
+
+
+def test_what_waits_for_an_array_that_inner_loops_go_through_is_computed_alone() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 5))
+    y = (x[:, 0] > 0.0).astype(float)
+    compiled = pyrelay.jit(learned)
+    assert alone(compiled.code(x, y)) == {"lone_exp"}
+    np.testing.assert_allclose(compiled(x, y), learned(x, y), rtol=1e-12)
+
+
 def of_angles(x: Any, n: Any) -> Any:
     for _ in range(n):
         x = math.tanh(x) + 0.4
