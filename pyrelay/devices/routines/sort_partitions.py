@@ -4,10 +4,11 @@ In: ``divide_<rule>_T[x lanes](source, count, to, end, pivot)``, of addresses an
 elements; out: how many elements belong in the first part. They lie at ``to``, which may be
 ``source``, and the others before the address ``end``, which belongs to other memory, in any order.
 The rule is ``less`` (than the pivot, the first part), ``same`` (not greater than it) or ``number``
-(any but NaN). With lanes, vectors of 256 bits are divided by a permutation that a table gives for
-each mask (Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake",
-IJACSA 8(10), 2017), which CPUs with AVX2 have an instruction for; without, elements are stored at
-both ends of what is left, and one of them moves.
+(any but NaN). With lanes, vectors of 256 or 512 bits are divided by a permutation that a table
+gives for each mask (Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel
+Skylake", IJACSA 8(10), 2017), which CPUs with AVX2 or AVX-512 have an instruction for; sixteen
+lanes, for which the table is too long, by the instructions that compress and expand. Without lanes,
+elements are stored at both ends of what is left, and one of them moves.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import (
+    FLOATS,
     LLVM_TYPES,
     SHORT_NAMES,
 )
@@ -26,7 +28,6 @@ from pyrelay.devices.compiler.llvm_writer import Function, Word, over
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.sort_blocks import less
 
-VECTOR_BITS = 256
 _AT_ONCE = 4  # vectors in a round of the loop
 _I32 = llvm.IntType(32)
 _BYTE = llvm.IntType(8)
@@ -50,7 +51,7 @@ class _Division:
         if lanes > 1:
             self.vector = llvm.VectorType(self.element, lanes)
             self.pivots = self._spread(self.pivot)
-            self.table = self._table(module)
+            self.table = self._table(module) if lanes <= 8 else None
             for vectors in (_AT_ONCE, 1):
                 step = vectors * lanes * self.size
                 beyond = stop - (step - 1)
@@ -94,8 +95,8 @@ class _Division:
         return self.b.shuffle_vector(some, some, zeros)
 
     def _table(self, module: llvm.Module) -> Any:
-        """For each mask of lanes the numbers of 32-bit parts: first those of its lanes, then those
-        of the others; a byte each."""
+        """For each mask of lanes the numbers of eight parts of the vector: first those of its
+        lanes, then those of the others; a byte each."""
         name = f"first_lanes_{self.lanes}"
         known = module.globals.get(name)
         if known is not None:
@@ -120,8 +121,7 @@ class _Division:
         for vector in vectors:
             mask = b.bitcast(self._first(vector, self.pivots), llvm.IntType(lanes))
             number = b.zext(mask, llvm.IntType(64))
-            parted = self._permuted(vector, number)
-            for place in (low, high - width):
+            for place, parted in zip((low, high - width), self._parted(vector, mask), strict=True):
                 b.store(parted, b.inttoptr(place.raw, self.vector.as_pointer()), align=1)
             firsts = Word(f, b.ctpop(number)) * self.size
             low, high = low + firsts, high - width + firsts
@@ -133,15 +133,38 @@ class _Division:
             self.b.inttoptr(address.raw, self.vector.as_pointer()), align=1, typ=self.vector
         )
 
+    def _parted(self, vector: Any, mask: Any) -> tuple[Any, Any]:
+        """Vectors that begin with the elements of a mask, and that end with the others."""
+        b = self.b
+        if self.table is not None:
+            parted = self._permuted(vector, b.zext(mask, llvm.IntType(64)))
+            return parted, parted
+        flags = llvm.VectorType(llvm.IntType(1), self.lanes)
+        low = self._native("compress", vector, vector, b.bitcast(mask, flags))
+        others = self._native("compress", vector, vector, b.bitcast(b.not_(mask), flags))
+        ends = b.shl(llvm.Constant(_I32, -1), b.zext(b.ctpop(mask), _I32))
+        high = self._native("expand", others, others, b.bitcast(b.trunc(ends, mask.type), flags))
+        return low, high
+
+    def _native(self, what: str, *args: Any) -> Any:
+        letter = "f" if self.kind in FLOATS else "i"
+        name = f"llvm.x86.avx512.mask.{what}.v{self.lanes}{letter}{self.size * 8}"
+        module = self.b.module
+        native = module.globals.get(name) or llvm.Function(
+            module, llvm.FunctionType(self.vector, [each.type for each in args]), name
+        )
+        return self.b.call(native, args)
+
     def _permuted(self, vector: Any, mask: Any) -> Any:
         b = self.b
-        numbers, parts = llvm.VectorType(_BYTE, 8), llvm.VectorType(_I32, 8)
+        part = llvm.IntType(self.lanes * self.size)  # an eighth of the vector
+        numbers, parts = llvm.VectorType(_BYTE, 8), llvm.VectorType(part, 8)
         start = b.gep(
             b.bitcast(self.table, _BYTE.as_pointer()), [b.mul(mask, llvm.Constant(mask.type, 8))],
             source_etype=_BYTE,
         )
         row = b.zext(b.load(b.bitcast(start, numbers.as_pointer()), align=8, typ=numbers), parts)
-        name = "llvm.x86.avx2.permd"
+        name = "llvm.x86.avx2.permd" if part == _I32 else "llvm.x86.avx512.permvar.di.512"
         native = b.module.globals.get(name) or llvm.Function(
             b.module, llvm.FunctionType(parts, [parts, parts]), name
         )
@@ -155,7 +178,7 @@ def _part(name: str, rule: str, dtype: str, lanes: int) -> Part:
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"divide_(less|same|number)_([fiu](?:32|64))(?:x(4|8))?", name)
+    match = re.fullmatch(r"divide_(less|same|number)_([fiu](?:32|64))(?:x(4|8|16))?", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], match[2], int(match[3] or 1))

@@ -23,10 +23,12 @@ import functools
 from pyrelay.devices.routines.kernel_text import filled
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.devices.routines.sort_blocks import ROWS
-from pyrelay.devices.routines.sort_partitions import VECTOR_BITS
 from pyrelay.ir.types import DType
 
 PICOSECONDS = {"sort": 6_000, "argsort": 12_000, "partition": 1_500}  # for an element
+
+_PERMUTING = {256: "avx2", 512: "avx512f"}
+"""What has instructions that permute vectors of so many bits by numbers."""
 
 _HEAD = """\
 from math import inf, nan
@@ -53,12 +55,12 @@ def sort_part(to, count, limit{asked}):
             count = load_ordered_i64(stack, 2 * top + 1)
             continue
         few = {few} if count < {many} else {most}
+        share = count // {few} if count < {many} else count // {most}
         seed = count
         for k in range(few):
             # Any place of a share of the part: which one, its size and number decide.
             seed = seed * 6364136223846793005 + 1442695040888963407
-            share = (count * (k + 1)) // few - (count * k) // few
-            at = first + (count * k) // few + (seed >> 33 & 1073741823) % share
+            at = first + share * k + ((seed >> 33 & 1073741823) * share >> 30)
             store_ordered_{t}(sample, k, load_ordered_{t}(to, at))
         {block}(sample, few)
         {middle}
@@ -152,9 +154,17 @@ def kernel(block, begin, end):
 """
 
 _FLOATS = """\
-count = {number}(source, n, to, limit, source)
-for k in range(count, n):
-    store_ordered_{t}(to, k, {t}(nan))
+numbers = True
+for k in range(n):
+    value = load_ordered_{t}(source, k)
+    numbers = numbers and value == value
+count = n
+if numbers:
+    copy_bytes(to, source, n * {size})
+else:
+    count = {number}(source, n, to, limit, source)
+    for k in range(count, n):
+        store_ordered_{t}(to, k, {t}(nan))
 """
 
 _INTEGERS = """\
@@ -248,7 +258,9 @@ def line_sort(op: str, dtype: DType, vector_bits: int | None = None) -> str:
     sorted_type = "i64" if op == "argsort" else dtype.name
     size = 8 if op == "argsort" else dtype.size
     lanes = bits // 8 // size
-    vectors = f"x{VECTOR_BITS // 8 // size}" if bits >= VECTOR_BITS and _has_permutations() else ""
+    fitting = [wide for wide, feature in _PERMUTING.items() if wide <= bits and _has(feature)]
+    divided = max(fitting, default=0)
+    vectors = f"x{divided // 8 // size}" if divided else ""
     rules = ["less", "same"] + ["number"] * (op != "argsort" and dtype.kind == "f")
     divisions = {rule: f"divide_{rule}_{sorted_type}{vectors}" for rule in rules}
     most = ROWS * lanes
@@ -272,8 +284,8 @@ def line_sort(op: str, dtype: DType, vector_bits: int | None = None) -> str:
 
 
 @functools.cache
-def _has_permutations() -> bool:
-    """Whether the CPU permutes the 32-bit parts of a vector by numbers (AVX2)."""
+def _has(feature: str) -> bool:
+    """Whether this CPU has a kind of instructions."""
     import llvmlite.binding as llvm
 
-    return bool(llvm.get_host_cpu_features().get("avx2"))
+    return bool(llvm.get_host_cpu_features().get(feature))
