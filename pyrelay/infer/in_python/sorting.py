@@ -251,6 +251,11 @@ def digitize(x: Array, bins: Array, right: bool = False) -> Array:
     return np.where(ascends, up, edges.shape[0] - up)[()]
 
 
+def items_inside(x: Array, k: Array) -> Array:
+    """Elements at places all of which lie in the vector. By a handler none is looked at again."""
+    return x[k]
+
+
 def interp(
     x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: Any = None
 ) -> Array:
@@ -271,11 +276,12 @@ def interp(
         values = np.concatenate([values[-1:], values, values[:1]])
     n = places.shape[0]
     k = np.clip(searchsorted(places, at, side="right") - 1, 0, max(n - 2, 0))
-    following = np.minimum(k + 1, n - 1)
-    width = places[following] - places[k]
+    before, behind = items_inside(places, k), items_inside(places, np.minimum(k + 1, n - 1))
+    low, high = items_inside(values, k), items_inside(values, np.minimum(k + 1, n - 1))
+    width = behind - before
     inside = np.clip(at, places[0], places[n - 1])
-    weight = np.where(width > 0, (inside - places[k]) / np.where(width > 0, width, 1.0), 0.0)
-    found = values[k] + (values[following] - values[k]) * weight
+    weight = np.where(width > 0, (inside - before) / np.where(width > 0, width, 1.0), 0.0)
+    found = low + (high - low) * weight
     if period is None and left is not None:
         found = np.where(at < places[0], left, found)
     if period is None and right is not None:

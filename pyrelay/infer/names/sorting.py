@@ -104,6 +104,15 @@ def places_among(it: Interpreter, a: V.Value, v: V.Value, right: V.Value) -> V.V
     return it.result(it.emit("search", a, v, right=bool(it.static(right, "side"))))
 
 
+@handles(in_sorting.items_inside)
+def items_inside(it: Interpreter, x: V.Value, k: V.Value) -> V.Value:
+    """Elements at places that lie in a vector, by the op for it."""
+    ty = V.tensor_type(k)
+    if ty is None or not ty.rank:
+        return _as_written(it, in_sorting.items_inside, x, k)
+    return it.result(it.emit("gather_inside", x, k, axes=(0,)))
+
+
 @handles(in_lists.are_numbers)
 def are_numbers(it: Interpreter, ranks: V.Value) -> V.Value:
     """Whether ranks are numbers, or tuples of them: no strings, lists, tuples of run-time length,

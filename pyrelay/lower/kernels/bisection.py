@@ -5,8 +5,8 @@ In: how many places there are, how to ask at one. Out: a loop that leaves the pl
 Without branches: neighbouring elements take the same steps, as many as the number of places has
 binary digits, and a processor need not guess where to go on (Khuong and Morin, "Array layouts for
 comparison-based searching", Journal of Experimental Algorithmics 22, 2017). Where one thread goes
-through many elements, each looks first around the place of the one before, as NumPy does: those of
-sorted numbers are neighbours.
+through many elements, each looks first around the place of the one before, where that was right
+for the last ones: those of sorted numbers are neighbours.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pyrelay.lower.kernels.emitter import Emitter
 from pyrelay.lower.kernels.values import Value
 
 _AROUND = 8  # so far from the place before are others looked at first
+_IN_ORDER = 8  # after so many neighbours, of which others count twice, another one is likely
+
 
 def first_without(s: Emitter, extent: Extent, asked: Callable[[Value], Value]) -> Value:
     """The first of so many places where `asked` is not true, or their number if it is nowhere."""
@@ -30,17 +32,22 @@ def first_without(s: Emitter, extent: Extent, asked: Callable[[Value], Value]) -
 
     if not s.alone:
         return anywhere()
-    with s.at(0):
-        last = s.variable(zero)  # in front of the loop over elements, if one stands around
-    near = s.copy(s.now(last))
+    with s.at(0):  # in front of the loop over elements, if one stands around
+        last, neighbours = s.variable(zero), s.variable(zero)
+    near, before = s.copy(s.now(last)), s.copy(s.now(neighbours))
     # Of known extents, too, it is a branch: outside of one a rule that reads what is not computed
     # yet runs again, each time with another variable.
     place = s.choose(
-        s.primitive("less", near, count), lambda: _near(s, extent, asked, near, anywhere),
-        lambda: zero,
+        s.primitive("greater", before, _IN_ORDER), lambda: _near(s, extent, asked, near, anywhere),
+        anywhere,
     )
-    behind = s.primitive("minimum", s.now(place), count - 1)
-    s.assign(last, s.primitive("maximum", behind, 0))
+    behind = s.primitive("maximum", s.primitive("minimum", place, count - 1), 0)
+    moved = s.primitive("absolute", behind - near)
+    reach = s.primitive("minimum", s.primitive("right_shift", count, 3), _AROUND)
+    score = before + s.where(s.primitive("less", moved, reach), 1, -2)
+    within = s.primitive("maximum", s.primitive("minimum", score, 2 * _IN_ORDER), 0)
+    s.assign(neighbours, within)
+    s.assign(last, behind)
     return place
 
 
@@ -65,11 +72,17 @@ def _near(
     is_near = s.logical_and(inside, s.primitive("not_equal", behind, yes(end)))
     few = s.const(_AROUND - 1, i64)
     digits = s.const((_AROUND - 1).bit_length(), i64)
-    return s.choose(is_here, lambda: near, lambda: s.choose(
-        is_near, lambda: _bisected(
-            s, extent, asked, s.where(behind, near + 1, near - _AROUND), few, digits,
-        ), anywhere,
-    ))  # fmt: skip
+    is_next = s.logical_and(behind, s.primitive("logical_not", yes(near + 1)))
+
+    def further() -> Value:
+        first = s.where(behind, near + 1, near - _AROUND)
+        return s.choose(
+            is_near, lambda: _bisected(s, extent, asked, first, few, digits), anywhere
+        )
+
+    return s.choose(
+        is_here, lambda: near, lambda: s.choose(is_next, lambda: near + 1, further)
+    )
 
 
 def _bisected(

@@ -33,6 +33,19 @@ def test_arrays_of_any_length_are_searched_to_both_ends(device: str) -> None:
             np.testing.assert_array_equal(mine, theirs)
 
 
+def test_numbers_that_rise_fall_and_jump_are_found() -> None:
+    function, rng = pyrelay.jit(places), np.random.default_rng(0)
+    for n in (9, 30, 100, 700):
+        a = np.sort(rng.integers(0, n, n)) * 1.0
+        dense, wide = np.arange(-2.0, n + 2.0, 0.25), np.arange(-9.0, n + 9.0, 5.0)
+        v = np.concatenate([
+            dense, wide, dense[::-1], rng.permutation(dense), dense, np.full(30, np.nan), wide,
+            wide[::-1], np.repeat(wide, 20), np.tile([a[0], a[-1]], 20),
+        ])
+        for mine, theirs in zip(function(a, v), places(a, v), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "u8", "i4", "f2", "f4"])
 def test_every_type_of_numbers_is_searched(dtype: str) -> None:
