@@ -50,7 +50,7 @@ from pyrelay.lower.passes.single_elements import single_elements
 from pyrelay.lower.planning.finishing import finished
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
-from pyrelay.opt.extremes import extremes
+from pyrelay.opt.extremes import extremes, extremes_of_columns
 from pyrelay.opt.finishing import product_of
 from pyrelay.opt.half_attention import half_attention_of
 from pyrelay.opt.half_products import half_product_of
@@ -84,6 +84,8 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     product = product_of(function.body)
     if product is not None:
         return finished(function, product)
+    if not splits:
+        function = extremes_of_columns(function)  # lanes are columns
     group = _Group(function, joins_few=splits)
     kernels = [
         long_chunks(online(single_elements(k))) if splits else k for k in group.kernels()

@@ -89,8 +89,8 @@ def slice_plan(
 ) -> SlicePlan | None:
     """How to compute results slice by slice; None if no reductions of rows or columns make them.
 
-    Reductions of columns or of everything that neither an element nor, in the latter case, another
-    reduction depends on are left to other schedules. `again`: elements of rows are computed again
+    Reductions of columns or of everything that neither an element nor another reduction depends on
+    are left to other schedules. `again`: elements of rows are computed again
     rather than stored, exponentials and the like as well.
     """
     axes = {let: kept_axes(let) for let in function.body.lets}
@@ -104,9 +104,7 @@ def slice_plan(
     if plan is None or (kept.axes and not kept.columns):
         return plan
     later = [p for p in plan.phases if p.level]
-    if not kept.axes and any(p.reductions for p in later):
-        return plan
-    return plan if any(p.results for p in later) else None
+    return plan if any(p.results or p.reductions for p in later) else None
 
 
 class _Planner:
