@@ -119,6 +119,27 @@ def _by_value(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex, str, bytes, np.generic, tuple, frozenset))
 
 
+def _node_unless_none(it: Interpreter, value: V.Union, name: str) -> V.Data | None:
+    """The node that a value is where it is not None, with an attribute that None has not: it is one
+    from here on, as the program raises otherwise. None if it may be anything else."""
+    from pyrelay.infer.flow.effects import raise_where
+    from pyrelay.infer.flow.narrowing import keep
+
+    alive = [(k, value.cases[k]) for k in value.alive]
+    nodes = [(k, case) for k, case in alive if isinstance(case, V.Data)]
+    if it.guarded or len(alive) != 2 or len(nodes) != 1 or hasattr(None, name):
+        return None
+    (number, node), = nodes
+    (other,) = (k for k, _ in alive if k != number)
+    known = name in node.schema.of(node.kind) or hasattr(node.cls, name)
+    if value.cases[other] != V.NONE or not known:
+        return None
+    message = f"'NoneType' object has no attribute {name!r}"
+    raise_where(it, it.atom(it.call("equal", value.tag, other)), AttributeError, V.Known(message))
+    keep(it, ((value.tag, frozenset((number,))),))
+    return node
+
+
 def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
     """`obj.name`. Raises AttributeMissingError, with the nearest names, if there is none."""
     from pyrelay.infer.flow import unset
@@ -129,6 +150,9 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
         case V.Union():
             from pyrelay.infer.flow.unions import distribute
 
+            node = _node_unless_none(it, obj, name)
+            if node is not None:
+                return get_attribute(it, node, name)
             return distribute(
                 it, obj, lambda case: get_attribute(it, case, name), lambda c: getattr(c, name),
                 lambda case: _absent(it, case, name),

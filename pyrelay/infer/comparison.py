@@ -19,10 +19,16 @@ from pyrelay.infer.containers import sets, text
 from pyrelay.infer.flow import constants
 from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.truth import as_bool, truth
-from pyrelay.infer.in_python.lists import equal_lists, precedes
+from pyrelay.infer.in_python.lists import (
+    equal_lists,
+    equal_nodes,
+    is_not_behind_node,
+    precedes,
+    precedes_node,
+)
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import trees
-from pyrelay.infer.nodes.datatypes import EVERYWHERE, is_anonymous
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Child, Items, is_anonymous
 from pyrelay.infer.operators import both, compare, raised, unary
 from pyrelay.infer.spellings import MIRRORED
 
@@ -35,8 +41,10 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y` where not both are numbers or arrays."""
     if isinstance(x, V.Text) or isinstance(y, V.Text):
         return text.compare(it, op, x, y)
-    fields = _fields(it, x, y, op)
+    fields = _fields(x, y, op)
     if fields is not None:
+        if isinstance(x, V.Data) and isinstance(y, V.Data) and _contain_nodes(it, fields, x, y):
+            return _as_nodes(it, op, x, y)
         return structures(it, op, *(V.Tuple(_values_of(it, v, fields)) for v in (x, y)))
     if op in MIRRORED and (_holds_nodes(x) or _holds_nodes(y)):
         return structures(it, op, *(
@@ -61,7 +69,7 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         same = _equal(it, x, y)
         return same if op == "==" else unary(it, "not", same)
     (kind, left), (other, right) = _items(it, x), _items(it, y)
-    if kind is other and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
+    if kind is other and (_of_run_time_length(left) or _of_run_time_length(right)):
         first, second = (x, y) if op in ("<", ">=") else (y, x)
         before = truth(it, call(it, V.Known(precedes), (first, second), {}))
         return before if op in ("<", ">") else unary(it, "not", before)
@@ -106,14 +114,8 @@ def _unordered(op: str, value: V.Value) -> str | None:
     return cls.__name__
 
 
-def _fields(
-    it: Interpreter, x: V.Value, y: V.Value, op: str
-) -> tuple[str, ...] | None:
-    """The fields that a dataclass's generated comparison looks at, None if it has none.
-
-    None as well for a class that contains itself, whose leaves it would go down to: unless those
-    fields are left out (`field(compare=False)`).
-    """
+def _fields(x: V.Value, y: V.Value, op: str) -> tuple[str, ...] | None:
+    """The fields that a dataclass's generated comparison looks at, None if it has none."""
     both_objects = isinstance(x, V.Ref | V.Data) and isinstance(y, V.Ref | V.Data)
     cls: Any = x.cls if both_objects else None  # type: ignore[union-attr]
     if cls is None or cls is not y.cls or not dataclasses.is_dataclass(cls):  # type: ignore[union-attr]
@@ -121,11 +123,26 @@ def _fields(
     method = getattr(cls, _METHODS[op], None)
     if not protocols.is_generated(method):  # inherited from object, or the user's own
         return None
-    found = tuple(f.name for f in dataclasses.fields(cls) if f.compare)
-    if EVERYWHERE.of(cls) is not None:  # type: ignore[arg-type]
-        held = (part for value in (x, y) for part in _values_of(it, value, found))
-        return None if any(map(_is_of_a_tree, held)) else found
-    return found
+    return tuple(f.name for f in dataclasses.fields(cls) if f.compare)
+
+
+def _contain_nodes(it: Interpreter, fields: tuple[str, ...], *values: V.Value) -> bool:
+    """Whether what is compared of objects goes down a tree."""
+    return any(_is_of_a_tree(part) for value in values for part in _values_of(it, value, fields))
+
+
+_ORDERS: dict[str, Callable[..., Any]] = {
+    "==": equal_nodes, "<": precedes_node, "<=": is_not_behind_node,
+}
+
+
+def _as_nodes(it: Interpreter, op: str, x: V.Data, y: V.Data) -> V.Value:
+    """`x op y` of two nodes of a dataclass, by a function that calls itself for those in them."""
+    if op == "!=":
+        return unary(it, "not", _as_nodes(it, "==", x, y))
+    if op in (">", ">="):
+        return _as_nodes(it, MIRRORED[op], y, x)
+    return truth(it, call(it, V.Known(_ORDERS[op]), (x, y), {}))
 
 
 def _is_of_a_tree(value: V.Value) -> bool:
@@ -157,6 +174,8 @@ def _items(it: Interpreter, value: V.Value) -> tuple[type | None, Any]:
             return list, it.content(root)
         case V.Ref(root) if root.kind == "dict":
             return dict, it.content(root)
+        case V.Items(cls=cls) if not _are_nodes_of_tuples(value):
+            return cls, value
         case V.Known(tuple() | list() as known):
             return type(known) if type(known) is list else tuple, tuple(map(V.Known, known))
         case V.Known(dict() as known):
@@ -164,9 +183,28 @@ def _items(it: Interpreter, value: V.Value) -> tuple[type | None, Any]:
     return None, ()
 
 
+def _are_nodes_of_tuples(items: V.Items) -> bool:
+    """Whether items are tuples that contain themselves, which are not compared to their leaves."""
+    pending: list[Any] = [items.sort]
+    while pending:
+        sort = pending.pop()
+        if isinstance(sort, Child):
+            classes = items.pool.cls.classes
+            if any(k and is_anonymous(classes[k]) for k in sort.kinds):
+                return True
+        pending += getattr(sort, "cases", getattr(sort, "parts", ()))
+        pending += [sort.item] if isinstance(sort, Items) else []
+    return False
+
+
+def _of_run_time_length(items: Any) -> bool:
+    """Whether only the running program knows how many items a list has, or one of a node."""
+    return isinstance(items, V.Growing | V.Items)
+
+
 def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     (kind, left), (other, right) = _items(it, x), _items(it, y)
-    if kind is other and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
+    if kind is other and (_of_run_time_length(left) or _of_run_time_length(right)):
         return truth(it, call(it, V.Known(equal_lists), (x, y), {}))
     if kind is None or kind is not other:
         it.program.guards.identity = True

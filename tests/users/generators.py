@@ -495,3 +495,30 @@ def start_of_a_sum_is_made_before_the_items(n):
         return [k]
 
     return sum((noted(k) for k in range(n)), noted(-1)), log
+
+
+@use(([3, 1, 2, 4],), ([],), ([5],), ([1.0] * 5,))
+def pairs_of_one_iterator(xs):
+    it = iter(xs)
+    return [a * b for a, b in zip(it, it)]
+
+
+@use(([3, 1, 2, 4, 7],), ([1, 2],))
+def threes_and_what_is_left(xs):
+    groups = [iter(xs)] * 3
+    return [a * b - c for a, b, c in zip(*groups)], list(groups[0])
+
+
+@use(([3, 1, 2, 4, 7],), ([1, 2],))
+def pairs_until_one_is_found(xs):
+    it = iter(xs)
+    for a, b in zip(it, it):
+        if a == 3:
+            return b, list(it)
+    return None
+
+
+@use(("a1b2c3",), ("",))
+def runs_decoded(text):
+    it = iter(text)
+    return "".join(c * int(n) for c, n in zip(it, it))

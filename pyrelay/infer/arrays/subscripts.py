@@ -117,7 +117,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             try:
                 found = v[at]
             except (IndexError, KeyError) as error:
-                raise it.failure(errors.IndexRangeError, f"{error}") from None
+                failed = it.failure(errors.IndexRangeError, f"{error}")
+                raise certain(it, failed, type(error), *error.args) from None
             except TypeError as error:
                 raise it.failure(errors.TypeMismatchError, str(error)) from None
             return captured(it, found)

@@ -66,6 +66,22 @@ def star_mapped(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[
         yield function(*item)
 
 
+def groups(items: Iterator[Any], count: int) -> Iterator[Any]:
+    """zip(items, items, ...), `count` times the same iterator: its items, so many at a time."""
+    for first in items:
+        yield from _grouped(items, (first,), count - 1)
+
+
+def _grouped(items: Iterator[Any], before: tuple[Any, ...], count: int) -> Iterator[Any]:
+    """The items of a group behind those before, of which `count` are left; none at the end."""
+    if count == 0:
+        yield before
+    else:
+        for item in items:
+            yield from _grouped(items, (*before, item), count - 1)
+            break
+
+
 def zipped(before: tuple[Any, ...], items: Iterable[Any], after: tuple[Any, ...]) -> Iterator[Any]:
     """zip(*before, items, *after), where all but `items` can be indexed."""
     for each in before:

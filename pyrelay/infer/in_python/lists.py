@@ -6,6 +6,7 @@ only at run time, and for other iterables. Derivatives follow from the bodies.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,26 @@ def precedes(items: Any, others: Any) -> Any:
         if items[k] != others[k]:
             return items[k] < others[k]
     return len(items) < len(others)
+
+
+def compared_fields(node: Any) -> Any:
+    """What a dataclass compares of an object; a handler says that of a node."""
+    return tuple(getattr(node, f.name) for f in dataclasses.fields(node) if f.compare)
+
+
+def equal_nodes(node: Any, other: Any) -> Any:
+    """node == other, of a dataclass that contains itself, down to the leaves."""
+    return node is other or compared_fields(node) == compared_fields(other)
+
+
+def precedes_node(node: Any, other: Any) -> Any:
+    """node < other, of such a class with order=True."""
+    return compared_fields(node) < compared_fields(other)
+
+
+def is_not_behind_node(node: Any, other: Any) -> Any:
+    """node <= other."""
+    return compared_fields(node) <= compared_fields(other)
 
 
 def set_steps(items: Any, start: Any, count: Any, step: Any, given: Any) -> None:

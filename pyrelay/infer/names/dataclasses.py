@@ -11,8 +11,10 @@ from collections.abc import Callable
 from pyrelay import errors
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
+from pyrelay.infer.in_python.lists import compared_fields
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.nodes import trees
 
 
 @handles(dataclasses.fields)
@@ -25,6 +27,14 @@ def fields(it: Interpreter, class_or_instance: V.Value) -> V.Value:
         errors.TypeMismatchError,
         f"fields() needs a dataclass, not {V.describe(class_or_instance)}",
     )
+
+
+@handles(compared_fields)
+def compared_fields_(it: Interpreter, node: V.Value) -> V.Value:
+    """What a dataclass compares of a node."""
+    assert isinstance(node, V.Data)
+    names = [f.name for f in dataclasses.fields(node.cls) if f.compare]
+    return V.Tuple(tuple(trees.attribute(it, node, name) for name in names))
 
 
 @handles(dataclasses.replace)

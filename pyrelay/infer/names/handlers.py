@@ -30,7 +30,7 @@ _TABLE: dict[int, tuple[Any, Callable[..., Any]]] = {}
 _OF_CLASSES: dict[Any, Callable[..., Any]] = {}  # class methods, made anew by every look
 _TAKES_UNIONS: set[Callable[..., Any]] = set()
 #: What takes an iterator as the object that it is.
-_TAKE_ITERATORS = (next, iter, isinstance, type, callable)
+_TAKE_ITERATORS = (next, iter, isinstance, type, callable, zip)
 #: Parameters of handlers that go through what they are given.
 _ITERABLES = frozenset(("iterable", "iterables"))
 _loaded = False

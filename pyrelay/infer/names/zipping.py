@@ -11,16 +11,25 @@ from collections.abc import Sequence
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
 from pyrelay.infer.flow.effects import raise_where
-from pyrelay.infer.flow.generators import is_generator, iterator
+from pyrelay.infer.flow.generators import (
+    is_generator,
+    is_iterator,
+    iterator,
+    listed_view,
+    taken,
+)
 from pyrelay.infer.flow.iteration import iterate
 from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.flow.unions import distribute
+from pyrelay.infer.in_python.iteration import groups
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.builtins import ZERO, count_of, len_
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.operators import compare, raised
+from pyrelay.infer.protocols import gone_through
 
 
 def _iterator(
@@ -57,7 +66,13 @@ def enumerate_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.V
 @keeps_unions
 def zip_(it: Interpreter, *iterables: V.Value, strict: V.Value = V.Known(False)) -> V.Value:
     """zip(*iterables, strict=strict)."""
-    if not it.static(strict, "strict"):
+    together = bool(it.static(strict, "strict"))
+    if not together and _are_one_iterator(iterables):
+        return call(it, V.Known(groups), (iterables[0], V.Known(len(iterables))), {})
+    iterables = tuple(
+        gone_through(it, listed_view(it, taken(it, iterable))) for iterable in iterables
+    )
+    if not together:
         return _iterator(it, "zip", iterables)
     given = [narrowed(it, x) for x in iterables]
     for k, value in enumerate(given):
@@ -68,6 +83,14 @@ def zip_(it: Interpreter, *iterables: V.Value, strict: V.Value = V.Known(False))
             )
     _same_counts(it, tuple(given))
     return _iterator(it, "zip", given)
+
+
+def _are_one_iterator(iterables: Sequence[V.Value]) -> bool:
+    """Whether several iterables are the same iterator, from which they take items in turn."""
+    first, *others = iterables or (V.NONE,)
+    return isinstance(first, V.Ref) and is_iterator(first) and bool(others) and all(
+        isinstance(other, V.Ref) and other.root is first.root for other in others
+    )
 
 
 def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
