@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import kinds, random_state
+from pyrelay.infer import kinds, random_state, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.in_python.attributes import AttributeDict
@@ -213,6 +213,18 @@ def dict_of_attributes(it: Interpreter, obj: V.Value) -> V.Value:
     return call(it, V.Known(AttributeDict), (obj,), {})
 
 
+_WINDOWS = "for windows of an array: np.lib.stride_tricks.sliding_window_view(x, size)"
+_INSTEAD = {
+    "strides": f"how arrays lie in memory is the compiler's choice; {_WINDOWS}",
+    "base": "ask 'x is y'",
+    "to_bytes": "write its digits in a list: [n >> 8 * k & 255 for k in range(size)]",
+    "hex": "return the number, and write it outside of the compiled function",
+    "as_integer_ratio": "np.frexp(x) gives a fraction and an exponent of 2",
+    "tobytes": "return the array, and take its bytes outside of the compiled function",
+}
+"""What to write instead of what is not compiled of the objects of Python's and NumPy's classes."""
+
+
 def _missing(
     it: Interpreter, obj: V.Value, name: str, known: Sequence[str]
 ) -> errors.PyrelayError:
@@ -225,6 +237,12 @@ def _missing(
         cls = getattr(class_of(obj), "__name__", "object")
         message = f"{cls!r} object has no attribute {name!r}"
         raise_to_handler(it, AttributeError, (V.Known(message),))
+    if is_of_builtin_class(obj, name):
+        return it.failure(
+            errors.AttributeMissingError,
+            f"{name!r} of {V.describe(obj)} is not compiled",
+            hints=(_INSTEAD.get(name, users_lines.ELSEWHERE),),
+        )
     close = difflib.get_close_matches(name, [each for each in known if each != name], n=1)
     hints = (f"did you mean {close[0]!r}?",) if close else ()
     return it.failure(

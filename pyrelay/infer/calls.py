@@ -103,7 +103,7 @@ def call_known(
         return call(it, V.Known(fn.__func__), (receiver, *args), keywords)
     if is_generic(fn):
         return call_generic(it, fn, args, keywords)
-    if isinstance(fn, python_types.FunctionType):
+    if isinstance(fn, python_types.FunctionType) and fn not in _REFUSED:
         return call_closure(it, function_value(it, fn), args, keywords)
     if isinstance(fn, type) and fn not in _REFUSED:
         from pyrelay.infer.attributes import construct
@@ -190,7 +190,9 @@ def _dispatched(
     return call(it, V.Known(fn.dispatch(cls.value)), args, keywords)
 
 
-_BUILTIN = (python_types.BuiltinFunctionType, type)
+_BUILTIN = (
+    python_types.BuiltinFunctionType, python_types.FunctionType, type, type(np.shares_memory),
+)
 _RANDOM = (
     "random numbers of this kind cannot be drawn inside a compiled function",
     "draw them outside and pass the array, or use rng = np.random.default_rng(seed) and its "
@@ -202,6 +204,23 @@ _REFUSED: dict[Any, tuple[str, str]] = {
     bytearray: (
         "'bytearray' cannot be made inside a compiled function",
         "write a list of ints, [0] * n, or an array, np.zeros(n, np.uint8)",
+    ),
+    int.from_bytes: (
+        "'int.from_bytes' takes bytes, of which only those are compiled that are known",
+        "go through an array of digits: for digit in digits: n = n * 256 + int(digit)",
+    ),
+    np.real_if_close: (
+        "'np.real_if_close' gives an array of a type that its values decide",
+        "write np.real(x), or x.real, where the imaginary parts do not matter",
+    ),
+    **dict.fromkeys((np.shares_memory, np.may_share_memory), (
+        "whether arrays share memory cannot be asked inside a compiled function: where arrays lie "
+        "is the compiler's choice",
+        "ask 'x is y' whether two are one array, or ask outside of the compiled function",
+    )),
+    np.lib.stride_tricks.as_strided: (
+        "'as_strided' cannot be compiled: how arrays lie in memory is the compiler's choice",
+        "write np.lib.stride_tricks.sliding_window_view(x, size), np.broadcast_to, or slices",
     ),
     set: (
         "a set whose items only the running program knows cannot be used like this: its order is "
@@ -251,7 +270,7 @@ def _similar(fn: Any, name: str) -> str | None:
 
 def _is_pure(fn: Any) -> bool:
     return getattr(fn, "__module__", None) in ("math", "numpy") or fn in (
-        str, repr, format, hash, chr, ord, bool, int, float, set, frozenset,
+        str, repr, format, chr, ord, bool, int, float, set, frozenset,
     ) or isinstance(getattr(fn, "__self__", None), str)  # a method of a known text
 
 
@@ -367,10 +386,14 @@ def call_closure(
     it: Interpreter, closure: V.Closure, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """Call a function of the program or a Python function with source."""
+    return call_bound(it, closure, bind_arguments(it, closure, args, keywords))
+
+
+def call_bound(it: Interpreter, closure: V.Closure, bound: list[V.Value]) -> V.Value:
+    """Call such a function with a value for each parameter."""
     from pyrelay.infer import own_functions, specialisation
     from pyrelay.infer.flow import generators
 
-    bound = bind_arguments(it, closure, args, keywords)
     function = closure.function
     if generators.is_generator_function(it, function):
         return generators.make(it, closure, bound)

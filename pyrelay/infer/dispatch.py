@@ -164,6 +164,10 @@ def _call(it: Interpreter, args: Args, attrs: Any) -> V.Value:
         made = turned.columns(it, given[0])
         if made is not None:
             return made
+    if "*" in attrs["keywords"]:
+        result = starred.called(it, callee, given, attrs["keywords"])
+        if result is not None:
+            return result
     positional: list[V.Value] = []
     named: dict[str, V.Value] = {}
     for value, keyword in zip(given, attrs["keywords"], strict=True):

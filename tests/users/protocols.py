@@ -223,3 +223,35 @@ def numbers_that_are_one_object(n, flag):
         one is n, one is first, n is not third, flag is True, flag is n,
         [k is one for k in (first, 2)],
     )
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Hashed as the tuple of its fields."""
+
+    x: int
+    y: float
+
+
+class OwnHash:
+    """Says its hash itself."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __hash__(self):
+        return hash((self.v, 3)) if self.v > 0 else -1
+
+
+@use((3, 2.5, "abc"), (-1, -1.0, ""))
+def hashes_of_values(a, b, s):
+    of_objects = hash(Hashed(a, b)), hash(OwnHash(a))
+    return hash(a), hash(b), hash(s), hash((a, (b, 2))), hash(np.float32(b)), hash(()), of_objects
+
+
+@use((10, 8))
+def hashed_into_buckets(n, count):
+    buckets = [[] for _ in range(count)]
+    for k in range(n):
+        buckets[hash(k * 7.5) % count].append(k)
+    return buckets

@@ -12,6 +12,8 @@ from tests.users.corpus import refuse
 X = np.array([3.0, 1.0, 2.0])
 
 
+class Place:
+    """Is itself only."""
 
 
 @refuse((X, 2.0), "except*", "tuple of classes")
@@ -33,17 +35,57 @@ def fields_of_records(n):
     return np.zeros(n, [("u", float), ("v", float)])["u"]
 
 
-@refuse((X,), "has no attribute 'flags'")
+@refuse((X,), "'flags' of f64[3] is not compiled")
 def default_in_place_of_an_attribute_that_is_there(x):
     return getattr(x, "flags", None) is None
 
 
-@refuse((X,), "has no attribute 'flags'")
+@refuse((X,), "'flags' of f64[3] is not compiled")
 def handler_of_an_attribute_that_is_there(x):
     try:
         return x.flags.writeable
     except AttributeError:
         return x
+
+
+@refuse((X,), "'strides' of f64[3] is not compiled", "sliding_window_view(x, size)")
+def strides_of_an_array(x):
+    return np.lib.stride_tricks.as_strided(x, (2, 2), 2 * x.strides)
+
+
+@refuse((X,), "'as_strided' cannot be compiled", "sliding_window_view(x, size)")
+def array_with_strides(x):
+    return np.lib.stride_tricks.as_strided(x, (2, 2), (8, 8))
+
+
+@refuse((X,), "share memory", "'x is y'")
+def memory_that_is_shared(x):
+    return np.shares_memory(x, x[1:])
+
+
+@refuse((X + 0j,), "'np.real_if_close'", "np.real(x)")
+def kind_that_values_decide(x):
+    return np.real_if_close(x)
+
+
+@refuse((1000,), "'to_bytes' of int is not compiled", "n >> 8 * k & 255")
+def digits_as_bytes(n):
+    return n.to_bytes(2, "big")
+
+
+@refuse((b"ab",), "'int.from_bytes' takes bytes", "n * 256 + int(digit)")
+def number_of_bytes(digits):
+    return int.from_bytes(digits, "big")
+
+
+@refuse((2.5,), "'hex' of float is not compiled", "write it outside")
+def hexadecimal_float(x):
+    return x.hex()
+
+
+@refuse((3,), "the hash of Place", "made of its address", "their positions")
+def hash_by_address(n):
+    return hash(Place())
 
 
 @refuse((2.0,), "np.errstate", "np.isfinite")

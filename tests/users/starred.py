@@ -61,3 +61,25 @@ def weighed(node):
 @use((Sum([1.0], [Sum([2.0, 0.5]), Sum([3.0])]),), (Sum([1.0, 4.0]),), wrt=(0,))
 def unpacked_while_it_recurs(node):
     return weighed(node)
+
+
+def weighted(k, *rest, by=2.0):
+    total = 0.0
+    for i, v in enumerate(rest):
+        total += k * v * (i + 1)
+    return total * by
+
+
+@use((np.arange(5) + 0.3,), (np.zeros(2),), wrt=(0,), corners=(1,))
+def spread_into_the_rest_of_a_function(x):
+    large = [v * v for v in x if v > 1]
+    return weighted(x[0], *large), weighted(3.0, *large[1:], by=1.0)
+
+
+@use((np.arange(5),), (np.arange(2),))
+def spread_into_a_function_inside(x):
+    def both(*items):
+        return sum(items), len(items), max(items, default=0)
+
+    large = [v for v in x if v > 1]
+    return both(*large), both(*[1, 2]), (lambda *items: items[::-1])(*large)

@@ -117,7 +117,7 @@ def is_int(key: V.Value) -> bool:
     return ty is not None and (ty.dtype.is_integer or ty.dtype is types.bool_)
 
 
-def _must_be_hashable(it: Interpreter, key: V.Value) -> None:
+def must_be_hashable(it: Interpreter, key: V.Value) -> None:
     """Raise what Python raises for a list, a dict, a set or an array as a key."""
     from pyrelay.infer.flow.handling import certain
     from pyrelay.infer.names.builtins import class_of
@@ -141,7 +141,7 @@ def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:
     Raises what `Interpreter.static` raises; StaticValueError at once for an argument of a recursive
     function, which would be one function for each key (`Program.keys_known`).
     """
-    _must_be_hashable(it, key)
+    must_be_hashable(it, key)
     note(ref, key, it)
     wanted = ref.root.made is not None and is_open(key) and _of_recursion(key)
     if wanted and not it.program.keys_known:
@@ -158,7 +158,7 @@ def stored_key(it: Interpreter, ref: V.Ref, key: V.Value) -> Any:
     Of a dict that the program did not make, and whose keys are known, it cannot be an argument of a
     recursive function. (The keys of one that enters as a table are not: `Program.opens`.)
     """
-    _must_be_hashable(it, key)
+    must_be_hashable(it, key)
     note(ref, key, it)
     if ref.root.made is None and not it.program.keys_known and is_open(key) and (
         _of_recursion(key)

@@ -1,12 +1,13 @@
-"""Lists, tuples and sets with starred items: `[1.0, *items]`.
+"""Lists, tuples, sets and calls with starred items: `[1.0, *items]`, `f(*items)`.
 
-In: the items of a display. Out: a list or a set of them, where the length of a starred one is
-known only to the running program.
+In: the items of a display, or of a call. Out: a list or a set of them, or the call's result, where
+the length of a starred one is known only to the running program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import FunctionType
 
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import lists
@@ -60,6 +61,37 @@ def united(
     for value, spread in pairs:
         call(it, get_attribute(it, made, "update" if spread else "add"), (value,), {})
     return made
+
+
+def called(
+    it: Interpreter, callee: V.Value, given: Sequence[V.Value], words: Sequence[str | None]
+) -> V.Value | None:
+    """`callee(..., *items, ...)` where only the running program knows how many items are spread.
+
+    They are what the function's own `*rest` holds, a tuple of run-time length. None where they are
+    not all of it, or the callee is no Python function. words: as of a call of `dispatch`.
+    """
+    from pyrelay.infer.calls import bind_arguments, call, call_bound, function_value
+    from pyrelay.infer.names import handlers
+
+    if isinstance(callee, V.Known) and isinstance(callee.value, FunctionType) and (
+        handlers.lookup(callee.value) is None and not hasattr(callee.value, "__pyrelay__")
+    ):
+        callee = function_value(it, callee.value)
+    if not isinstance(callee, V.Closure) or "**" in words or words.count("*") != 1:
+        return None
+    place = words.index("*")
+    before, spread, behind = given[:place], given[place], words[place + 1 :]
+    kinds = [p.kind for p in callee.function.signature]
+    if (
+        None in behind or "var_positional" not in kinds or not is_open(it, spread)
+        or sum(kind.startswith("positional") for kind in kinds) != place
+    ):
+        return None
+    named = {word: v for word, v in zip(behind, given[place + 1 :], strict=True) if word}
+    bound = bind_arguments(it, callee, before, named)
+    bound[kinds.index("var_positional")] = call(it, V.Known(tuple), (spread,), {})
+    return call_bound(it, callee, bound)
 
 
 def is_open(it: Interpreter, value: V.Value) -> bool:

@@ -63,6 +63,11 @@ def hash_of_float(x: Any) -> Any:
     return -2 if signed == -1 else signed
 
 
+def hash_of_own(number: Any) -> Any:
+    """hash(x) of an object whose `__hash__` gives a number."""
+    return -2 if number == -1 else number
+
+
 def mixed(mix: Any, lane: Any) -> Any:
     """The hash of the items of a tuple before one, and that of this, both np.uint64."""
     mix = mix + lane * _TWO

@@ -6,6 +6,7 @@ keys that Python takes for equal (1 and 1.0, an `IntEnum`'s member and its numbe
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import zlib
 from collections.abc import Iterable
@@ -15,11 +16,18 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
-from pyrelay.infer import own_arrays
+from pyrelay.infer import own_arrays, protocols
 from pyrelay.infer import values as V
+from pyrelay.infer.attributes import get_attribute
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers.characters import code_of, codes, is_data
-from pyrelay.infer.containers.open_keys import is_by_identity, is_int, is_number
+from pyrelay.infer.containers.open_keys import (
+    can_be_key,
+    is_by_identity,
+    is_int,
+    is_number,
+    must_be_hashable,
+)
 from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.flow import constants
 from pyrelay.infer.in_python import set_order, tables, text_hashes
@@ -45,6 +53,27 @@ def hash_of(it: Interpreter, key: V.Value) -> V.Value:
     )
     folded = binary(it, "^", mixed, binary(it, ">>", mixed, V.Known(17)))
     return binary(it, "^", folded, binary(it, ">>", folded, V.Known(8)))
+
+
+@handles(hash)
+def hash_(it: Interpreter, obj: V.Value) -> V.Value:
+    """hash(obj). Raises UnsupportedOperationError for what is hashed by its address."""
+    own = protocols.special(it, obj, "__hash__")
+    if own is not None:
+        return call(it, V.Known(set_order.hash_of_own), (own,), {})
+    cls: Any = obj.cls if protocols.is_object(obj) else None
+    if cls is not None and protocols.is_generated(cls.__hash__):
+        compared = (f.name for f in dataclasses.fields(cls) if f.compare)
+        return python_hash(it, V.Tuple(tuple(get_attribute(it, obj, n) for n in compared)))
+    must_be_hashable(it, obj)
+    if not can_be_key(obj) or cls is not None or without_order(it, obj) is not None:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"the hash of {V.describe(obj)} is made of its address, which a compiled function has "
+            "not",
+            hints=("number the objects: keep them in a list, and their positions with them",),
+        )
+    return python_hash(it, obj)
 
 
 @keeps_unions
