@@ -10,7 +10,6 @@ import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from html import escape
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -56,6 +55,8 @@ class Text(str):
 
 def highlighted(text: str) -> str:
     """HTML of a program's text: comments, strings, types, numbers and keywords are coloured."""
+    from html import escape  # a first call shows nothing
+
     pieces, end = [], 0
     for token in _TOKEN.finditer(text):
         pieces.append(escape(text[end : token.start()]))

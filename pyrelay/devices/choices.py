@@ -6,7 +6,6 @@ caches of 32 KiB and 512 KiB. `pyrelay.tune` measures the others and stores what
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
@@ -52,6 +51,8 @@ class Choices:
 
     def to_text(self) -> str:
         """A text that `from_text` reads."""
+        import json  # programs that nobody tuned read none
+
         return json.dumps(asdict(self))
 
     def __str__(self) -> str:
@@ -66,6 +67,8 @@ DEFAULT = Choices()
 
 def from_text(text: str) -> Choices | None:
     """The choices that a text holds; None if they are none that can be made."""
+    import json
+
     try:
         found = json.loads(text)
         if all(found[name] in values for name, values in VALUES.items()):

@@ -8,7 +8,6 @@ be unrolled), knowing it is asked for instead.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -78,6 +77,8 @@ def lookup(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
         if is_raised(it, KeyError):
             raise raised(it, KeyError(known))
         present = ", ".join(map(repr, content)) or "none"
+        import difflib
+
         close = difflib.get_close_matches(str(known), [k for k in content if isinstance(k, str)], 1)
         raise it.failure(
             errors.KeyMissingError, f"this dict has no key {known!r}",
