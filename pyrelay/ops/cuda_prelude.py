@@ -134,6 +134,9 @@ __device__ i64 pyrelay_multiply_remainder(i64 a, i64 b, i64 n) {
     }
     return pyrelay_signed_rest(rest, n);
 }
+// Quotients of numbers up to 1 by a number from 1 to 2, which is 1 beside those below 2^-24.
+__device__ float pyrelay_share(float part, float whole);
+__device__ double pyrelay_share(double part, double whole) { return part / whole; }
 #define PYRELAY_FLOAT(T)                                                                   \
     __device__ T pyrelay_remainder(T a, T b) {                                             \
         T rest = fmod(a, b);                                                               \
@@ -151,7 +154,7 @@ __device__ i64 pyrelay_multiply_remainder(i64 a, i64 b, i64 n) {
     __device__ T pyrelay_square(T a) { return a * a; }                                     \
     __device__ T pyrelay_sigmoid(T a) {                                                    \
         T small = exp(-fabs(a));                                                           \
-        return (a < 0 ? small : T(1)) / (1 + small);                                       \
+        return pyrelay_share(a < 0 ? small : T(1), 1 + small);                             \
     }                                                                                      \
     __device__ T pyrelay_logaddexp(T a, T b) {                                             \
         if (a == b) return a + T(0.693147180559945309417232121458176568);                  \

@@ -225,6 +225,8 @@ template <int N> static inline void pyrelay_fetched() { pyrelay_emulator::fetche
 """
 
 AFTER = r"""
+template <class... T> static inline void pyrelay_loaded(const T &...) {}
+f32 pyrelay_share(f32 part, f32 whole) { return part / whole; }
 static inline bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
     if ((++rounds & 0xfffff) != 0) return false;
     if (record->status > 1) return true;

@@ -236,6 +236,23 @@ __device__ f32 pyrelay_brain_value(u16 bits) {
 }
 // The compiler is to keep a number itself, not what it was made of.
 __device__ void pyrelay_forget(u32 &number) { asm("" : "+r"(number)); }
+// The steps by which NVRTC divides, without its look for numbers that these are not right for: it
+// is a branch, and nothing else is computed beside it.
+__device__ f32 pyrelay_share(f32 part, f32 whole) {
+    f32 inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(whole));
+    inverse = fma(fma(-whole, inverse, 1.0f), inverse, inverse);
+    const f32 share = part * inverse;
+    return whole == 1.0f ? part : fma(fma(-whole, share, part), inverse, share);
+}
+// Numbers have been loaded here: what only one branch needs is not loaded there. Of few bytes or
+// several parts there are few.
+template <class T> __device__ void pyrelay_needed(T) {}
+__device__ void pyrelay_needed(f32 x) { asm volatile("" : : "f"(x)); }
+__device__ void pyrelay_needed(f64 x) { asm volatile("" : : "d"(x)); }
+__device__ void pyrelay_needed(i32 x) { asm volatile("" : : "r"(x)); }
+__device__ void pyrelay_needed(i64 x) { asm volatile("" : : "l"(x)); }
+template <class... T> __device__ void pyrelay_loaded(T... x) { (pyrelay_needed(x), ...); }
 // The lanes that have the same number of 8 bits.
 __device__ u32 pyrelay_peers(u32 number) {
     u32 peers = 0xffffffffu;

@@ -320,6 +320,7 @@ class _Printer(RangePrinter):
         for number, statement in enumerate(ordered):
             if number == loads and loads:
                 self.pending.flush(depth, memory=True)
+                self._loaded(ordered[:loads], depth)
             if isinstance(statement, (Compute, Load)):
                 self._define(statement, body, depth)
             elif isinstance(statement, Read):
@@ -328,6 +329,16 @@ class _Printer(RangePrinter):
             else:
                 self._act(statement, depth)
         self.pending.flush(depth)
+
+    def _loaded(self, early: Body, depth: int) -> None:
+        """Loads are done here: NVRTC would move them behind the branches of what is computed."""
+        used = {o for s in early for o in operands(s)}
+        names = [
+            str(self.pending.name(s.out))
+            for s in early if isinstance(s, Load) and s.out not in used
+        ]
+        if len(names) > 1:
+            self._line(f"pyrelay_loaded({', '.join(names)});", depth)
 
     # -- expressions ---------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from benchmarks import gpu_programs
 from benchmarks.gpu_resources import PROGRAMS as FAMILIES
 from benchmarks.gpu_resources import ptx, texts_of
 from pyrelay.devices.gpu import (
@@ -301,3 +302,34 @@ def test_floats_of_16_bits_are_converted_by_one_instruction(tmp_path: Path) -> N
     made = assert_compiles(kernels, tmp_path)
     for instruction in ("cvt.rn.f16.f32", "cvt.rn.f16.f64", "cvt.f32.f16"):
         assert instruction in made
+
+
+def test_what_a_step_of_a_loop_needs_is_loaded_at_once() -> None:
+    x, w = np.ones((5, 8), np.float32), np.ones((8, 32), np.float32)
+    module = lowered(inferred(gpu_programs.lstm, (x, w, w, w[0])).module, "fuse", on=ON)
+    (loop, *_) = plan_code(plan(module, TARGET)).of_loops()
+    assert re.search(r"pyrelay_loaded\((x\d+, ){12}x\d+\);", loop.source)
+
+
+def test_sigmoids_by_the_steps_of_a_gpu_have_the_bits_of_a_division() -> None:
+    """Of all inverses that `rcp.approx` may give, which are one unit off at most, but for that of
+    the number below 2, for which this only holds of the right one (Markstein, 1990)."""
+    x = -np.geomspace(1e-9, 150.0, 200_000).astype(np.float32)
+    small = np.concatenate([np.exp(x), np.float32([0.0, 1.0, 2.0**-24, 2.0**-23])])
+    one = np.ones_like(small)
+    whole = one + small
+
+    def fma(a: Any, b: Any, c: Any) -> Any:
+        return (a.astype(np.longdouble) * b + c).astype(np.float32)
+
+    for part in (small, one):
+        for toward in (0, 1, 2):
+            inverse = np.nextafter(one / whole, np.float32(toward))
+            if toward == 1:
+                inverse = one / whole
+            inverse = fma(fma(-whole, inverse, one), inverse, inverse)
+            share = part * inverse
+            found = fma(fma(-whole, share, part), inverse, share)
+            known = (whole < np.nextafter(np.float32(2), np.float32(0))) | (whole == 2)
+            wanted = np.where(whole == 1, part, found)
+            np.testing.assert_array_equal(wanted[known], (part / whole)[known])
