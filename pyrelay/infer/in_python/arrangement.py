@@ -481,9 +481,12 @@ def resize(a: Array, new_shape: Any) -> Array:
     if size % flat.shape[0] == 0:
         return np.tile(flat, size // flat.shape[0]).reshape(shape)
     found = np.empty(size, dtype=flat.dtype)
-    for start in range(0, size, flat.shape[0]):
-        count = min(flat.shape[0], size - start)
-        found[start : start + count] = flat[:count]
+    done = min(flat.shape[0], size)
+    found[:done] = flat[:done]
+    while done < size:  # twice as many each time: few steps, however short the array is
+        count = min(done, size - done)
+        found[done : done + count] = found[:count]
+        done += count
     return found.reshape(shape)
 
 
