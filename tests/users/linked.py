@@ -180,3 +180,32 @@ def reached(every: Any, start: Any) -> Any:
                 other.seen = True
                 waiting.append(other)
     return order, [place.seen for place in every]
+
+
+class Chained:
+    """A list of nodes that may be empty."""
+
+    def __init__(self, values):
+        self.head = None
+        for v in values:
+            self.head = Link(v, self.head)
+
+    def __iter__(self):
+        node = self.head
+        while node:
+            yield node.value
+            node = node.next
+
+
+class Link:
+    """A value and what follows."""
+
+    def __init__(self, value, following):
+        self.value = value
+        self.next = following
+
+
+@use(([1, 2, 3],), ([],))
+def chain_that_may_be_empty(xs):
+    chain = Chained(xs)
+    return list(chain), sum(chain), max(chain, default=-1)

@@ -210,14 +210,25 @@ class Runner:
 
     def _short(self, init: list[V.Value], error: errors.PyrelayError) -> list[V.Value]:
         """The loop unrolled if it runs a few times, so that what it makes differs from round to
-        round. Raises the error of the loop as it is where that fails, too."""
+        round; or not at all. Raises the error of the loop as it is where that fails, too."""
         count = self.iteration.count if self.iteration else None
-        if not self.keeps_lengths or not isinstance(count, V.Known) or count.value > SHORT:
+        short = self.keeps_lengths and isinstance(count, V.Known) and count.value <= SHORT
+        if not short and (self.iteration is not None or self.node.test is None):
             raise error
         try:
-            return self._attempt(lambda: self.unroll(init, 0, count.value))
+            return self._attempt(
+                lambda: self.unroll(init, 0, count.value) if short  # type: ignore[union-attr]
+                else self._unless_entered(init, error)
+            )
         except _FAILURES:
             raise error from None
+
+    def _unless_entered(self, init: list[V.Value], error: Exception) -> list[V.Value]:
+        """A `while` loop whose test is known to fail at once: it carries on what it began with."""
+        self.enter(init)
+        if self.test() != V.Known(False):
+            raise error
+        return init
 
     def _through_changing_lists(self, init: list[V.Value]) -> list[V.Value]:
         """The loop over lists that it makes longer or shorter: each time it looks how long."""
