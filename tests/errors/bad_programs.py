@@ -87,7 +87,7 @@ def f(x):
     ),
     "unknown_attribute": ("\ndef f(x):\n    return x.shpae\n", (X,)),
     "unknown_numpy_function": ("\ndef f(x):\n    return np.tahn(x)\n", (X,)),
-    "unsupported_call": ("\ndef f(x):\n    return np.may_share_memory(x, x)\n", (X,)),
+    "unsupported_call": ("\ndef f(x):\n    return np.from_dlpack(x)\n", (X,)),
     "ufunc_of_dtype": ("\ndef f(x):\n    return np.add(x, 1j, dtype=np.float32)\n", (X,)),
     "truths_of_dtype": ("\ndef f(x):\n    return np.less(x, 1, dtype=np.float32)\n", (X,)),
     "print_of_a_function": (
