@@ -5,13 +5,17 @@ of so many bytes and give it back; ``LARGEST_ON_STACK``, up to which arrays are 
 which completes a function whose entry takes rooms.
 
 Threads may have little stack: as much as ``threading.stack_size`` says, 512 KiB on some systems.
-A room that is given back waits among a few words of the kernel's object for the next call, so that
-its memory stays mapped and cached; no lock is held, and a forked child goes on with its copies.
+A room that is given back waits among the words of the kernel's object for the next call, so that
+its memory stays mapped and cached. A thread looks first where the CPU that it runs on left one: what
+another CPU has written has to come from its cache, line by line, before it can be written again,
+which takes as long as a product of a few rows. No lock is held, and a forked child goes on with its
+copies.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
@@ -21,7 +25,10 @@ from pyrelay.devices.runtime.layout import Status
 LARGEST_ON_STACK = 1 << 14
 """Bytes of the largest array that lies in a kernel's frame."""
 
-_KEPT = 8  # rooms that wait: as many threads take one without asking the system
+_CPUS = 16  # that have words of their own
+_LINE = 8  # words of each, in a cache line of their own
+_KEPT = _CPUS * _LINE  # rooms that wait, or are taken: as many are had without asking the system
+_TAKEN = 1  # added to the address of a room that somebody has
 _ALIGNED = 64
 _TAKE = "take_room_"
 
@@ -32,14 +39,24 @@ def take(module: ir.Module, nbytes: int) -> ir.Function:
     if name in module.globals:
         return module.globals[name]
     f = _internal(module, name, 0)
-    kept = _kept(f, nbytes)
+    first, kept = _first(f), _kept(f, nbytes)
     with f.counting(f.number(_KEPT)) as k:
-        room = f.atomic_load(kept + k * 8, 0)
-        with f.when(room.differs(0)), f.when(f.exchange_if(kept + k * 8, 0, room, 0)):
+        place = _place(kept, first + k)
+        room = f.atomic_load(place, 0)
+        waits = room.differs(0) & (room & _TAKEN).equals(0)
+        with f.when(waits), f.when(f.exchange_if(place, 0, room, room | _TAKEN)):
             f.ret(room)
-    place = f.address(f.local_words(1))
-    failed = f.c("posix_memalign", place, _ALIGNED, nbytes, returns=INT32)
-    f.ret(failed.equals(0).choose(f.load(place), 0))
+    made = f.address(f.local_words(1))
+    failed = f.c("posix_memalign", made, _ALIGNED, nbytes, returns=INT32)
+    with f.when(failed.differs(0)):
+        f.ret(0)
+    room = f.load(made)
+    with f.counting(f.number(_KEPT)) as k:
+        place = _place(kept, first + k)
+        empty = f.atomic_load(place, 0).equals(0)
+        with f.when(empty), f.when(f.exchange_if(place, 0, 0, room | _TAKEN)):
+            f.ret(room)
+    f.ret(room)
     return f.native
 
 
@@ -50,16 +67,29 @@ def give(module: ir.Module, nbytes: int) -> ir.Function:
         return module.globals[name]
     f = _internal(module, name, 1)
     (room,) = f.parameters
-    kept = _kept(f, nbytes)
+    first, kept = _first(f), _kept(f, nbytes)
     with f.when(room.equals(0)):
         f.ret(0)
     with f.counting(f.number(_KEPT)) as k:
-        free = f.atomic_load(kept + k * 8, 0).equals(0)
-        with f.when(free), f.when(f.exchange_if(kept + k * 8, 0, 0, room)):
+        place = _place(kept, first + k)
+        with f.when(f.atomic_load(place, 0).equals(room | _TAKEN)):
+            f.atomic_store(place, 0, room)
             f.ret(0)
-    f.c("free", room, returns=VOID)
+    f.c("free", room, returns=VOID)  # more are taken than can wait
     f.ret(0)
     return f.native
+
+
+def _first(f: Function) -> Word:
+    """Where the words of the CPU begin that a thread runs on; where the system does not say which
+    one that is, of the thread."""
+    if sys.platform == "linux":
+        return (f.c("sched_getcpu", returns=INT32) & (_CPUS - 1)) * _LINE
+    return ((f.c("pthread_self") >> 12) & (_CPUS - 1)) * _LINE
+
+
+def _place(kept: Word, number: Word) -> Word:
+    return kept + ((number & (_KEPT - 1)) << 3)
 
 
 def held(b: IRBuilder, function: ir.Function, first: ir.Block) -> None:
