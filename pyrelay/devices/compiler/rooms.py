@@ -6,16 +6,16 @@ which completes a function whose entry takes rooms.
 
 Threads may have little stack: as much as ``threading.stack_size`` says, 512 KiB on some systems.
 A room that is given back waits among the words of the kernel's object for the next call, so that
-its memory stays mapped and cached. A thread looks first where the CPU that it runs on left one: what
-another CPU has written has to come from its cache, line by line, before it can be written again,
-which takes as long as a product of a few rows. No lock is held, and a forked child goes on with its
-copies.
+its memory stays mapped and cached. A thread looks first where the CPU that it runs on left one:
+what another CPU has written has to come from its cache, line by line, before it can be written
+again, which takes as long as a product of a few rows. No lock is held, and a forked child goes on
+with its copies.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
-import sys
 
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
@@ -83,9 +83,9 @@ def give(module: ir.Module, nbytes: int) -> ir.Function:
 def _first(f: Function) -> Word:
     """Where the words of the CPU begin that a thread runs on; where the system does not say which
     one that is, of the thread."""
-    if sys.platform == "linux":
-        return (f.c("sched_getcpu", returns=INT32) & (_CPUS - 1)) * _LINE
-    return ((f.c("pthread_self") >> 12) & (_CPUS - 1)) * _LINE
+    tells = hasattr(ctypes.CDLL(None), "sched_getcpu")
+    number = f.c("sched_getcpu", returns=INT32) if tells else f.c("pthread_self") >> 12
+    return (number & (_CPUS - 1)) * _LINE
 
 
 def _place(kept: Word, number: Word) -> Word:
