@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 import textwrap
+import threading
+from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
+import pytest
 
 from pyrelay.devices.compiler import native, rooms
+from pyrelay.devices.compiler.codegen import runtime_machine
 from pyrelay.devices.compiler.kernel_compiler import optimised_module
+from pyrelay.devices.compiler.llvm_ir import Module
+from pyrelay.devices.compiler.llvm_writer import Function, Word
 from pyrelay.devices.runtime.layout import Status
 from tests.devices.running_kernels import run
 
@@ -77,6 +85,58 @@ def test_a_room_is_taken_once_and_taken_again():
     assert first[2] == again[2] == 0  # 6 + -6
     assert left == [1, 1, 1]
     assert sorted(again[:2]) == sorted(first[:2])  # kept mapped, also where a kernel leaves early
+
+
+def _taking(nbytes: int) -> tuple[Any, Any]:
+    """Functions that take and give rooms of so many bytes."""
+    machine = runtime_machine()
+    module = Module(machine.triple, str(machine.target_data))
+    for name, made, count in (("taken", rooms.take, 0), ("given", rooms.give, 1)):
+        f = Function(module, name, count)
+        f.ret(Word(f, f.b.call(made(module, nbytes), [p.raw for p in f.parameters])))
+    reference = llvm.parse_assembly(str(module))
+    reference.verify()
+    found = native.load_all(machine.emit_object(reference), ("taken", "given"))
+    words = ctypes.c_int64
+    return (
+        ctypes.CFUNCTYPE(words)(found["taken"]), ctypes.CFUNCTYPE(words, words)(found["given"])
+    )
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="needs two CPUs, and threads that stay on one",
+)
+def test_a_cpu_takes_the_room_again_that_it_had():
+    """Whoever gave one back first: what another CPU has written is far away."""
+    take, give = _taking(4096)
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    found: list[tuple[int, ...]] = []
+
+    def on(cpu: int, function: Any, *args: int) -> int:
+        os.sched_setaffinity(0, {cpus[cpu]})  # of this thread
+        return int(function(*args))
+
+    def turns() -> None:
+        for order in ((1, 0), (0, 1), (1, 0)):
+            found.append((on(0, take), on(1, take)))
+            for cpu in order:
+                on(cpu, give, found[-1][cpu])
+
+    thread = threading.Thread(target=turns)
+    thread.start()
+    thread.join()
+    assert len(set(found[0])) == 2
+    assert found == [found[0]] * 3
+
+
+def test_more_rooms_are_taken_than_can_wait():
+    take, give = _taking(640)
+    taken = [take() for _ in range(rooms._KEPT + 3)]
+    assert len(set(taken)) == len(taken)
+    for room in taken:
+        give(room)
+    assert take() in taken
 
 
 def test_no_memory_is_a_status():
