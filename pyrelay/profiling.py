@@ -174,7 +174,7 @@ def _repeated(call: Callable[[], object], stamped: Stamped, seconds: float) -> i
     """Call for so long; how often. Calls that come first do not count."""
     for _ in range(_WARM):
         call()
-    stamped.times[1:] = 0
+    stamped.begin()
     number, end = 0, time.perf_counter() + seconds
     while True:
         call()
@@ -188,7 +188,7 @@ def _profile(stamped: Stamped, call: str, seconds: float, calls: int) -> Profile
     from pyrelay.lower.planning.stamps import BETWEEN, OUTSIDE
     from pyrelay.lower.text.show import kernel_names
 
-    counts, spent = stamped.times[1::2] / calls, stamped.times[2::2] / calls * 1e-9
+    counts, spent = (each / calls for each in stamped.measured())
     names = kernel_names(stamped.plan)
     parts = [
         _part(stamped.plan, names, timed, float(times), float(took))

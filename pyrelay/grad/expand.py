@@ -83,7 +83,6 @@ def _with_zeros(let: Let) -> Let:
     return replace(let, rhs=replace(rhs, attrs=Attrs(shape=rhs.attrs["shape"])))
 
 
-
 def _requests(module: Module) -> dict[str, list[tuple[Request, Span | None]]]:
     """Per function that asks for derivatives, which ones.
 

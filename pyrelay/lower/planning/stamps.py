@@ -43,12 +43,20 @@ class Stamped:
     """A plan that measures itself.
 
     rows: what each row from the third on is of. times: int64, the last time in nanoseconds, then a
-    count of stamps and nanoseconds for each row.
+    count of stamps and nanoseconds for each row, as the executor writes them.
     """
 
     plan: Plan
     rows: tuple[Timed, ...]
     times: np.ndarray[Any, Any]
+
+    def begin(self) -> None:
+        """Forget what was measured so far."""
+        self.times[1:] = 0
+
+    def measured(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """How often each row was reached since then, and seconds in all."""
+        return self.times[1::2].copy(), self.times[2::2] * 1e-9
 
 
 def stamped(plan: Plan) -> Stamped:

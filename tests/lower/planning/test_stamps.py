@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pyrelay.lower.planning.instructions import (
     Immediate,
     Jump,
@@ -61,3 +63,14 @@ def test_functions_that_the_entry_calls_have_rows_of_their_own_and_no_way_in_or_
     inner = PlanFunction("inner", 0, 3, (second, Return(())))
     found = stamped(Plan((_function(first, Return(())), inner)))
     assert _rows(found.plan.functions[1]) == [BETWEEN, second, 3, Return(())]
+
+
+def test_what_the_executor_has_written_is_read_by_row_and_forgotten() -> None:
+    first, _, _ = LAUNCHES
+    found = stamped(Plan((_function(first, Return(())),)))
+    found.times[:] = [99, 1, 10, 2, 500, 3, 7_000]
+    counts, seconds = found.measured()
+    assert counts.tolist() == [1, 2, 3]
+    np.testing.assert_allclose(seconds, [1e-8, 5e-7, 7e-6])
+    found.begin()
+    assert found.times.tolist() == [99, 0, 0, 0, 0, 0, 0]
