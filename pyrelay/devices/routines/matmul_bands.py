@@ -4,9 +4,11 @@ In: addresses, strides in elements, and the range of a band; out: LLVM functions
 (``matmul_blocks``) calls, and the ``Part`` of each. They are most of a product's code, and two
 processes make it sooner than one (decision 0130).
 
-``near_rows_f32x16(a, a_line, c, c_line, panels, h0, h1, g0, g1, depth, keep)``
+``near_rows_f32x16(a, a_line, c, c_line, panels, b_line, h0, h1, g0, g1, depth, keep)``
     rows ``h0`` to ``h1`` of a, whose elements lie side by side, times panels ``g0`` to ``g1``;
     ``a`` is where the first of ``depth`` values of k lies in row 0. ``keep`` is not 0 to add to c.
+    ``b_line`` is 0, or elements from line to line of b, which lies at ``panels`` as it is: columns
+    are whole vectors then, and more than one.
 ``packed_rows_f32x16(a, a_line, turned, c, c_line, lines, panels, h0, h1, g0, g1, depth, keep)``
     the same of rows that it packs first, at ``lines``; a is ``turned`` if not 0.
 """
@@ -142,12 +144,15 @@ class Bands:
 
 
 def _near_rows(module: llvm.Module, symbol: str, **form: Any) -> None:
-    rows = Bands(module, symbol, 11, **form)
+    rows = Bands(module, symbol, 12, **form)
     f = rows.f
-    a, a_line, c, c_line, panels, h0, h1, g0, g1, depth, keep = f.parameters
+    a, a_line, c, c_line, panels, b_line, h0, h1, g0, g1, depth, keep = f.parameters
+    packed = b_line.equals(0)
+    beside = packed.choose(rows.depth, 1)
 
     def one(j: Word, across: int) -> None:
         wide = across * rows.lanes
+        step = packed.choose(wide, b_line)
         with rows.over(h0, h1, rows.rows) as i:
             line = rows.at(a, i * a_line)
             out = rows.at(c, i * c_line + j)
@@ -156,7 +161,7 @@ def _near_rows(module: llvm.Module, symbol: str, **form: Any) -> None:
                     with branch:
                         rows.write(
                             tile, rows.shape(tall, across), line, a_line, 1,
-                            rows.panel(panels, j - g0), wide, out, c_line, depth,
+                            rows.at(panels, (j - g0) * beside), step, out, c_line, depth,
                             f.smaller(h1 - i, tall), f.smaller(g1 - j, wide), keep, padded=True,
                         )  # fmt: skip
 
@@ -199,7 +204,7 @@ def named(module: str, name: str, kinds: Iterable[str]) -> tuple[str, dict[str, 
     return match[1], {"dtype": match[2], "lanes": int(match[3]), "sizes": sizes}
 
 
-_WRITERS = {"near_rows": (_near_rows, 11), "packed_rows": (_packed_rows, 13)}
+_WRITERS = {"near_rows": (_near_rows, 12), "packed_rows": (_packed_rows, 13)}
 
 
 @functools.cache

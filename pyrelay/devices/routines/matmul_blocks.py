@@ -48,6 +48,8 @@ from pyrelay.devices.runtime.layout import Status
 _NARROW_LINE = 2048  # bytes from one row of a to the next, up to which bands are not packed
 _FEW_ROWS = 16  # of a, for which lines of b that are far apart stream through the cache
 _FAR_LINE = 512  # bytes from one row of b to the next, beyond which stripes of it are read slowly
+_STRIPED_ROWS = 64  # of a, for which b is not packed where it stays in the second cache
+_NEAR_BYTES = 1 << 20  # of b: half of a second cache of 2 MiB
 IN_PANELS = 2
 """In place of whether b is transposed: it lies in panels (``matmul_panels``), and a has one row."""
 _LINES_AT_ONCE = 8  # of b that are packed together
@@ -337,6 +339,21 @@ class Product(Bands):
 
     def _of_lines(self, rows: Word) -> None:
         """A part of which neither operand is read as dot products."""
+        f, unit = self.f, self.lanes if self.across > 2 else 2 * self.lanes
+        columns = self.j1 - self.j0
+        whole = columns & -unit
+        stripes = (
+            ~self.b_turned & self.a_step.equals(1) & (rows <= _STRIPED_ROWS)
+            & (whole > self.lanes) & (self.k * columns * self.size <= _NEAR_BYTES)
+        )  # fmt: skip
+        with f.either(stripes) as (yes, no):
+            with yes:
+                self._striped(whole)
+            with no:
+                self._far_or_packed(rows)
+
+    def _far_or_packed(self, rows: Word) -> None:
+        """Many rows, or so much of ``b`` that it comes from memory, or from another core."""
         f = self.f
         far = ~self.b_turned & (self.b_line > _FAR_LINE // self.size) & (self.k > 0)
         with f.either(far & (rows <= _FEW_ROWS)) as (yes, no):
@@ -345,6 +362,23 @@ class Product(Bands):
             with no:
                 many = (rows > _FEW_ROWS) & (self.n >= 4 * self.lanes)
                 self._blocked(self.b_turned | many)
+
+    def _striped(self, whole: Word) -> None:
+        """Few rows: stripes of ``b``, which stays in the second cache, as they lie, and columns
+        that fill no vectors."""
+        f, middle = self.f, self.j0 + whole
+        with self.depths(self.k, self.added) as (k0, depth, keep):
+            a, b = self.at(self.a, k0), self.at(self.b, k0 * self.b_line)
+            self._call(
+                "near_rows", a, self.a_line, self.c, self.c_line, self.at(b, self.j0),
+                self.b_line, self.i0, self.i1, self.j0, middle, depth, keep,
+            )  # fmt: skip
+            with f.when(middle < self.j1):
+                self._apart(
+                    self._in_place, a, self.a_row, self.a_step, b, self.b_line, self.c,
+                    self.c_line, self.i0, self.i1, middle, self.j1, depth, keep,
+                )  # fmt: skip
+        self._finish(self.i0, self.i1, self.j0, self.j1)
 
     def _swept_rows(self, rows: Word) -> None:
         """Few rows: ``b`` streams through the cache, a few lines at a time; sums stay in it, in
@@ -408,7 +442,8 @@ class Product(Bands):
                             with in_rows:
                                 self._call(
                                     "near_rows", self.at(self.a, k0), self.a_line, self.c,
-                                    self.c_line, self.packed_b, h0, h1, g0, g1, depth, keep,
+                                    self.c_line, self.packed_b, f.number(0), h0, h1, g0, g1, depth,
+                                    keep,
                                 )  # fmt: skip
                             with apart:
                                 self._call(

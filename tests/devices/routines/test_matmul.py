@@ -23,7 +23,7 @@ SIZES = [
     (1, 1, 1), (1, 5, 7), (5, 1, 7), (1, 130, 300), (3, 70, 40), (4, 64, 0), (8, 8, 8), (9, 33, 17),
     (31, 257, 65), (33, 100, 600), (300, 1, 520), (270, 300, 257), (2, 31, 1000), (40, 16, 16),
     (40, 10, 3), (7, 1, 0), (600, 65, 9), (257, 550, 3), (2, 300, 0), (5, 531, 11), (8, 1100, 13),
-    (20, 600, 41), (6, 1100, 523),
+    (20, 600, 41), (6, 1100, 523), (50, 75, 300),
 ]  # fmt: skip
 GUARD = 32
 
@@ -121,9 +121,9 @@ def test_products_of_other_dtypes_agree_with_numpy(
 def test_sums_of_a_row_are_the_same_bits_among_any_number_of_rows(dtype: DType, n: int) -> None:
     rng = np.random.default_rng(0)
     k = 523
-    a, b = numbers(rng, (40, k), dtype), numbers(rng, (k, n), dtype)
-    wanted = product(dtype, (False, False), a, b, (40, n, k))
-    for rows in (2, 5, 8, 9, 16, 17):
+    a, b = numbers(rng, (70, k), dtype), numbers(rng, (k, n), dtype)
+    wanted = product(dtype, (False, False), a, b, (70, n, k))
+    for rows in (2, 5, 8, 9, 16, 17, 40):
         computed = product(dtype, (False, False), a[:rows], b, (rows, n, k))
         assert np.array_equal(computed, wanted[:rows])
 
