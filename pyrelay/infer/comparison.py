@@ -28,7 +28,7 @@ from pyrelay.infer.in_python.lists import (
 )
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import trees
-from pyrelay.infer.nodes.datatypes import EVERYWHERE, Child, Items, is_anonymous
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, is_anonymous
 from pyrelay.infer.operators import both, compare, raised, unary
 from pyrelay.infer.spellings import MIRRORED
 
@@ -174,27 +174,13 @@ def _items(it: Interpreter, value: V.Value) -> tuple[type | None, Any]:
             return list, it.content(root)
         case V.Ref(root) if root.kind == "dict":
             return dict, it.content(root)
-        case V.Items(cls=cls) if not _are_nodes_of_tuples(value):
+        case V.Items(cls=cls):
             return cls, value
         case V.Known(tuple() | list() as known):
             return type(known) if type(known) is list else tuple, tuple(map(V.Known, known))
         case V.Known(dict() as known):
             return dict, {k: V.Known(v) for k, v in known.items()}
     return None, ()
-
-
-def _are_nodes_of_tuples(items: V.Items) -> bool:
-    """Whether items are tuples that contain themselves, which are not compared to their leaves."""
-    pending: list[Any] = [items.sort]
-    while pending:
-        sort = pending.pop()
-        if isinstance(sort, Child):
-            classes = items.pool.cls.classes
-            if any(k and is_anonymous(classes[k]) for k in sort.kinds):
-                return True
-        pending += getattr(sort, "cases", getattr(sort, "parts", ()))
-        pending += [sort.item] if isinstance(sort, Items) else []
-    return False
 
 
 def _of_run_time_length(items: Any) -> bool:

@@ -104,3 +104,23 @@ def attribute_of_a_node_or_none(tree, steps):
     for _ in range(steps):
         node = node.left
     return 0 if node.text is None else len(node.text)
+
+
+def paired(depth, first):
+    return first if depth == 0 else (paired(depth - 1, first + 1), paired(depth - 1, first))
+
+
+def listed(depth, first):
+    return (first, [listed(depth - 1, first + k) for k in range(depth)])
+
+
+@use((3, 1, 1), (2, 1, 2))
+def trees_of_tuples_are_equal(depth, a, b):
+    x, y = paired(depth, a), paired(depth, b)
+    return x == y, x != y, [x] == [y], x in [y, x], [y, x].index(x)
+
+
+@use((3, 1, 1), (3, 1, 2))
+def lists_in_tuples_are_equal(depth, a, b):
+    x, y = listed(depth, a), listed(depth, b)
+    return x == y, x[1] == y[1], x[1] != y[1], x[1] == []

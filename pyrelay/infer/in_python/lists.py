@@ -135,6 +135,16 @@ def equal_nodes(node: Any, other: Any) -> Any:
     return node is other or compared_fields(node) == compared_fields(other)
 
 
+def items_of_node(node: Any) -> Any:
+    """The items of a tuple; a handler says those of one that is a node."""
+    return tuple(node)
+
+
+def equal_tuples(node: Any, other: Any) -> Any:
+    """node == other, of tuples of one length that contain themselves, down to the leaves."""
+    return node is other or items_of_node(node) == items_of_node(other)
+
+
 def precedes_node(node: Any, other: Any) -> Any:
     """node < other, of such a class with order=True."""
     return compared_fields(node) < compared_fields(other)

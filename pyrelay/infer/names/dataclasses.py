@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pyrelay import errors
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
-from pyrelay.infer.in_python.lists import compared_fields
+from pyrelay.infer.in_python.lists import compared_fields, items_of_node
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles
 from pyrelay.infer.nodes import trees
@@ -35,6 +35,13 @@ def compared_fields_(it: Interpreter, node: V.Value) -> V.Value:
     assert isinstance(node, V.Data)
     names = [f.name for f in dataclasses.fields(node.cls) if f.compare]
     return V.Tuple(tuple(trees.attribute(it, node, name) for name in names))
+
+
+@handles(items_of_node)
+def items_of_node_(it: Interpreter, node: V.Value) -> V.Value:
+    """The items of a tuple that is a node."""
+    assert isinstance(node, V.Data)
+    return V.Tuple(trees.fields(it, node))
 
 
 @handles(dataclasses.replace)

@@ -16,6 +16,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers.code_points import from_items
 from pyrelay.infer.flow.joining import same_reference
 from pyrelay.infer.frames import Read
+from pyrelay.infer.in_python.lists import equal_tuples
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.layout import LScalar
 from pyrelay.infer.nodes import functions_in_nodes as functions
@@ -292,19 +293,15 @@ def equals(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 
 
 def _equal_tuples(it: Interpreter, x: V.Data, y: V.Value) -> V.Value:
-    """`x == y` for a tuple that is a node: with another one only where their lengths tell."""
+    """`x == y` for a tuple that is a node: with another one by a function that calls itself."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.flow.truth import truth
     from pyrelay.infer.operators import compare
 
     if isinstance(y, V.Data):
         if not is_anonymous(y.cls) or len(x.cls._fields) != len(y.cls._fields):
             return V.Known(False)
-        if not x.cls._fields:
-            return V.Known(True)
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "'==' would compare two trees of tuples down to their leaves",
-            hints=("compare the items that matter in a function of your own",),
-        )
+        return truth(it, call(it, V.Known(equal_tuples), (x, y), {}))
     if isinstance(y, V.Known) and type(y.value) is tuple:
         y = V.Tuple(tuple(map(V.Known, y.value)))
     if not isinstance(y, V.Tuple) or len(y.items) != len(x.cls._fields):
