@@ -12,7 +12,9 @@ was summed (Milakov and Gimelshein, *Online normalizer calculation for softmax*,
 
 from __future__ import annotations
 
-from pyrelay.ir.nodes import Atom, Block, Function, OpCall, Var
+from collections.abc import Mapping
+
+from pyrelay.ir.nodes import Block, Const, Function, OpCall, Var
 from pyrelay.ir.types import TensorType
 from pyrelay.lower.kernels.kernel import Attended, Lowering
 from pyrelay.lower.planning.finishing import in_place
@@ -33,7 +35,7 @@ def attended(
     named = Attended(
         attention.scores, attention.product, operands, attention.guarded,
         len(function.body.results) > 1, bool(attention.kept),
-        None if halves is None else (halves.of, halves.rounded), _scale(attention),
+        None if halves is None else (halves.of, halves.rounded), _scale(attention, places),
     )
     if not attention.shaping:
         return Lowering((), attention=named)
@@ -42,7 +44,9 @@ def attended(
     return Lowering((in_place(shaping, attention.scores),), attention=named)
 
 
-def _scale(attention: Attention) -> tuple[bool, Atom] | None:
+def _scale(
+    attention: Attention, places: Mapping[Var, int]
+) -> tuple[bool, Const | int] | None:
     """Whether scores are products divided by a number, and the number; else they are multiplied by
     it; None where they are anything else."""
     (made,) = attention.scores.outs
@@ -58,4 +62,7 @@ def _scale(attention: Attention) -> tuple[bool, Atom] | None:
     if left is not made or right is made or not isinstance(ty, TensorType) or ty.rank != 0:
         return None
     assert isinstance(made.type, TensorType)
-    return (call.op.name == "divide", right) if ty.dtype == made.type.dtype else None
+    if ty.dtype != made.type.dtype:
+        return None
+    number = right if isinstance(right, Const) else places.get(right)
+    return None if number is None else (call.op.name == "divide", number)

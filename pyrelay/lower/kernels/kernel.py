@@ -34,7 +34,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pyrelay.errors import Span
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Let
+from pyrelay.ir.nodes import Atom, Const, Let
 from pyrelay.ir.types import DType
 from pyrelay.records import dataclass
 
@@ -322,7 +322,7 @@ class Attended:
     sums of rows are results after the product, and scores that are kept one after those. Where
     `halves` says so, q, k and v are 16-bit floats of that type, and the probabilities are rounded
     to it or not. `scale`: whether the kernel divides by a number, or multiplies by it, and the
-    number; None where it does anything else."""
+    number or its position among the group's parameters; None where it does anything else."""
 
     scores: Let
     product: Let
@@ -331,7 +331,7 @@ class Attended:
     statistics: bool
     kept: bool
     halves: tuple[DType, bool] | None = None
-    scale: tuple[bool, Atom] | None = None
+    scale: tuple[bool, Const | int] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

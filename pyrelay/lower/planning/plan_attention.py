@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, KernelCall, Let, OpCall, Var
+from pyrelay.ir.nodes import Atom, KernelCall, Let, OpCall
 from pyrelay.ir.types import TensorType
 from pyrelay.lower.kernels.kernel import Attended, Kernel
 from pyrelay.lower.planning import plan_kernels
@@ -105,9 +105,8 @@ def _scale(p: FunctionPlanner, call: KernelCall, found: Attended) -> tuple[Value
     if found.scale is None:
         return ZERO, ZERO
     divides, number = found.scale
-    if isinstance(number, Var):
-        number = call.args[call.function.params.index(number)]
-    return immediate(1 + divides), p.scalar(number)
+    factor = call.args[number] if isinstance(number, int) else number
+    return immediate(1 + divides), p.scalar(factor)
 
 
 def _rows(atom: Atom) -> Extent:

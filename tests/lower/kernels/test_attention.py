@@ -135,6 +135,15 @@ def test_scores_that_are_scaled_by_a_number(f: Any) -> None:
     )
 
 
+def test_two_of_one_kernel_are_scaled_by_numbers_of_their_own() -> None:
+    def twice(q, k, v, w, one, other):
+        return times(times(q, k, v, one), k @ w, v @ w, other)
+
+    q, k, v, w = normal(9, 8), normal(9, 8), normal(9, 8), normal(8, 8)
+    args = (q, k, v, w, np.float32(0.5), np.float32(0.25))
+    np.testing.assert_allclose(pyrelay.jit(twice)(*args), twice(*args), rtol=1e-4)
+
+
 def test_rows_without_a_finite_score_and_nan() -> None:
     def masked(q, k, v, mask):
         return softmax(np.where(mask, q @ k.T, -np.inf)) @ v
