@@ -215,8 +215,9 @@ def _complaint(choose: Any) -> str:
     raise AssertionError("something was chosen from nothing")
 
 
-#: What Python says of min(()) and max(()); the words differ between its releases.
-nothing_to_choose = {"min": _complaint(min), "max": _complaint(max)}
+# What Python says of min(()) and max(()); the words differ between its releases. Two names: a dict
+# would be compared with what it was at each call of a program that reads it.
+NO_LEAST, NO_GREATEST = _complaint(min), _complaint(max)
 
 
 def total_of(items: Any, start: Any) -> Any:
@@ -231,7 +232,7 @@ def least_item(items: Any, key: Any, default: Any) -> Any:
     """min(items, key=key, default=default)."""
     if not items:
         if default is None:
-            raise ValueError(nothing_to_choose["min"])
+            raise ValueError(NO_LEAST)
         return default
     best = items[0]
     if key is None:
@@ -251,7 +252,7 @@ def greatest_item(items: Any, key: Any, default: Any) -> Any:
     """max(items, key=key, default=default)."""
     if not items:
         if default is None:
-            raise ValueError(nothing_to_choose["max"])
+            raise ValueError(NO_GREATEST)
         return default
     best = items[0]
     if key is None:
@@ -271,7 +272,7 @@ def least_element(x: Any, default: Any) -> Any:
     """min(x, default=default) of an array: a NaN only if it is the first element."""
     if len(x) == 0:
         if default is None:
-            raise ValueError(nothing_to_choose["min"])
+            raise ValueError(NO_LEAST)
         return default
     if x.dtype.kind != "f":
         return np.min(x)
@@ -282,7 +283,7 @@ def greatest_element(x: Any, default: Any) -> Any:
     """max(x, default=default) of an array: a NaN only if it is the first element."""
     if len(x) == 0:
         if default is None:
-            raise ValueError(nothing_to_choose["max"])
+            raise ValueError(NO_GREATEST)
         return default
     if x.dtype.kind != "f":
         return np.max(x)

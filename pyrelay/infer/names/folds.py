@@ -39,6 +39,9 @@ def _of_one_kind(content: V.Growing) -> bool:
     return isinstance(content.template, L.LScalar) and not content.template.kinds
 
 
+_EMPTY = {"min": in_python.NO_LEAST, "max": in_python.NO_GREATEST}
+
+
 def _extreme_of_growing(
     it: Interpreter, word: str, only: V.Value, content: V.Growing, key: V.Value,
     default: V.Value,
@@ -48,7 +51,7 @@ def _extreme_of_growing(
         function = in_python.least_item if word == "min" else in_python.greatest_item
         return call(it, V.Known(function), (only, key, default), {})
     array = list_arrays.to_array(it, content)
-    list_arrays.refuse_empty(it, content, in_python.nothing_to_choose[word])
+    list_arrays.refuse_empty(it, content, _EMPTY[word])
     return list_arrays.as_item_kind(it, content, _extreme_of_array(it, word, array, V.NONE))
 
 
@@ -83,7 +86,7 @@ def _extreme(
     if not items:
         if default is not V.NONE:
             return default
-        text = in_python.nothing_to_choose[word]
+        text = _EMPTY[word]
         raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
     from pyrelay.infer.flow.control import branch
 
