@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.devices.gpu import cuda_library, persistent_product
+from pyrelay.devices.gpu.arena_places import placed
 from pyrelay.devices.gpu.hazards import Buffers, Pending, Used
 from pyrelay.devices.gpu.ownership import Grid, Values
 from pyrelay.devices.gpu.persistent_phases import Emit, PhaseWriter, buffer_text
@@ -122,6 +123,12 @@ class Writer(PhaseWriter):
         rounds = self.meets
         self._flush()
         self.meets = rounds  # once behind the loop
+        places: list[str] = []
+        if not loop.resumes:  # else words come from launches before
+            self.lines, places = placed(self.lines)
+        searches = any("pyrelay_take(" in line for line in self.lines)
+        if not searches:
+            self.declared = [line for line in self.declared if not line.startswith("i64 idle")]
         declared = [
             f"const i64 *s{k}_at" if k in self.on_device else f"i64 s{k}" for k in loop.given
         ]
@@ -145,18 +152,19 @@ class Writer(PhaseWriter):
             body.append(f"PYRELAY_TAKEN(other{k}, ends{k});")
         start = f"arena + {CELL * (2 * loop.cells + 1)}"
         for g, group in enumerate(loop.groups):
-            body += [
-                f"const f32 each{g} = 1.0f / (f32)(step{g} / {ALIGNED});",
-                f"const i64 base{g} = (({start}) + {ALIGNED - 1}) / {ALIGNED} * {ALIGNED};",
-                f"i64 taken{g} = 0;" if group.escapes else f"u64 used{g} = 0;",
-            ]
+            body.append(f"const i64 base{g} = (({start}) + {ALIGNED - 1}) / {ALIGNED} * {ALIGNED};")
+            if group.escapes:
+                body.append(f"i64 taken{g} = 0;")
+            elif searches:
+                body.append(f"const f32 each{g} = 1.0f / (f32)(step{g} / {ALIGNED});")
+                body.append(f"u64 used{g} = 0;")
             chunks = f"most{g}" if group.escapes else group.chunks
             start = f"base{g} + {chunks} * step{g}"
         if loop.resumes:
             body += ["i64 where = -1, taped = 0;"]
         body += [
             # A failure of this launch is none: blocks that begin late are waited for.
-            "if (pyrelay_over(record, launch)) return;", *self._sharing(), *self.lines,
+            "if (pyrelay_over(record, launch)) return;", *self._sharing(), *places, *self.lines,
         ]
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")
