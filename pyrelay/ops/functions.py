@@ -145,14 +145,86 @@ def _binary(
     )
 
 
+def _known_power(s: Any, x: Any, exponent: float | None, dtype: Any) -> Any:
+    """x to a small exponent that is known, as exact as the function and in less time, or None."""
+    if exponent in (2, 3):
+        return x * x if exponent == 2 else x * x * x
+    if exponent in (0.5, 1.5, -0.5, -1.5):
+        one, zero = s.const(1, dtype), s.const(0, dtype)
+        if exponent == -1.5:  # of -inf: of -0, whose root times itself is 0
+            inverse = one / (x + zero)
+            return inverse * s.sqrt(inverse)
+        root = s.sqrt(x)
+        if exponent == 1.5:
+            made = x * root
+        else:  # the root of -0 is 0 here
+            made = root + zero if exponent == 0.5 else one / (root + zero)
+        limit = s.const(math.inf if exponent > 0 else 0.0, dtype)
+        return s.where(s.equal(x, s.const(-math.inf, dtype)), limit, made)
+    if exponent is None or exponent % 1 != 0 or not 2 <= abs(exponent) <= _MOST_MULTIPLIED:
+        return None
+    return _multiplied(s, x, int(exponent), dtype)
+
+
+_MOST_MULTIPLIED = 16
+
+
+def _multiplied(s: Any, x: Any, exponent: int, dtype: Any) -> Any:
+    """x to a whole power by products, each with what its rounding left out: the function's digits.
+
+    From the inverse of x where the exponent is negative: a power of x might be infinite where that
+    of its inverse is not yet 0.
+    """
+    base = x, None
+    if exponent < 0:
+        one = s.const(1, dtype)
+        inverse = one / x
+        base = inverse, s.fma(-inverse, x, one) * inverse
+    digits = f"{abs(exponent):b}"[1:]
+    power: tuple[Any, Any] = base
+    for digit in digits[:-1]:
+        power = _product(s, power, power)
+        if digit == "1":
+            power = _product(s, power, base)
+    if exponent % 2:
+        power = _product(s, power, power)
+    other = base if exponent % 2 else power
+    low = _lacking(s, power, other)
+    if low is None:
+        return power[0] * other[0]
+    plain = s.isfinite(low)
+    if exponent % 2:  # -0 + 0 is not -0
+        plain = s.logical_and(plain, s.not_equal(low, s.const(0, dtype)))
+    return s.where(plain, s.fma(power[0], other[0], low), power[0] * other[0])
+
+
+def _product(s: Any, a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The product of two numbers and what each lacks, as a number and what it lacks."""
+    high = a[0] * b[0]
+    rest = s.fma(a[0], b[0], -high)
+    if a is b and a[1] is not None:
+        return high, s.fma(a[0] + a[0], a[1], rest)
+    low = _lacking(s, a, b)
+    return high, rest if low is None else rest + low
+
+
+def _lacking(s: Any, a: tuple[Any, Any], b: tuple[Any, Any]) -> Any:
+    """What the product of two numbers lacks by what each lacks."""
+    if a[1] is None or b[1] is None:
+        return None if a[1] is b[1] else a[1] * b[0] if b[1] is None else a[0] * b[1]
+    if a is b:
+        return (a[0] + a[0]) * a[1]
+    return s.fma(a[0], b[1], a[1] * b[0])
+
+
 def _power_element(s: Any, i: Any, a: Any, b: Any, *, strict: bool = False) -> Any:
     x, y = a(i), b(i)
     negative_exponent = "Integers to negative integer powers are not allowed."
     if not s.weak and b.dtype.kind == "i":
         s.fail("ValueError", (negative_exponent,), s.less(y, s.const(0, b.dtype)))
-    # As exact as the function is, and it takes one or two instructions.
     exponent = getattr(y, "literal", None) if b.dtype in (f32, f64) else None
-    result = x * x if exponent == 2 else x * x * x if exponent == 3 else s.power(x, y)
+    result = _known_power(s, x, exponent, b.dtype)
+    result = s.power(x, y) if result is None else result
     if s.weak:
         check: py.Guard = py.math_power if strict else py.valid_power
         if isinstance(exponent, float) and exponent > 0 and exponent.is_integer():
