@@ -9,10 +9,11 @@ there are no atomic additions, and every run gives the same bits. The indices th
 picked out of a tile by ballots, as in a compaction; the threads share the elements of a row, or,
 where rows are short, the rows, so that those of one place always fall to the same thread.
 
-Where indices are many, the numbers of the rows that they mean are sorted, and rows added in that
-order (`cuda_sorted_adds`). Integers, whose sums are the same in any order, are added atomically, to
-small arrays in shared memory first. Of rows that are written to one place the last one is found
-first: the greatest number wins, whoever comes when.
+Where indices are many, the numbers of the rows that they mean are sorted (up to some thousands of
+them by one block, `cuda_sorted_rows`), and rows added in that order (`cuda_sorted_adds`). Integers,
+whose sums are the same in any order, are added atomically, to small arrays in shared memory first.
+Of rows that are written to one place the last one is found first: the greatest number wins, whoever
+comes when.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from pyrelay.devices.gpu import launch_texts
+from pyrelay.devices.gpu import cuda_sorted_rows, launch_texts
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.devices.gpu.launch_texts import KernelOf, Launched
 from pyrelay.ir.types import DType
@@ -209,8 +210,12 @@ def scatter(name: str, dtype: DType, axes: int) -> ScatterKernel:
     if name == "scatter_add" and dtype.kind in "iu" and dtype.size >= 4:
         computing = _computing(dtype) if axes == 1 else ""
         return ScatterKernel(text, MOST_BLOCKS, (_counting(dtype, axes),), True, computing)
-    many = (_numbered(axes),) if name == "scatter_add" else _writing(dtype, axes)
-    return ScatterKernel(text, MOST_BLOCKS, many)
+    if name != "scatter_add":
+        return ScatterKernel(text, MOST_BLOCKS, _writing(dtype, axes))
+    few = _sorted(axes)
+    return ScatterKernel(
+        text, MOST_BLOCKS, (_numbered(axes),), few=few, most_few=cuda_sorted_rows.MOST
+    )
 
 
 def for_blocks(text: str, threads: int) -> str:
@@ -326,6 +331,14 @@ def _numbered(axes: int) -> str:
         body=_NUMBERED.format(place=_place(axes, "")),
     )
     _for_many[text] = (ADDRESS,) * (1 + axes) + ("i64",) * axes
+    return text
+
+
+def _sorted(axes: int) -> str:
+    """The numbers of the rows that few indices mean, and the places that sort them."""
+    parameters = f"Buffer<u32> numbers, Buffer<i64> order,\n    {_indices(axes)}, i64 count"
+    text = cuda_sorted_rows.sorted_rows(_head(parameters, axes), _place(axes, ""))
+    _for_many[text] = (ADDRESS,) * (2 + axes) + ("i64",) * (1 + axes)
     return text
 
 

@@ -65,15 +65,15 @@ template <class T> __device__ T sum_before(T value) {{
     return start;
 }}
 template <class Digit> __device__ digits ranked(u32 (&to)[EACH], const Digit &digit) {{
-    Buffer<u16> counts = pyrelay_sort_counts();
+    {counts};
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int w = 0; w < WARPS; w++) counts[w * {threads} + threadIdx.x] = 0;
+    for (int e = threadIdx.x; e < WARPS * {digits}; e += {threads}) counts[e] = 0;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < EACH; i++) {{
         const u32 of = digit(i), peers = pyrelay_peers(of);
         const u32 below = __popc(peers & ((1u << lane) - 1));
-        const int own = warp * {threads} + of;
+        const int own = warp * {digits} + of;
         const u32 before = counts[own];
         to[i] = (before + below) << 8 | of;
         pyrelay_forget(to[i]);
@@ -84,18 +84,20 @@ template <class Digit> __device__ digits ranked(u32 (&to)[EACH], const Digit &di
     __syncthreads();
     u32 of_warp[WARPS], count = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; w++) count += of_warp[w] = counts[w * {threads} + threadIdx.x];
+    for (int w = 0; w < WARPS && {has}; w++) {{
+        count += of_warp[w] = counts[w * {digits} + threadIdx.x];
+    }}
     const u32 start = sum_before(count);
     u32 at = start;
 #pragma unroll
-    for (int w = 0; w < WARPS; w++) {{
-        counts[w * {threads} + threadIdx.x] = (u16)at;
+    for (int w = 0; w < WARPS && {has}; w++) {{
+        counts[w * {digits} + threadIdx.x] = (u16)at;
         at += of_warp[w];
     }}
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < EACH; i++) {{
-        to[i] = (to[i] >> 8) + counts[warp * {threads} + (to[i] & 255)];
+        to[i] = (to[i] >> 8) + counts[warp * {digits} + (to[i] & 255)];
     }}
     return {{count, start}};
 }}
@@ -367,15 +369,26 @@ def sort(name: str, dtype: DType, wide: bool) -> SortKernels:
         "move_places": _MOVE_PLACES.format(p=place) if places else "",
     }  # fmt: skip
     key = _KEY.format(key=_key(dtype, k, places), value=_value(dtype, k), **words)
-    lines = key + (_RANKS + _LINES).format(**words, **of_lines)
+    lines = key + ranks(THREADS, _elements(of_lines)) + _LINES.format(**words, **of_lines)
     count = key + _COUNT.format(**words)
-    move = key + (_RANKS + _MOVE).format(**words, **moved)
+    move = key + ranks(THREADS, _elements(moved)) + _MOVE.format(**words, **moved)
     _made[lines] = (ADDRESS,) * 2 + ("i64",) * 3
     _made[count] = (ADDRESS,) * 2 + ("i64",)
     _made[move] = (ADDRESS,) * (7 if places else 5) + ("i64",) * 4
     return SortKernels(
         lines, count, move, passes, _elements(of_lines), MOST_LINES, CHUNK, _elements(moved),
         key_bytes, (8 if wide else 4) if places else 0, HEAD, THREADS,
+    )
+
+
+def ranks(threads: int, tile: int) -> str:
+    """How blocks of so many threads, no fewer than there are digits, rank tiles."""
+    alone = threads == THREADS
+    return _RANKS.format(
+        threads=threads, digits=THREADS, tile=tile, each=tile // threads,
+        has="true" if alone else f"threadIdx.x < {THREADS}",
+        counts="Buffer<u16> counts = pyrelay_sort_counts()" if alone
+        else f"PYRELAY_SHARED(u16, counts, {threads // 32 * THREADS})",
     )
 
 

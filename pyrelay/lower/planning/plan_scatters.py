@@ -16,7 +16,16 @@ from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.types import DType, TensorType, i64, u32
 from pyrelay.lower.planning import plan_sorts
 from pyrelay.lower.planning.frame import ONE
-from pyrelay.lower.planning.instructions import Binary, Free, JumpUnless, Launch, Slot, Value
+from pyrelay.lower.planning.instructions import (
+    Binary,
+    Free,
+    Jump,
+    JumpUnless,
+    Launch,
+    Slot,
+    Value,
+    immediate,
+)
 from pyrelay.ops.index import OUT_OF_BOUNDS
 
 if TYPE_CHECKING:
@@ -56,7 +65,7 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         p.frame.emit(Launch(
             number, tuple(operands), p.sizes.value(items),
             p.sizes.value(dims.multiply(cost, _PICOSECONDS)), first_site=site,
-            rare=text in kernel.many,
+            rare=text in (*kernel.many, kernel.few),
         ))
 
     many: Extent = 0
@@ -85,10 +94,21 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         adding, end = p.frame.slot(), p.frame.label("added")
         p.frame.emit(Binary("eq.i64", adding, p.sizes.value(many), ONE))
         p.frame.emit(JumpUnless(Slot(adding), end))
-        numbers = p.frame.slot()
+        numbers, order, few = p.frame.slot(), p.frame.slot(), p.frame.slot()
         p.frame.allocate(numbers, p.sizes.value(dims.multiply(count, _NUMBER_BYTES)))
+        p.frame.allocate(order, p.sizes.value(dims.multiply(count, _PLACE_BYTES)))
+        more, ordered = p.frame.label("more"), p.frame.label("ordered")
+        p.frame.emit(Binary("le.i64", few, p.sizes.value(count), immediate(kernel.most_few)))
+        p.frame.emit(JumpUnless(Slot(few), more))
+        operands = [Slot(numbers), Slot(order), *given[1:], *p.sizes.values((count, *extents))]
+        launch(kernel.few, operands, 1, count)
+        p.frame.emit(Jump(ordered))
+        p.frame.place(more)
         launch(kernel.many[0], [Slot(numbers), *given[1:], *p.sizes.values(extents)], count, 1)
-        _added(p, call, [address, given[0], Slot(numbers)], (count, rows, width), ty.dtype)
+        _order(p, call, Slot(numbers), order, (count, rows))
+        p.frame.place(ordered)
+        operands = [address, given[0], Slot(numbers), Slot(order)]
+        _added(p, call, operands, (count, width), ty.dtype)
         p.frame.place(end)
     else:
         room = p.frame.slot()
@@ -108,37 +128,42 @@ def counting_blocks(elements: Extent) -> tuple[Extent, int]:
     return dims.minimum(dims.quotient_up(elements, _COUNTED), _BLOCKS), _COUNTED
 
 
-def _added(
-    p: FunctionPlanner, call: OpCall, operands: list[Value], extents: tuple[Extent, ...],
-    dtype: DType,
+def _order(
+    p: FunctionPlanner, call: OpCall, numbers: Slot, order: int, extents: tuple[Extent, Extent]
 ) -> None:
-    """Rows added in the order of the numbers of the array's rows: parameters as `SortedAdds` says;
-    `operands` are its first ones. Frees the numbers."""
-    target, (count, rows, width) = p.program.target, extents
+    """The places that sort numbers of so many rows."""
+    target, (count, rows) = p.program.target, extents
     assert target.sort is not None
-    assert target.sorted_adds is not None
-    kernels, numbers = target.sorted_adds(dtype), operands[2]
     sorting = target.sort("argsort", u32, False)
-    order, carried = p.frame.slot(), p.frame.slot()
-    p.frame.allocate(order, p.sizes.value(dims.multiply(count, _PLACE_BYTES)))
     # Digits that no number has are not sorted by.
     passes: list[Extent] = [1]
     passes += [_at_least(rows, (1 << 8 * k) + 1) for k in range(1, sorting.passes)]
     plan_sorts.by_digits(p, call, sorting, numbers, order, (1, count), passes)
+
+
+def _added(
+    p: FunctionPlanner, call: OpCall, operands: list[Value], extents: tuple[Extent, Extent],
+    dtype: DType,
+) -> None:
+    """Rows added in the order of the numbers of the array's rows: parameters as `SortedAdds` says;
+    `operands` are its first ones. Frees the numbers and their order."""
+    target, (count, width) = p.program.target, extents
+    assert target.sorted_adds is not None
+    kernels, carried = target.sorted_adds(dtype), p.frame.slot()
     chunks = dims.quotient_up(count, kernels.chunk)
     nbytes = dims.product((chunks, width, dtype.size))
     p.frame.allocate(carried, p.sizes.value(nbytes))
     beside = dims.maximum(dims.quotient(kernels.threads, dims.maximum(width, 1)), 1)
     parts = dims.quotient_up(width, kernels.threads)
     items = dims.multiply(dims.quotient_up(chunks, beside), parts)
-    operands = [*operands, Slot(order), Slot(carried), *p.sizes.values((count, width))]
+    given = [*operands, Slot(carried), *p.sizes.values((count, width))]
     cost = dims.product((dims.minimum(width, kernels.threads), kernels.chunk, _PICOSECONDS))
     for text in (kernels.added, kernels.finished):
         p.frame.emit(Launch(
-            p.program.source(text, call.op.name), tuple(operands), p.sizes.value(items),
+            p.program.source(text, call.op.name), tuple(given), p.sizes.value(items),
             p.sizes.value(cost), rare=True,
         ))
-    for slot in (numbers, Slot(order), Slot(carried)):
+    for slot in (*operands[2:], Slot(carried)):
         p.frame.emit(Free(slot))
 
 

@@ -205,13 +205,15 @@ class ScatterKernel:
 
     `many` does the same for many indices, which all items share. Rows are added in the order of
     their numbers (`SortedAdds`), which are found first: addresses of the numbers, of 32 bits, and
-    of the index arrays, the extents; the parallel axis counts indices. Where it `counts` integers,
-    whose sums are the same in any order, they are added in one step: addresses as above, the number
-    of indices, of rows, of elements in a row, the extents; any number of items share the indices.
-    Rows are written in three steps: numbers of the rows' last writers are cleared (their address),
-    found (that, addresses of the index arrays, the extents), and those written (addresses of the
-    array, of the new rows, of the numbers and the index arrays, elements in a row, the extents);
-    they count rows, indices and new elements.
+    of the index arrays, the extents; the parallel axis counts indices. One item of `few` finds the
+    numbers of no more than `most_few` indices and sorts them, too: addresses of the numbers, of the
+    places that sort them, and of the index arrays, how many, the extents. Where it `counts`
+    integers, whose sums are the same in any order, they are added in one step: addresses as above,
+    the number of indices, of rows, of elements in a row, the extents; any number of items share the
+    indices. Rows are written in three steps: numbers of the rows' last writers are cleared (their
+    address), found (that, addresses of the index arrays, the extents), and those written (addresses
+    of the array, of the new rows, of the numbers and the index arrays, elements in a row, the
+    extents); they count rows, indices and new elements.
 
     `computing`, where it is not empty, adds integers to a vector at places that it computes itself:
     the address of the vector, the number of places, of elements; the kernel of which an item makes
@@ -224,6 +226,8 @@ class ScatterKernel:
     many: tuple[str, ...]
     counts: bool = False
     computing: str = ""
+    few: str = ""
+    most_few: int = 0
 
 
 @dataclass(frozen=True, slots=True)

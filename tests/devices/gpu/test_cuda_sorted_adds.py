@@ -10,6 +10,7 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.gpu.cuda_sorted_adds import CHUNK
+from pyrelay.devices.gpu.cuda_sorted_rows import MOST
 from tests.devices.gpu.test_graphs import Counted
 from tests.devices.running_kernels import needs_compiler
 
@@ -62,7 +63,7 @@ def test_digits_that_no_row_has_are_not_sorted_by(monkeypatch: pytest.MonkeyPatc
     function = pyrelay.jit(lambda y, i: added(y, i, 1.5), device=ON)
     found = []
     for rows in (256, 257, 65_537):
-        i, before = np.arange(4200) % rows, driver.launched
+        i, before = np.arange(MOST + 1) % rows, driver.launched
         y = np.zeros(rows)
         np.testing.assert_array_equal(function(y.copy(), i), added(y.copy(), i, 1.5))
         found.append(driver.launched - before)
