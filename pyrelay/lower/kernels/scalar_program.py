@@ -47,6 +47,7 @@ from pyrelay.lower.passes.cleaning import finish_body, without_unused
 from pyrelay.lower.passes.counters import without_counter_checks
 from pyrelay.lower.passes.exact_remainders import with_exact_remainders
 from pyrelay.lower.passes.followed_kinds import without_followed_kinds
+from pyrelay.lower.passes.handed_elements import with_handed_elements
 from pyrelay.lower.passes.implied import without_implied_checks
 from pyrelay.lower.passes.loop_versions import with_versions
 from pyrelay.lower.passes.nest_versions import with_nest_versions
@@ -91,6 +92,7 @@ def scalar_program(function: Function) -> Lowering:
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
     body = with_nest_versions(_without_idle_checks(without_followed_kinds(kernel.body)))
     body = with_chosen_stores(without_unused(with_exact_remainders(body)))
+    body = with_handed_elements(body)
     kernel = replace(kernel, body=without_unused(body), apart=True)
     arrays = program.arrays
     kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out

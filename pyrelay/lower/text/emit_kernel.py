@@ -60,6 +60,7 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.kernels.pending import Pending, readers
 from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
+from pyrelay.lower.passes.early_breaks import with_early_breaks
 from pyrelay.lower.passes.held_elements import with_held_elements
 from pyrelay.lower.passes.idle_rounds import without_idle_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
@@ -98,14 +99,11 @@ def emit(kernel: Kernel) -> str:
     kernel = replace(kernel, body=with_held_elements(kernel))
     kernel = replace(kernel, body=jammed(kernel))
     body = with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))
-    body = unrolled(with_joined_checks(body))
+    body = with_early_breaks(unrolled(with_joined_checks(body)))
     kernel = replace(
         kernel, body=with_lone_calls(body),
-        routines=tuple(
-            replace(r, body=with_lone_calls(with_cold_paths(with_chosen_arms(r.body), r.results)))
-            for r in kernel.routines
-        ),
-    )  # fmt: skip
+        routines=tuple(replace(r, body=_prepared(r)) for r in kernel.routines),
+    )
     functions = [_Printer(kernel).function()]
     declared: list[ast.stmt] = []
     for number, routine in enumerate(kernel.routines):
@@ -129,6 +127,12 @@ def emit(kernel: Kernel) -> str:
     if words:
         imports.append(_import(VOCABULARY, words))
     return unparse(ast.Module([*imports, *declared, *functions], []))
+
+
+def _prepared(routine: Routine) -> Body:
+    """The body of a function that a kernel calls, as the kernel's own is."""
+    body = with_cold_paths(with_chosen_arms(routine.body), routine.results)
+    return with_lone_calls(with_early_breaks(body))
 
 
 def header(kernel: Kernel) -> str:
@@ -419,7 +423,8 @@ class _Printer:
                 out.append(ast.Expr(self._store(statement, values)))
             case Break():
                 self.pending.flush(out)
-                out.append(ast.If(values[0], [ast.Break()], []))
+                ends = isinstance(statement.cond, Literal) and statement.cond.value is True
+                out.append(ast.Break() if ends else ast.If(values[0], [ast.Break()], []))
             case Fail():
                 self.pending.flush(out)
                 failure = self._failure(statement, values[1:])
