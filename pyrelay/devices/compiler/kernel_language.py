@@ -80,17 +80,19 @@ class Intrinsic:
     `apart`: it gives the address of memory that nothing else of the kernel gives an address of.
     `chained`: its instructions wait for each other, so loops over it take several elements at a
     time. `aside`: it neither reads nor writes arrays that lie apart. `predicted`: what emits it in
-    rounds that are never the lanes of vectors, by branches that processors predict.
+    rounds that are never the lanes of vectors, by branches that processors predict. `called`: what
+    emits it in texts that are only tidied, by the call of a function of the module.
     """
 
     def __init__(
         self, name: str, rule: Rule, emit: Emit, apart: bool = False, chained: bool = False,
-        aside: bool = False, predicted: Emit | None = None,
+        aside: bool = False, predicted: Emit | None = None, called: Emit | None = None,
     ) -> None:
         self.rule = rule
         self.apart, self.chained, self.aside = apart, chained, aside
         self.emit = emit
         self.predicted = emit if predicted is None else predicted
+        self.called = emit if called is None else called
         self.spelling = name
 
     def result(self, given: tuple[types.Type, ...]) -> types.Type:

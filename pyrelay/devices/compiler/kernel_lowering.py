@@ -442,6 +442,8 @@ class _Lowering:
         first = kinds[0] if kinds else types.void
         one_by_one = self.loops and self.loops[-1].one_by_one
         emit = known.predicted if one_by_one else known.emit
+        if self.names.get("BY_HAND"):
+            emit = known.called
         return emit(self.b, first, *(value for value, _ in given)), result
 
     def _short_cut(self, wants_all: bool, most: Sequence[ast.expr], last: ast.expr) -> Value:

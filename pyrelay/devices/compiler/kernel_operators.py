@@ -180,6 +180,30 @@ def emit_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return b.select(zero, nothing, lifted)
 
 
+# -- division by a function ------------------------------------------------------------------------
+
+#: A function that is called so saves the registers that it uses itself.
+_SAVING = "preserve_mostcc"
+
+
+def _called(name: str, emit: Emit) -> Emit:
+    """An operator by a function of the module: a text with many divisions is a third as long."""
+
+    def call(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+        if x.type != WORD or not ty.signed or isinstance(y, llvm.Constant):
+            return emit(b, ty, x, y)
+        known = b.module.globals.get(name)
+        if known is None:
+            known = llvm.Function(b.module, llvm.FunctionType(WORD, [WORD, WORD]), name)
+            known.linkage, known.calling_convention = "internal", _SAVING
+            known.attributes.add("noinline")
+            inside = IRBuilder(known.append_basic_block("begin"))
+            inside.ret(emit(inside, ty, *known.args))
+        return b.call(known, [x, y], cconv=_SAVING)
+
+    return call
+
+
 # -- division in rounds one by one ----------------------------------------------------------------
 
 _HALF_WORD = llvm.IntType(32)
@@ -337,10 +361,12 @@ BINARY: dict[type[ast.operator], Intrinsic] = {
     ast.Mult: Intrinsic("multiply", alike(2, NUMBERS), emit_mul),
     ast.Div: Intrinsic("divide", alike(2, FLOATS + COMPLEX), emit_div),
     ast.FloorDiv: Intrinsic(
-        "int_floor_divide", alike(2, INTEGERS), emit_floordiv, predicted=emit_predicted_floordiv
+        "int_floor_divide", alike(2, INTEGERS), emit_floordiv, predicted=emit_predicted_floordiv,
+        called=_called("floor_quotient", emit_predicted_floordiv),
     ),
     ast.Mod: Intrinsic(
-        "int_remainder", alike(2, INTEGERS), emit_mod, predicted=emit_predicted_mod
+        "int_remainder", alike(2, INTEGERS), emit_mod, predicted=emit_predicted_mod,
+        called=_called("floor_remainder", emit_predicted_mod),
     ),
     ast.BitAnd: Intrinsic("bitwise_and", alike(2, _BITS), lambda b, ty, x, y: b.and_(x, y)),
     ast.BitOr: Intrinsic("bitwise_or", alike(2, _BITS), lambda b, ty, x, y: b.or_(x, y)),

@@ -1,8 +1,8 @@
 """Room for a kernel's large arrays, which a small stack would not hold.
 
 In: the LLVM module of a kernel, and how many bytes. Out: in that module, functions that take a room
-of so many bytes and give it back; ``LARGEST_ON_STACK``, up to which arrays are in frames; ``held``,
-which completes a function whose entry takes rooms.
+of so many bytes and give it back; ``LARGEST_ON_STACK``, up to which arrays are in frames; ``part``,
+a part of the one room that a function has, and ``held``, which completes such a function.
 
 Threads may have little stack: as much as ``threading.stack_size`` says, 512 KiB on some systems.
 A room that is given back waits among the words of the kernel's object for the next call, so that
@@ -15,7 +15,7 @@ with its copies.
 from __future__ import annotations
 
 import ctypes
-import functools
+import weakref
 
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
@@ -30,12 +30,11 @@ _LINE = 8  # words of each, in a cache line of their own
 _KEPT = _CPUS * _LINE  # rooms that wait, or are taken: as many are had without asking the system
 _TAKEN = 1  # added to the address of a room that somebody has
 _ALIGNED = 64
-_TAKE = "take_room_"
 
 
 def take(module: ir.Module, nbytes: int) -> ir.Function:
     """The function of a module that takes a room: its address, 0 where there is no memory."""
-    name = f"{_TAKE}{nbytes}"
+    name = f"take_room_{nbytes}"
     if name in module.globals:
         return module.globals[name]
     f = _internal(module, name, 0)
@@ -92,27 +91,38 @@ def _place(kept: Word, number: Word) -> Word:
     return kept + ((number & (_KEPT - 1)) << 3)
 
 
+_ROOM = ir.Value(WORD, "%room")
+_parts: weakref.WeakKeyDictionary[ir.Function, int] = weakref.WeakKeyDictionary()
+"""How many bytes of its room are the parts of a function's arrays so far."""
+
+
+def part(b: IRBuilder, nbytes: int) -> ir.Value:
+    """The address of a part of the room of the function that ``b`` writes."""
+    function = b.block.function
+    offset = _parts.get(function, 0)
+    _parts[function] = offset + -(-nbytes // _ALIGNED) * _ALIGNED
+    return b.add(_ROOM, WORD(offset))
+
+
 def held(b: IRBuilder, function: ir.Function, first: ir.Block) -> None:
-    """End a function's entry, where ``b`` stands: go on at ``first`` with all rooms taken, or leave
-    with ``Status.MEMORY``. Wherever the function is left, its rooms are given back."""
-    taken = [
-        each for each in b.block.instructions
-        if isinstance(each, ir.CallInstr) and each.callee.name.startswith(_TAKE)
-    ]
-    if not taken:
+    """End a function's entry, where ``b`` stands: go on at ``first`` with its room taken, or leave
+    with ``Status.MEMORY``. Wherever the function is left, its room is given back."""
+    nbytes = _parts.pop(function, 0)
+    if not nbytes:
         b.branch(first)
         return
-    none = b.block.function.append_basic_block("no_memory")
-    missing = [b.icmp_unsigned("==", room, WORD(0)) for room in taken]
-    b.cbranch(functools.reduce(b.or_, missing), none, first)
+    entry = b.block
+    b.position_at_start(entry)
+    b.call(take(function.module, nbytes), []).ref = _ROOM.ref
+    b.position_at_end(entry)
+    none = function.append_basic_block("no_memory")
+    b.cbranch(b.icmp_unsigned("==", _ROOM, WORD(0)), none, first)
     b.position_at_end(none)
     b.ret(WORD(Status.MEMORY))
     for block in function.blocks:
-        if isinstance(block.terminator, ir.Ret):
+        if isinstance(block.terminator, ir.Ret) and block is not none:
             b.position_before_end(block)
-            for room in taken:
-                nbytes = int(room.callee.name.removeprefix(_TAKE))
-                b.call(give(function.module, nbytes), [room])
+            b.call(give(function.module, nbytes), [_ROOM])
 
 
 def _internal(module: ir.Module, name: str, parameters: int) -> Function:

@@ -247,7 +247,7 @@ def _local(name: str, ty: types.Type) -> Intrinsic:
         nbytes = count.constant * size
         with b.goto_entry_block():
             if nbytes > rooms.LARGEST_ON_STACK:
-                return b.call(rooms.take(b.module, nbytes), [])
+                return rooms.part(b, nbytes)
             array = b.alloca(stored, size=count)
             array.align = 64
         return b.ptrtoint(array, WORD)

@@ -299,3 +299,34 @@ def test_compiling_imports_no_numba() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert told.stdout.strip() == "False"
+
+
+DIVISIONS = """
+from pyrelay.devices.compiler.vocabulary import *
+
+BY_HAND = True
+
+
+def kernel(block, begin, end):
+    x, y, o = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+    for i in range(begin, end):
+        a, b = load_ordered_i64(x, i), load_ordered_i64(y, i)
+        store_ordered_i64(o, 4 * i, a // b)
+        store_ordered_i64(o, 4 * i + 1, a % b)
+        store_ordered_i64(o, 4 * i + 2, b // a)
+        store_ordered_i64(o, 4 * i + 3, a // 7 + a % 12)
+    return 0
+"""
+
+
+def test_what_is_only_tidied_divides_by_functions_that_round_as_everywhere():
+    """Each division in line is a dozen instructions, or four times as many."""
+    few = [-(2**63), -(2**40), -13, -4, -1, 0, 1, 3, 12, 2**33, 2**63 - 1]
+    x, y = np.array(list(itertools.product(few, few)), np.int64).T.copy()
+    found = np.zeros((len(x), 4), np.int64)
+    run(DIVISIONS, x, y, found, ranges=[(0, len(x))])
+    with np.errstate(divide="ignore", over="ignore"):
+        expected = np.stack([x // y, x % y, y // x, x // 7 + x % 12], axis=1)
+    np.testing.assert_array_equal(found, expected)
+    text = str(optimised_module(DIVISIONS, "text"))
+    assert text.count("call preserve_mostcc i64 @floor_") == 3
