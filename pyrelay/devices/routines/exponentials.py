@@ -55,11 +55,12 @@ _SCALED_ERFC = (1.6244354052816742e-07, 0.5641771445218928, 1.1288206067673503, 
                 356.0335755254665, -1304.8941077302502, 3393.7599457843403, -5751.799294829191,
                 6141.290070913369, -3802.3400597529926, 1051.480954582798)  # fmt: skip
 # (log((1 + s) / (1 - s)) - 2 s) / s**3 in z = s**2, on 1 / sqrt(2) <= (1 + s) / (1 - s) <= sqrt(2)
-_LOG_TAIL = {
-    32: (0.6666666654988318, 0.40000125594554364, 0.28550396959618013, 0.23341943388714562),
-    64: (0.666666666666667, 0.3999999999989322, 0.28571428628810996, 0.22222210674238516,
-         0.18182922513515942, 0.15330617306743305, 0.1463003136412286),
-}  # fmt: skip
+_LOG_TAIL = (0.666666666666667, 0.3999999999989322, 0.28571428628810996, 0.22222210674238516,
+             0.18182922513515942, 0.15330617306743305, 0.1463003136412286)  # fmt: skip
+# (log(1 + f) - f + f**2 / 2) / f**3, on 1 / sqrt(2) <= 1 + f <= sqrt(2), for f32
+_LOG_SINGLE = (0.33333331180030046, -0.24999996957950882, 0.200007157488921, -0.16667802319501254,
+               0.1424905764569748, -0.12425687331451106, 0.1168541992348674, -0.11479733846637635,
+               0.06971611471451178)  # fmt: skip
 
 
 # -- exponentials --------------------------------------------------------------------------------
@@ -115,12 +116,7 @@ def _exp_of_reduced(r: Lane) -> Lane:
     """``exp(r)`` for ``|r| <= ln(2) / 2``."""
     if r.format is not SINGLE:
         return _exp_reduced(r) + 1.0
-    # By Horner's scheme: two instructions less, and no less exact. The chain is longer, but what
-    # limits a loop of these is how many there are.
-    value = r.constant(_EXP_TAIL[32][-1])
-    for coefficient in (*_EXP_TAIL[32][-2::-1], 1.0, 1.0):
-        value = value.fma(r, coefficient)
-    return value
+    return r.horner((1.0, 1.0, *_EXP_TAIL[32]))
 
 
 def lane_exp(x: Lane) -> Lane:
@@ -237,14 +233,22 @@ def _log_split(x: Lane) -> tuple[Lane, Lane]:
     return exponent.to_float(), (above - (exponent << fmt.mantissa) + root).as_float()
 
 
+def _log_rest(f: Lane) -> Lane:
+    """``log(1 + f) - f`` of an f32: without a division, which takes as long as ten products."""
+    value = f.horner((-0.5, *_LOG_SINGLE))
+    return f * f * value
+
+
 def _log_of_split(k: Lane, m: Lane, correction: Lane) -> Lane:
-    """``k ln 2 + log(m) + correction``, as fdlibm adds it up: large terms last."""
+    """``k ln 2 + log(m) + correction``, large terms last (in f64 as fdlibm adds it up)."""
     high, low = _LN2_PARTS[m.format.bits]
     f = m - 1.0
+    if m.format is SINGLE:
+        return k.fma(high, f + (_log_rest(f) + k.fma(low, correction)))
     half_square = f * f * 0.5
     s = f / (f + 2.0)
     z = s * s
-    tail = z * z.polynomial(_LOG_TAIL[m.format.bits])
+    tail = z * z.polynomial(_LOG_TAIL)
     small = s.fma(half_square + tail, k.fma(low, correction))
     return k.fma(high, f - (half_square - small))
 
@@ -266,11 +270,26 @@ def _log_mantissa(m: Lane) -> Lane:
     return _log_of_split(zero, m, zero)
 
 
+_Parts = tuple[float, float]
+
+
+def _log_by(m: Lane, unit: _Parts, correction: Lane) -> Lane:
+    """``log(m) * unit + correction`` of an f32, ``unit`` in two parts: m's own bits are
+    multiplied by both, what is small beside them by one."""
+    high, low = unit
+    f = m - 1.0
+    return f.fma(high, _log_rest(f).fma(high, f.fma(low, correction)))
+
+
 def lane_log2(x: Lane) -> Lane:
     k, m = _log_split(x)
+    if x.format is SINGLE:
+        return _log_edges(x, k + _log_by(m, _LOG2_E_PARTS, x.constant(0.0)))
     return _log_edges(x, _log_mantissa(m).fma(_LOG2_E, k))
 
 
+_LOG2_E_PARTS = (1.4426950216293335, 1.9259629911e-08)  # of which the first is an f32
+_LOG10_E_PARTS = (0.4342944920063019, -1.0103049952192e-08)
 # log10(2) in two parts, the first short.
 _LOG10_2_PARTS = {
     32: (3.0102920532e-01, 7.9034151668e-07),
@@ -281,6 +300,8 @@ _LOG10_2_PARTS = {
 def lane_log10(x: Lane) -> Lane:
     k, m = _log_split(x)
     high, low = _LOG10_2_PARTS[x.format.bits]
+    if x.format is SINGLE:
+        return _log_edges(x, k.fma(high, _log_by(m, _LOG10_E_PARTS, k * low)))
     return _log_edges(x, k.fma(high, _log_mantissa(m).fma(0.4342944819032518, k * low)))
 
 
@@ -299,6 +320,9 @@ def lane_log1p(x: Lane) -> Lane:
 _POWER_TAIL = (0.4, 0.28571428571429425, 0.2222222222162076, 0.18181818343316125,
                0.1538459412012637, 0.13334850282547114, 0.11705021567538627,
                0.11735818855512968)  # fmt: skip
+# log2((1 + s) / (1 - s)) / s in z, for powers of f32
+_LOG2_SHORT = (2.885390081789987, 0.9617966734515485, 0.5770835660048659, 0.41167376623771057,
+               0.3407120415619086)  # fmt: skip
 _TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 
 _Pair = tuple[Lane, Lane]
@@ -350,14 +374,43 @@ def _exp_of_product(y: Lane, log: _Pair) -> Lane:
 
 
 def lane_power(x: Lane, y: Lane) -> Lane:
-    size = x.abs()
     if x.format is SINGLE:
-        k, m = _log_split(size.widen())
-        log = _log_of_split(k, m, k.constant(0.0))
-        value = lane_exp(y.widen() * log).narrow()
-    else:
-        value = _exp_of_product(y, _log_pair(size))
-    return _power_edges(x, y, size, value)
+        return _single_power(x, y)
+    size = x.abs()
+    return _power_edges(x, y, size, _exp_of_product(y, _log_pair(size)))
+
+
+def _log2_in_double(size: Lane) -> Lane:
+    """The logarithm of an f32 that is not negative in base 2, in f64, to about 2**-37."""
+    k, m = _log_split(size)
+    # Infinities come by way of k: they and NaN make of `y * log` what a power is.
+    k = (size < _INF).choose(k, size)
+    k = size.equals(0.0).choose(k.constant(-_INF), k)
+    f = m - 1.0
+    inverse = (1.0 / (f + 2.0)).widen()  # one step of Newton's makes a quotient in f64 of it
+    f = f.widen()
+    s = f * inverse
+    s = s.exact_fma(-(f + 2.0), f).fma(inverse, s)
+    return s.fma((s * s).polynomial(_LOG2_SHORT), k.widen())
+
+
+def _single_power(x: Lane, y: Lane) -> Lane:
+    """The power of f32, by way of f64 only where an f32 has too few bits."""
+    largest, size = 3e38, x.abs()
+    bounded = _clamp(y, -largest, largest)  # 1 to the power of infinity is no NaN
+    p = _clamp(bounded.widen() * _log2_in_double(size), -152.0, 130.0)
+    magic = 1.5 * 2.0**52 + 2 * x.format.bias
+    shifted = p + magic
+    r = ((p - (shifted - magic)) * _LN2).narrow()
+    value = _scaled(_exp_of_reduced(r), shifted.bits().shortened())
+    half = y * 0.5
+    whole = y.equals(y.trunc())
+    odd = whole & half.differs(half.trunc())
+    sign = odd.choose(x.bits() & -(2**31), 0)
+    value = (value.bits() ^ sign).as_float()
+    no_real = (x < 0.0) & (size < _INF) & ~whole
+    value = no_real.choose(x.constant(math.nan), value)
+    return (y.equals(0.0) | x.equals(1.0)).choose(x.constant(1.0), value)
 
 
 def _power_edges(x: Lane, y: Lane, size: Lane, value: Lane) -> Lane:

@@ -158,6 +158,14 @@ class Lane:
                 power = power * power
         return terms[0]
 
+    def horner(self, coefficients: Sequence[float]) -> Lane:
+        """The same in one chain: fewer instructions, and no less exact. What limits a loop of short
+        functions is how many there are."""
+        value = self.constant(coefficients[-1])
+        for coefficient in coefficients[-2::-1]:
+            value = value.fma(self, coefficient)
+        return value
+
     # -- bits ----------------------------------------------------------------------------------
 
     def bits(self) -> Lane:
@@ -184,6 +192,10 @@ class Lane:
     def narrow(self) -> Lane:
         """This ``f64`` rounded to ``f32``."""
         return self._new(self.b.fptrunc(self.v, _F32))
+
+    def shortened(self) -> Lane:
+        """The low 32 bits of this integer of 64."""
+        return self._new(self.b.trunc(self.v, llvm.IntType(32)))
 
     def __and__(self, other: Number) -> Lane:
         return self._new(self.b.and_(self.v, self.of(other)))

@@ -170,6 +170,29 @@ def _with_poles(name: str) -> Callable[[Any], Any]:
     return lambda x: poles[int(x)] if x in poles else UNARY[name](x)
 
 
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p"])
+def test_logarithms_of_float32_have_no_division_and_are_off_by_less_than_a_unit(name: str) -> None:
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.uniform(0.3, 3, 50_000), 1 + rng.standard_normal(50_000) * 0.01])
+    x = (x - 1 if name == "log1p" else x).astype(np.float32)
+    true = getattr(np, name)(x.astype(np.float64))
+    off = np.abs(elementwise(f"{name}(x0)", x, result=np.float32) - true)
+    assert np.max(off / np.spacing(np.abs(true).astype(np.float32))) < 1.0
+    if name != "log1p":
+        text = kernel_assembly(elementwise_source(f"{name}(x0)", ["f32"], "f32"))
+        assert "div" not in text
+
+
+def test_powers_of_float32_are_off_by_less_than_a_unit() -> None:
+    rng = np.random.default_rng(4)
+    x = np.exp(rng.standard_normal(100_000)).astype(np.float32)
+    y = (rng.uniform(-120, 120, x.size) / np.log2(x)).astype(np.float32)
+    y = np.clip(y, -1e6, 1e6).astype(np.float32)
+    true = x.astype(np.float64) ** y.astype(np.float64)
+    off = np.abs(elementwise("power(x0, x1)", x, y, result=np.float32) - true)
+    assert np.max(off / np.spacing(true.astype(np.float32))) < 1.0
+
+
 @FLOATS
 @pytest.mark.parametrize("name", sorted({*UNARY} - NOT_NUMPYS))
 def test_infinities_nan_and_signed_zeros_are_as_in_numpy(name: str, dtype: Any) -> None:
