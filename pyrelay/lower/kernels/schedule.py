@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Let, OpCall, Var
-from pyrelay.ir.types import DType, TensorType, i64
+from pyrelay.ir.types import DType, TensorType, bool_, i64
 from pyrelay.lower.kernels.elements import Elements, Index
 from pyrelay.lower.kernels.kernel import ARRAY, OUTPUT, SCRATCH, SLOT, Local, Parameter
 from pyrelay.lower.kernels.reductions import (
@@ -277,16 +277,25 @@ class Schedule:
             chunk = dims.maximum(chunk, 1)
             size = outer_size
         count = dims.quotient_up(dims.add(size, dims.multiply(-1, few)), chunk)
+        # One element may decide about truth values: a thread reads no chunk after that. (On GPUs
+        # each chunk has a block of its own.)
+        alone = s.alone and [r.dtype for r in found] == [bool_]
+        decided = s.variable(s.const(False, bool_)) if alone else None
 
         def one(p: Value) -> None:
             start = p * s.extent(chunk)
             stop = s.primitive("minimum", start + s.extent(chunk), s.extent(size))
+            if decided is not None:
+                stop = s.where(s.now(decided), start, stop)
             if not outer:
                 totals = self._reduce_run(found, start, stop, None, inner, ())
             else:
                 totals = self._reduce_rows(found, start, stop, outer, inner)
             for k, (r, total) in enumerate(zip(found, totals, strict=True)):
                 s.store(_scratch(base + k, r), p, total)
+                if decided is not None:
+                    end = total if identity(r.op, bool_) == 0 else ~total
+                    s.assign(decided, s.now(decided) | end)
 
         self.over_parallel(count, one)
         return count

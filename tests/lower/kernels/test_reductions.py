@@ -81,22 +81,51 @@ def test_columns_of_any_number_of_rows_are_reduced(rows: int) -> None:
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
 
 
-def test_the_place_of_the_first_truth_is_found_without_looking_further() -> None:
+def least_times(compiled: Any, x: Any, places: tuple[int, ...], wanted: Any) -> list[float]:
+    """The seconds that a call takes where one element alone is true, at each of these places."""
     import time
 
-    def first(x: Any) -> Any:
-        return np.argmax(x)
-
-    compiled, x = pyrelay.jit(first), np.zeros(4_000_000, bool)
     spent = []
-    for place in (0, len(x) - 1):
+    for place in places:
         x[:] = False
         x[place] = True
-        assert compiled(x) == place
+        assert compiled(x) == wanted(place)
         times = []
         for _ in range(5):
             started = time.perf_counter()
             compiled(x)
             times.append(time.perf_counter() - started)
         spent.append(min(times))
-    assert spent[0] * 4 < spent[1]
+    return spent
+
+
+def test_the_place_of_the_first_truth_is_found_without_looking_further() -> None:
+    def first(x: Any) -> Any:
+        return np.argmax(x)
+
+    x = np.zeros(4_000_000, bool)
+    near, far = least_times(pyrelay.jit(first), x, (0, len(x) - 1), lambda place: place)
+    assert near * 4 < far
+
+
+def test_any_and_all_look_no_further_than_where_they_are_decided() -> None:
+    def some(x: Any) -> Any:
+        return np.any(x)
+
+    def every(x: Any) -> Any:
+        return not np.all(np.logical_not(x))
+
+    def greatest(x: Any) -> Any:
+        return np.max(x)
+
+    x = np.zeros(4_000_000, bool)
+    for function in (some, every, greatest):
+        compiled = pyrelay.jit(function)
+        near, far = least_times(compiled, x, (0, len(x) - 1), lambda place: True)
+        assert near * 4 < far
+        x[:] = False
+        assert not compiled(x)
+        x = x.reshape(2000, -1).copy() if x.ndim == 1 else x
+        x[1900, 3] = True
+        assert compiled(x)
+        x = x.ravel()
