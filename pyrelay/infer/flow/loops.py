@@ -502,8 +502,8 @@ class Runner:
                 return branch(
                     it, it.atom(leave), lambda: list(carried),
                     lambda: self.unroll(list(carried), following, count),
-                    [v.name for v in self.node.carried],
-                )
+                    [v.name for v in self.node.carried], grows=True,
+                )  # fmt: skip
 
             if it.raises_to_caller and handling.on_its_way(it) != V.Known(False):
                 return handling.behind(it, rest)  # a caller's lists may be longer where it raised

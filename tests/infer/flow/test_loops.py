@@ -49,3 +49,18 @@ def test_it_is_done_by_itself_and_the_others_are_a_loop():
 def test_such_a_loop_may_be_left_and_make_a_list():
     args = (np.ones((3, 2), np.float32),)
     assert_same_outcome(interpreted(left_with_a_history, args), plainly(left_with_a_history, args))
+
+
+def numerals(n):
+    found = []
+    for value, letter in ((10, "X"), (5, "V"), (1, "I")):
+        times, n = divmod(n, value)
+        found.append(letter * times)
+        if n == 0:
+            break
+    return "".join(found)
+
+
+def test_a_list_is_as_long_as_a_loop_over_known_items_went():
+    for n in (10, 17, 23):
+        assert_same_outcome(interpreted(numerals, (n,)), plainly(numerals, (n,)))
