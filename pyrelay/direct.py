@@ -27,18 +27,22 @@ from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.arrays.memory_order import layout_of
 from pyrelay.infer.containers import columns
+from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.nodes.datatypes import ones_of
 from pyrelay.infer.objects import generator_classes
 from pyrelay.infer.result_trees import ArgumentResult, ConstantResult, LeafResult, NodeResult
 from pyrelay.infer.specialised import Binding
-from pyrelay.infer.structure import Identity, Key
+from pyrelay.infer.structure import Identity, Key, constants
 from pyrelay.ir import types
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
 _LEAVES = ("number", "array", "scalar")
+_CONTAINERS = ("dict", "list", "record", "grown", "table", "subclass", "set")
 _COLUMN: Key = ("column",)
 """The key of an array that parts of a list's items are."""
+_CODES: Key = ("codes",)
+"""The key of an array that the characters of a text are."""
 
 
 _FILE = PACKAGE_DIRECTORY + "<call>"
@@ -295,7 +299,9 @@ def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> Non
     handed = set(binding.parameters)
     for leaf, key in enumerate(text.keys):
         if leaf not in handed or leaf in binding.static:
-            if key == _COLUMN:
+            if key == _CODES and leaf not in binding.static:
+                continue  # any text does
+            if key in (_COLUMN, _CODES):
                 raise NeedsMore
             known = _known_array if key[0] == "array" else _known_number
             known(text, text.leaves[leaf], key, binding.static.get(leaf, _ANY))
@@ -343,13 +349,13 @@ def _taken_apart(text: Text, names: list[str], keys: Key, apart: int) -> None:
     waiting = list(zip(names, keys, strict=True))[::-1]
     while waiting:
         name, key = waiting.pop()
-        if key[0] in _LEAVES or key == _COLUMN:
+        if key[0] in _LEAVES or key in (_COLUMN, _CODES):
             text.leaves.append(name)
             text.keys.append(key)
             text.objects += [name] * (key[0] == "array")
             continue
         test, parts, items = _structure(text, name, key, apart)
-        if key[0] in ("dict", "list", "record", "grown"):
+        if key[0] in _CONTAINERS:
             text.objects.append(name)
             text.containers.append(name)
         text.test(test)
@@ -381,6 +387,14 @@ def _structure(text: Text, name: str, key: Key, apart: int) -> tuple[str, Key, s
         case ("dict", keys, *parts):
             test = f"type({name}) is dict and tuple({name}) == {text.name(keys)}"
             return test, tuple(parts), f"{name}.values()"
+        case ("table", *of) if not columns.holds_lists(of[1]):
+            test = f"type({name}) is dict and len({name}) > {max(apart, columns.MOST_KEYS)}"
+            return test, *_of_table(text, name, of)
+        case ("subclass", cls, Identity(factory), inner):
+            return _of_subclass(text, name, (cls, factory, inner), apart)
+        case ("set", *items):
+            test = f"type({name}) is set and {text.name(constants)}({name}) == {text.name(items)}"
+            return test, (), name
         case ("list", *parts):
             return f"type({name}) is list and len({name}) == {len(parts)}", tuple(parts), name
         case ("tuple", cls, *parts):
@@ -398,9 +412,47 @@ def _structure(text: Text, name: str, key: Key, apart: int) -> tuple[str, Key, s
             return f"{name} is {text.name(value)}", (), name
         case ("constant", _, bool() | None as value):
             return f"{name} is {value}", (), name
-        case ("constant", _, str() as value):
-            return f"type({name}) is str and {name} == {text.name(value)}", (), name
+        case ("constant", cls, str() | bytes() as value):
+            return f"type({name}) is {text.name(cls)} and {name} == {text.name(value)}", (), name
+        case ("constant", _, Identity(value)):
+            return f"{name} is {text.name(value)}", (), name
+        case ("text",):
+            test = f"type({name}) is str and len({name}) > {MOST_KNOWN}"
+            return test, (_CODES,), f"{text.name(codes_of)}({name}),"
     raise NeedsMore
+
+
+def _of_table(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
+    """The keys of the arrays of a dict that enters as a table, and where they are found."""
+    count = sum(map(columns.count_of, of)) if of[0] is not None else 0
+    return (_COLUMN,) * count, f"{text.name(_entries)}({name}, {text.name(tuple(of))})"
+
+
+def _entries(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
+    """The arrays of such a dict. Raises ValueError if they are not of this key."""
+    found = columns.columns_of_dict(entries)
+    if found is None or found[0] != of:
+        raise ValueError
+    return found[1]
+
+
+def _of_subclass(
+    text: Text, name: str, of: tuple[type, Any, Key], apart: int
+) -> tuple[str, Key, str]:
+    """As `_structure`, of a set that enters as a table, and of dicts of the library's classes."""
+    cls, factory, inner = of
+    test = f"type({name}) is {text.name(cls)}"
+    if cls is set:
+        if any(map(columns.holds_texts, inner[1:])):
+            test += f" and len({name}) > {max(apart, columns.MOST_TEXTS)}"
+        return test, *_of_table(text, f"dict.fromkeys({name}, True)", inner[1:])
+    if factory is not None:
+        test += f" and {name}.default_factory is {text.name(factory)}"
+    if inner[0] == "table":
+        test += f" and len({name}) > {max(apart, columns.MOST_KEYS)}"
+        return test, *_of_table(text, name, inner[1:])
+    _, keys, *parts = inner
+    return f"{test} and tuple({name}) == {text.name(keys)}", tuple(parts), f"{name}.values()"
 
 
 # -- names -----------------------------------------------------------------------------------------

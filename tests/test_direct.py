@@ -6,7 +6,7 @@ import gc
 import pickle
 import sys
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -57,6 +57,14 @@ def halved(x):
     return x * 0.5
 
 
+def looked_up(table, key):
+    return table[key], key in table
+
+
+def among(items, wanted):
+    return wanted in items, len(items)
+
+
 CASES = [
     (total, ({f"w{k}": A * k for k in range(10)},)),
     (total, ({"only": A},)),
@@ -66,6 +74,15 @@ CASES = [
     (applied, (halved, Pair(A, 2.0))),
     (lambda p: p["layers"][1]["w"] @ p["x"][0], ({"layers": [{"w": A}, {"w": B}], "x": (C, 1)},)),
     (lambda p, x: x + 1.0, ({}, A)),
+    (looked_up, ({k: k * k for k in range(20)}, 4)),
+    (looked_up, (Counter("abca"), "a")),
+    (looked_up, (Counter(range(20)), 3)),
+    (looked_up, (defaultdict(int, {1: 2}), 1)),
+    (among, ({1, 2, 3}, 2)),
+    (among, ({"a", "b"}, "b")),
+    (among, ({f"w{k}" for k in range(20)}, "w3")),
+    (among, ("a text of more than sixteen", "m")),
+    (among, (b"ab", 97)),
 ]  # fmt: skip
 
 
@@ -148,6 +165,24 @@ def test_what_does_not_fit_takes_the_long_way() -> None:
         compiled({"a": A, "b": B}, 1)
     with pytest.raises(pyrelay.PyrelayError):
         compiled("ab")
+
+
+def test_tables_sets_and_texts_that_do_not_fit_take_the_long_way() -> None:
+    def kind(items):
+        return type(items), len(items)
+
+    table = {k: k for k in range(20)}
+    for first, *others in [
+        ({1, 2}, {1, 2.5}, {"a"}, {1: 2}),
+        ({"a"}, {"b"}, {"a", "b"}, ["a"]),
+        (table, dict.fromkeys(table, 0.5), Counter(table), {1: 2}),
+        (Counter("a"), {"a": 1}, defaultdict(int, {"a": 1})),
+        ("a text of more than sixteen", "a", b"a text of more than sixteen"),
+    ]:
+        compiled = pyrelay.jit(kind)
+        assert compiled(first) == kind(first)
+        for other in others:
+            assert compiled(other) == kind(other)
 
 
 def test_arguments_given_by_name_take_the_short_way() -> None:

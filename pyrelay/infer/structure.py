@@ -437,7 +437,12 @@ def _set(value: set[Any], into: Flattened, name: str) -> Key:
             notes=("the items of a set are numbers, texts, or tuples of these",),
             hints=(f"pass list({name})",),
         )
-    return ("set", *(("constant", _exactly(item), item) for item in value))
+    return ("set", *constants(value))
+
+
+def constants(items: Iterable[Any]) -> list[Key]:
+    """The keys of texts and the like in a set."""
+    return [("constant", _exactly(item), item) for item in items]
 
 
 def _is_constant(item: Any) -> bool:
