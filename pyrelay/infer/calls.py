@@ -57,11 +57,7 @@ def call(
             from pyrelay.infer.derivatives import call_derivative
 
             return call_derivative(it, callee, args, keywords)
-        case V.Ref(root, cls) if cls is not None and root.kind == "object":
-            from pyrelay.infer.attributes import get_attribute
-
-            return call(it, get_attribute(it, callee, "__call__"), args, keywords)
-        case V.Data():
+        case V.Ref() | V.Data() | V.Tuple() if has_call(callee):
             from pyrelay.infer.attributes import get_attribute
 
             return call(it, get_attribute(it, callee, "__call__"), args, keywords)
@@ -72,6 +68,11 @@ def call(
                 it, callee, lambda case: call(it, case, args, keywords), lambda c: c()
             )
     raise it.failure(errors.TypeMismatchError, f"{V.describe(callee)} cannot be called")
+
+
+def has_call(value: V.Ref | V.Data | V.Tuple) -> bool:
+    """Whether an object's class has a `__call__`: what the class itself is called by is none."""
+    return value.cls is not None and "__call__" in dir(value.cls)
 
 
 def call_known(

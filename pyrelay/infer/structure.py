@@ -12,7 +12,7 @@ lie in follow when everything is flattened (`finish`).
 from __future__ import annotations
 
 import enum
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
@@ -390,6 +390,11 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
         raise TypeMismatchError(
             f"{name} is a {type(value).__name__}, which a compiled function cannot take.",
             hints=(f"pass bytes({name}) or an array",),
+        )
+    if isinstance(value, deque):
+        raise TypeMismatchError(
+            f"{name} is a deque, which a compiled function cannot take.",
+            hints=(f"pass list({name}), and make a deque of it in the function",),
         )
     into.containers.append(value)
     if isinstance(value, set):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import types as python_types
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyrelay.errors import Span
 from pyrelay.infer import calls
@@ -78,7 +79,8 @@ def parameters_of(it: Interpreter, callee: V.Value) -> tuple[Parameter, ...]:
             fixed = dict(keywords)
             rest = [p for p in parameters_of(it, inner) if p.name not in fixed]
             return tuple(rest[len(args) :])
-        case V.Ref(_, cls) if cls is not None and "__call__" in dir(cls):
+        case V.Ref() | V.Data() | V.Tuple() if calls.has_call(callee):
+            cls: Any = callee.cls
             return parameters_of(it, V.Known(cls.__call__))[1:]
         case V.Union():
             return parameters_of(it, callee.possible[0])

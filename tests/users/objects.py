@@ -7,6 +7,7 @@ import functools
 import math
 import operator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -356,3 +357,31 @@ def property_without_setter(x):
     r = ReadOnly()
     r.size = x
     return r.size
+
+
+class Affine(NamedTuple):
+    w: np.ndarray
+    b: np.ndarray
+
+    def __call__(self, x):
+        return x @ self.w + self.b
+
+
+class Named(NamedTuple):
+    w: np.ndarray
+
+
+_W, _B = np.array([[0.5, -1.0], [2.0, 0.25]]), np.array([1.0, 3.0])
+
+
+@use(([Affine(_W, _B), Affine(_W.T, -_B)], _B), ([Named(_W)], _B), wrt=(0, 1), corners=(1,))
+def named_tuples_that_are_called(layers, x):
+    for layer in layers:
+        x = np.tanh(layer(x))
+    return x
+
+
+@use((Affine(_W, _B), Named(_W)), (Named(_W), Affine(_W, _B)))
+def what_may_be_called(a, b):
+    made = [a, b, Affine(a.w, 1.0), np.sin, Named, 2.0, a.w]
+    return [callable(each) for each in made]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 
 import numpy as np
 
@@ -28,6 +29,11 @@ def group_of_exceptions(x, y):
 @refuse((3,), "'bytearray' cannot be made", "[0] * n", "np.zeros(n, np.uint8)")
 def flags_in_a_bytearray(n):
     return bytearray(n)
+
+
+@refuse((deque([1]),), "q is a deque", "pass list(q)")
+def queue_as_an_argument(q):
+    return q.popleft()
 
 
 @refuse((3,), "are not supported", "give each field an array of its own")

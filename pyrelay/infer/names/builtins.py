@@ -10,7 +10,7 @@ from pyrelay import errors
 from pyrelay.infer import kinds, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import is_our_own, of_class
-from pyrelay.infer.calls import call, unsupported
+from pyrelay.infer.calls import call, has_call, unsupported
 from pyrelay.infer.containers import (
     characters,
     list_arrays,
@@ -522,6 +522,10 @@ def callable_(it: Interpreter, obj: V.Value) -> V.Value:
     """callable(obj)."""
     if isinstance(obj, V.Known):
         return V.Known(callable(obj.value))
+    if isinstance(obj, V.Union):
+        return distribute(it, obj, lambda case: callable_(it, case))
+    if isinstance(obj, V.Ref | V.Data | V.Tuple):
+        return V.Known(has_call(obj))
     return V.Known(isinstance(obj, (V.Closure, V.Method, V.Partial, V.Derivative)))
 
 
