@@ -109,6 +109,7 @@ class Program:
     reshaped: dict[V.Root, frozenset[int]] = field(default_factory=dict)
     wide: bool | None = False  # ints may have 64 bits and no sign; None if that can be asked for
     moves: bool = False  # items of a list changed places by an operation that can note them
+    forwards: list[Any] = field(default_factory=list)  # halves of rules that are interpreted now
     #: arrays made of lists of run-time length: of an empty one NumPy makes floats, of one axis
     listed: set[V.Root] = field(default_factory=set)
     memos: dict[Any, int] = field(default_factory=dict)  # tables of cached functions, by number

@@ -73,6 +73,26 @@ def test_a_rule_in_two_halves_of_structures():
     np.testing.assert_allclose(moved, of_w @ X + of_y)
 
 
+@custom_vjp
+def rounded(x, step):
+    return np.round(x / step) * step
+
+
+def rounded_forward(x, step):
+    return rounded(x, step), step
+
+
+rounded.defvjp(rounded_forward, lambda step, cotangent: (cotangent, None))
+
+
+def test_a_forward_half_calls_the_function_that_it_stands_for():
+    def program(x):
+        return rounded(x, 0.4), grad(lambda v: np.sum(rounded(v, 0.4) ** 2))(x)
+
+    nearest = np.round(X / 0.4) * 0.4
+    assert_same(derived(program, X), (nearest, 2 * nearest))
+
+
 def test_rules_run_in_loops_and_branches():
     def f(x):
         for i in range(5):
