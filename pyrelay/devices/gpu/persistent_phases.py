@@ -24,6 +24,7 @@ from pyrelay.devices.gpu.hazards import (
 )
 from pyrelay.devices.gpu.item_places import places_of
 from pyrelay.devices.gpu.launch_guards import bound_of, bound_of_product
+from pyrelay.devices.gpu.loads_ahead import ahead
 from pyrelay.devices.gpu.ownership import (
     Grid,
     Shared,
@@ -35,13 +36,14 @@ from pyrelay.devices.gpu.ownership import (
     spelled,
 )
 from pyrelay.devices.gpu.persistent_prelude import CELL, LOOK, PLAIN, THREADS, meeting
+from pyrelay.devices.gpu.stretches import flow
 from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.passes.narrow import Narrow, narrow
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import AddressOf, Immediate, Launch, Plan, Slot
 from pyrelay.lower.text import emit_cuda
-from pyrelay.lower.text.cuda_heads import stored
+from pyrelay.lower.text.cuda_heads import BY_VALUE, parameter_names, stored
 from pyrelay.lower.text.emit_ranges import Elements
 from pyrelay.records import dataclass
 
@@ -111,6 +113,8 @@ class PhaseWriter:
         self.bounds: dict[str, None] = {}
         self.boundless = False  # whether numbers of a product's elements are bounded by nothing
         self.phases: dict[str, int] = {}
+        self.aheads: dict[int, str] = {}  # texts beside those of phases, by their numbers
+        self.asked: list[str] = []  # calls of these
         self.lines: list[str] = []
         self.declared: list[str] = []
         self.factors: list[_Factor] = []
@@ -226,6 +230,8 @@ class PhaseWriter:
             turns = self._turn(code, launch, form, given, reads, writes, places)
         elif self.alike and not block_threads(source):
             places = places_of(code, launch, self.values.now)
+        if owned_form is not None:
+            self._ask(source, launch, code, ["0", *extent, *given])
         self._call(source, launch, extent, given, reads, writes, places)
         for k in turns:
             self._line(f"s{k} = next{k};")
@@ -237,6 +243,38 @@ class PhaseWriter:
         elif after and not alone:
             self._meet()
         self.lines += after
+
+    def _ask(
+        self, source: str, launch: Launch, code: kernel_ir.Kernel, given: Sequence[str]
+    ) -> None:
+        """What a phase loads of what the loop does not change is asked for a round before, where
+        it hangs on the number of the round alone."""
+        counter = self._counter()
+        if counter is None:
+            return
+        arrays: set[str] = set()
+        changing: set[str] = set()
+        names = parameter_names(code)
+        for parameter, operands in code.split(launch.operands):
+            changed = [w for w in operands if isinstance(w, Slot) and w.index in self.changed]
+            if parameter.role == kernel_ir.SCALAR and changed == [Slot(counter)]:
+                changing.add(names[parameter])
+            elif parameter.role in BY_VALUE and changed:
+                return
+            elif parameter.role == kernel_ir.ARRAY and self._stays(operands[0], ()):
+                arrays.add(names[parameter])
+        text = ahead(source, changing, arrays)
+        if text:
+            number = self._phase(source)
+            self.aheads[number] = text
+            self.asked.append(f"phase{number}::ahead({', '.join(['record', '0', *given])});")
+
+    def _counter(self) -> int | None:
+        """The slot that numbers the rounds, if nothing else of a round writes it."""
+        *before, last = self.part
+        if not isinstance(last, ins.LoopNext):
+            return None
+        return None if last.counter in flow(self.plan, before)[1] else last.counter
 
     def _turn(
         self, code: kernel_ir.Kernel, launch: Launch, form: Shared, given: list[str],

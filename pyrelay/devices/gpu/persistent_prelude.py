@@ -34,9 +34,11 @@ def index_type(small: bool) -> str:
     return f"typedef {'i32' if small else 'i64'} Index;"
 
 
-def meeting(look: int = PLAIN) -> str:
-    """All threads wait for each other; true if they are to leave."""
-    return f"pyrelay_meet(grid, record, launch, {look})"
+def meeting(look: int = PLAIN, between: str = "") -> str:
+    """All threads wait for each other; true if they are to leave. `between` is called by those of
+    several blocks when they have arrived."""
+    more = f", {between}" if between else ""
+    return f"pyrelay_meet(grid, record, launch, {look}{more})"
 
 
 SUPPORT = r"""
@@ -89,29 +91,38 @@ __device__ bool pyrelay_leaves(pyrelay_record *record, i64 launch, int look) {
     return look == 2 && pyrelay_stopped(record, due);
 }
 // All threads of the grid wait for each other; true for all of them if they are to leave. `look`:
-// 0 for no such thing, 1 if a launch may have failed, 2 if the host is to be asked too.
-__device__ bool pyrelay_meet(
-    pyrelay_meeting &grid, pyrelay_record *record, i64 launch, int look
+// 0 for no such thing, 1 if a launch may have failed, 2 if the host is to be asked too. `between`:
+// what threads of several blocks do in the meantime.
+template <class Between> __device__ bool pyrelay_meet(
+    pyrelay_meeting &grid, pyrelay_record *record, i64 launch, int look, Between between
 ) {
     const u32 goal = ++grid.met * (u32)gridDim.x;
     __syncthreads();
     if (gridDim.x == 1 && look == 0) return false;
     int over = 0;
+    u32 *flag = grid.words + 1 + (grid.met & 1);
     if (threadIdx.x == 0) {
         if (look != 0) over = pyrelay_leaves(record, launch, look);
         if (gridDim.x > 1) {
-            u32 *flag = grid.words + 1 + (grid.met & 1);
             if (over) atomicExch(flag, 1u);
             pyrelay_arrive(grid.words);
-            while ((i32)(pyrelay_arrived(grid.words) - goal) < 0) PYRELAY_PAUSE();
-            if (look != 0) over = *(volatile u32 *)flag != 0;
         }
+    }
+    if (gridDim.x > 1) between();
+    if (threadIdx.x == 0 && gridDim.x > 1) {
+        while ((i32)(pyrelay_arrived(grid.words) - goal) < 0) PYRELAY_PAUSE();
+        if (look != 0) over = *(volatile u32 *)flag != 0;
     }
     if (look == 0) {
         __syncthreads();
         return false;
     }
     return __syncthreads_or(over) != 0;
+}
+__device__ bool pyrelay_meet(
+    pyrelay_meeting &grid, pyrelay_record *record, i64 launch, int look
+) {
+    return pyrelay_meet(grid, record, launch, look, [] {});
 }
 """.replace("ALIGNED", str(ALIGNED))
 

@@ -7,6 +7,7 @@ they share, and they meet where a phase needs what others have done (`hazards`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -189,7 +190,7 @@ class Writer(PhaseWriter):
         if split:
             parts.append(persistent_product.SUPPORT)
         for source, number in self.phases.items():
-            parts.append(f"namespace phase{number} {{\n{source}}}")
+            parts.append(f"namespace phase{number} {{\n{source}{self.aheads.get(number, '')}}}")
         parts.append(f'extern "C" __global__ void kernel({head}) {{')
         parts += [f"    {line}" for line in body]
         return "\n".join([*parts, "}", ""])
@@ -313,6 +314,7 @@ class Writer(PhaseWriter):
                 self._line(f"if (!{word(condition)}) goto {self._goal(label)};")
             case ins.LoopNext(counter, by, limit, label):
                 self._part(label)
+                self._look_ahead(f"s{counter}", by, word(limit))
                 self._line(f"s{counter} += {by};")
                 self._poll()
                 sign = "<" if by > 0 else ">"
@@ -327,6 +329,18 @@ class Writer(PhaseWriter):
                 self._raise("true", site, list(map(word, values)))
             case _:
                 self._memory(step)
+
+    def _look_ahead(self, counter: str, by: int, limit: str) -> None:
+        """Where blocks meet last in a round, they ask for what the next one loads."""
+        plain = f"{meeting()};"
+        if not self.asked or plain not in self.lines:
+            return
+        last = len(self.lines) - 1 - self.lines[::-1].index(plain)
+        after = f"({counter} + {by}ll)"
+        asked = " ".join(re.sub(rf"\b{counter}\b", after, call) for call in self.asked)
+        goes_on = f"{after} {'<' if by > 0 else '>'} {limit}"
+        between = f"[&] {{ if ({goes_on}) {{ {asked} }} }}"
+        self.lines[last] = f"{meeting(between=between)};"
 
     def _goal(self, label: str) -> str:
         own = any(isinstance(i, ins.Label) and i.name == label for i in self.part)
