@@ -81,16 +81,18 @@ class Intrinsic:
     `chained`: its instructions wait for each other, so loops over it take several elements at a
     time. `aside`: it neither reads nor writes arrays that lie apart. `predicted`: what emits it in
     rounds that are never the lanes of vectors, by branches that processors predict. `called`: what
-    emits it in texts that are only tidied, by the call of a function of the module.
+    emits it in texts that are only tidied, by the call of a function of the module. `inverted`: it
+    divides by its second argument, and what emits it in loops where that and its inverse are known.
     """
 
     def __init__(
         self, name: str, rule: Rule, emit: Emit, apart: bool = False, chained: bool = False,
         aside: bool = False, predicted: Emit | None = None, called: Emit | None = None,
+        inverted: Emit | None = None,
     ) -> None:
         self.rule = rule
         self.apart, self.chained, self.aside = apart, chained, aside
-        self.emit = emit
+        self.emit, self.inverted = emit, inverted
         self.predicted = emit if predicted is None else predicted
         self.called = emit if called is None else called
         self.spelling = name

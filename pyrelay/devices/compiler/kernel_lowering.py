@@ -36,7 +36,14 @@ from pyrelay.devices.compiler.kernel_language import (
     all_scopes,
 )
 from pyrelay.devices.compiler.kernel_names import values_alone
-from pyrelay.devices.compiler.kernel_operators import BINARY, COMPARED, UNARY, emit_truth, truth
+from pyrelay.devices.compiler.kernel_operators import (
+    BINARY,
+    COMPARED,
+    UNARY,
+    emit_truth,
+    inverse_of,
+    truth,
+)
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.python_trees import nodes
@@ -98,6 +105,8 @@ class _Lowering:
         self.kinds = kinds
         self.b = IRBuilder()
         self.alone = values_alone(definition)
+        self.divisors = self._divisors()
+        self.inverses: dict[str, tuple[Any, Any]] = {}
         self.values: dict[str, Value] = {}
         self.variables: dict[str, Value] = {}
         self.loops: list[_Loop] = []
@@ -153,6 +162,16 @@ class _Lowering:
             return False
         known = self.names.get(value.func.id)
         return isinstance(known, Intrinsic) and known.apart
+
+    def _divisors(self) -> frozenset[str]:
+        """The names that something is divided by."""
+        calls = (each for each in nodes(self.definition) if isinstance(each, ast.Call))
+        return frozenset(
+            call.args[1].id for call in calls
+            if isinstance(call.func, ast.Name) and len(call.args) == 2
+            and isinstance(call.args[1], ast.Name)
+            and getattr(self.names.get(call.func.id), "inverted", None) is not None
+        )
 
     # -- blocks ------------------------------------------------------------------------------------
 
@@ -220,6 +239,8 @@ class _Lowering:
             raise KernelError(f"{name!r} cannot be {kind}")
         if name in self.alone:
             self.values[name] = value
+            if name in self.divisors and not self.loops and kind is types.int64:
+                self.inverses[name] = inverse_of(self.b, made)
             return
         if name not in self.variables:
             with self.b.goto_block(self.entry):
@@ -420,6 +441,12 @@ class _Lowering:
         if known.chained and self.loops:
             self.loops[-1].chained = True
         block, before = self.b.block, len(self.b.block.instructions)
+        if known.inverted is not None and self.loops and isinstance(node.args[-1], ast.Name):
+            inverse = self.inverses.get(node.args[-1].id)
+            if inverse is not None:
+                kind = known.result(tuple(kind for _, kind in given))
+                values = (value for value, _ in given)
+                return known.inverted(self.b, kind, *values, *inverse), kind
         result = self._apply(known, None, *given)
         if known.aside and self.scopes:
             everywhere = self.module.add_metadata(all_scopes(self.scopes.values()))

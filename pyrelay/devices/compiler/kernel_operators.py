@@ -301,6 +301,74 @@ def _divided(
     return joined
 
 
+# -- division by what no round changes ------------------------------------------------------------
+
+_DOUBLE_WORD = llvm.IntType(128)
+
+
+def inverse_of(b: IRBuilder, y: Any) -> tuple[Any, Any]:
+    """The inverse of an integer of 64 bits, 2**64 / y rounded down, and whether `y` has one."""
+    has = b.icmp_signed(">", y, llvm.Constant(WORD, 0))
+    divisor = b.select(has, y, llvm.Constant(WORD, 1))
+    return b.udiv(llvm.Constant(WORD, -1), divisor), has
+
+
+def _by_inverse(b: IRBuilder, x: Any, y: Any, inverse: Any) -> tuple[Any, Any, Any]:
+    """Quotient and remainder of a number without a sign, and what turns them into those of `x`.
+
+    That number is x, or -1 - x where x is negative, which has the quotient -1 - q and the remainder
+    y - 1 - r. Its product with the inverse is too small by less than one quotient, so the quotient
+    is the upper word, or one more (Granlund and Montgomery, "Division by invariant integers using
+    multiplication", PLDI 1994).
+    """
+    sign = b.ashr(x, llvm.Constant(WORD, 63))
+    size = b.xor(x, sign)
+    wide = b.mul(b.zext(size, _DOUBLE_WORD), b.zext(inverse, _DOUBLE_WORD))
+    quotient = b.trunc(b.lshr(wide, llvm.Constant(_DOUBLE_WORD, 64)), WORD)
+    return quotient, b.sub(size, b.mul(quotient, y)), sign
+
+
+def emit_inverted_floordiv(b: IRBuilder, _: types.Type, x: Any, y: Any, *known: Any) -> Any:
+    """As `emit_floordiv`, by an inverse, where `y` has one."""
+
+    def quick() -> Any:
+        quotient, rest, sign = _by_inverse(b, x, y, known[0])
+        more = b.zext(b.icmp_unsigned(">=", rest, y), WORD)
+        return b.xor(b.add(quotient, more), sign)
+
+    return _where_known(b, known[1], quick, lambda: emit_floordiv(b, types.int64, x, y))
+
+
+def emit_inverted_mod(b: IRBuilder, _: types.Type, x: Any, y: Any, *known: Any) -> Any:
+    """As `emit_mod`, by an inverse, where `y` has one."""
+
+    def quick() -> Any:
+        _, rest, sign = _by_inverse(b, x, y, known[0])
+        small = b.select(b.icmp_unsigned(">=", rest, y), b.sub(rest, y), rest)
+        return b.add(b.xor(small, sign), b.and_(y, sign))
+
+    return _where_known(b, known[1], quick, lambda: emit_mod(b, types.int64, x, y))
+
+
+def _where_known(
+    b: IRBuilder, known: Any, quick: Callable[[], Any], slow: Callable[[], Any]
+) -> Any:
+    """What is made quickly where a condition holds that is the same in all rounds."""
+    yes, no, after = (b.append_basic_block(name) for name in ("quick", "slow", "divided"))
+    b.cbranch(known, yes, no)
+    arms = []
+    for block, make in ((yes, quick), (no, slow)):
+        b.position_at_end(block)
+        value = make()
+        arms.append((value, b.block))
+        b.branch(after)
+    b.position_at_end(after)
+    joined = b.phi(WORD)
+    for value, block in arms:
+        joined.add_incoming(value, block)
+    return joined
+
+
 def emit_shift_left(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """``x << y``; 0 where ``y`` is negative or not below the width, as NumPy."""
     inside = b.icmp_unsigned("<", y, llvm.Constant(y.type, ty.bitwidth))

@@ -32,6 +32,8 @@ from pyrelay.devices.compiler.kernel_operators import (
     emit_add,
     emit_div,
     emit_floordiv,
+    emit_inverted_floordiv,
+    emit_inverted_mod,
     emit_mod,
     emit_mul,
     emit_predicted_floordiv,
@@ -333,10 +335,12 @@ def _predicted_remainder(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
 
 
 floor_divide = Intrinsic(
-    "floor_divide", alike(2, _REALS), _emit_floor_divide, predicted=_predicted_floor_divide
+    "floor_divide", alike(2, _REALS), _emit_floor_divide, predicted=_predicted_floor_divide,
+    inverted=emit_inverted_floordiv,
 )
 remainder = Intrinsic(
-    "remainder", alike(2, _REALS), _emit_remainder, predicted=_predicted_remainder
+    "remainder", alike(2, _REALS), _emit_remainder, predicted=_predicted_remainder,
+    inverted=emit_inverted_mod,
 )
 
 

@@ -181,9 +181,9 @@ for i in range(end):
 
 @pytest.mark.parametrize(("number", "asked"), [("k", True), ("k * k", False), ("k * k + 1", False)])
 def test_numbers_of_32_bits_are_divided_as_such_but_for_products(number: str, asked: bool) -> None:
-    body = f"""n = param_i64(block, 2)
-k = begin
+    body = f"""k = begin
 while k < end:
+    n = load_ordered_i64(o, k + 1)
     store_ordered_i64(o, k, remainder({number}, n))
     k = load_ordered_i64(o, k)"""
     lines = _written(body)
@@ -232,6 +232,29 @@ def test_divisions_of_other_integers_in_while_loops_are_those_of_numpy(
         np.testing.assert_array_equal(outs[1], x % y)
 
 
+INVERTED = """y = param_i64(block, 2)
+n = param_extent(block, 4)
+for k in range(n):
+    x = load_i64(o, k)
+    store_ordered_i64(param_i64(block, 3), k, remainder(x, y))
+    store_ordered_i64(param_i64(block, 5), k, floor_divide(x, y))"""
+
+
+def test_divisions_by_what_no_round_changes_are_products_with_its_inverse() -> None:
+    least, most = -(2**63), 2**63 - 1
+    ends = [least, least + 1, -(2**40), -21, -7, -1, 0, 1, 2, 6, 7, 8, 2**32 - 1, 2**32, 2**40 + 1]
+    ends += [2**62, 2**62 + 1, most - 1, most]
+    source = kernel(INVERTED)
+    for divisor in ends:
+        near = [q * divisor + r for q in (-3, 2, 10**6) for r in (-1, 0, 1)]
+        x = np.array([*ends, *(v for v in near if least <= v <= most)])
+        rests, quotients = np.zeros_like(x), np.zeros_like(x)
+        run(source, x, divisor, rests, x.size, quotients, ranges=[(0, 1)])
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(rests, x % divisor)
+            np.testing.assert_array_equal(quotients, x // divisor)
+
+
 def _waiting(body: str) -> int:
     """How many choices of a kernel wait for a remainder."""
     module = optimised_module(kernel(body), "test")
@@ -249,10 +272,11 @@ def _waiting(body: str) -> int:
 
 
 def test_nothing_waits_for_what_signs_a_division_has_in_rounds_one_by_one() -> None:
-    body = "x, y = end, load_ordered_i64(o, 0)\n{}\nstore_ordered_i64(o, 1, x)"
-    counted = "for i in range(begin):\n    x = remainder(x, y) + y"
+    body = "x = end\n{}\nstore_ordered_i64(o, 1, x)"
+    counted = "for i in range(begin):\n    y = load_ordered_i64(o, i)\n    x = remainder(x, y) + y"
     assert _waiting(body.format(counted)) > 0
-    assert _waiting(body.format("while x > begin:\n    x = remainder(x, y) + y")) <= 1
+    endless = counted.replace("for i in range(begin)", "while x > begin").replace("i)", "x)")
+    assert _waiting(body.format(endless)) <= 1
     early = counted + "\n    if x == 12:\n        return 1"
     assert _waiting(body.format(early)) <= 1
 
