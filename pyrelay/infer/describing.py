@@ -68,6 +68,8 @@ class Describer:
     kinds: bool = False  # numbers of several kinds say which one they are
     counts: bool = False  # lists that grow somewhere say how many items they have
     slight: bool = False  # numbers say which types hold the constants that they come of
+    places: dict[V.Root, list[int]] = field(default_factory=dict)  # the keys of each root
+    unclear: dict[V.Root, list[int]] = field(default_factory=dict)  # of those that joins made
 
     def __call__(self, value: V.Value) -> Layout:
         match value:
@@ -124,13 +126,19 @@ class Describer:
 
     def _key(self, root: V.Root, view: tuple[V.ViewStep, ...]) -> int:
         """The number of a place; on first sight, notes which earlier ones it may overlap."""
-        known = self.keys.get((root, view))
-        if known is not None:
-            return known
-        rivals = (k for (other, _), k in self.keys.items() if root.may_alias(other))
-        key = len(self.keys)
-        self.rivals[key] = frozenset(rivals)
+        number = self.keys.get((root, view))
+        if number is not None:
+            return number
+        # A root that no join made may be the same as those alone that a join made.
+        key, unclear = len(self.keys), bool(root.may_be) or root.join is not None
+        others = self.places if unclear else self.unclear
+        self.rivals[key] = frozenset((
+            *self.places.get(root, ()),
+            *(k for other, keys in others.items() if root.may_alias(other) for k in keys),
+        ))
         self.keys[root, view] = key
+        for known in (self.places, self.unclear) if unclear else (self.places,):
+            known.setdefault(root, []).append(key)
         return key
 
     def _view(self, value: V.ArrayRef) -> LView | None:

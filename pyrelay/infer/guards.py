@@ -131,7 +131,7 @@ class Guards:
 
     def resolve(self, extent: Extent) -> Extent:
         """The extent with known equalities applied."""
-        while any(s in self.equalities for s in dims.symbols(extent)):
+        while self.equalities and any(s in self.equalities for s in dims.symbols(extent)):
             extent = dims.substitute(extent, self.equalities)
         return extent
 

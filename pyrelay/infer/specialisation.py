@@ -135,10 +135,26 @@ def layouts_of(
 
 def would_do(it: Interpreter, old: Sequence[L.Layout], new: Sequence[L.Layout]) -> bool:
     """Whether what is interpreted with layouts `old` could be called with `new`."""
+    if _lengths_differ(old, new):
+        return False
     try:
         return _widened(it, old, new) == old
     except (L.JoinError, J.NeedsPlace):
         return False
+
+
+def _lengths_differ(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> bool:
+    """Whether lists of known lengths have other ones: what would hold both grows."""
+    pending: list[tuple[Any, Any]] = list(zip(old, new, strict=True))
+    while pending:
+        match pending.pop():
+            case L.LPlace(content=L.LNode(a, xs)), L.LPlace(content=L.LNode(b, ys)):
+                if a != b:
+                    return a[0] == b[0] == "items"
+                pending.extend(zip(xs, ys, strict=True))
+            case L.LNode(a, xs), L.LNode(b, ys) if a == b:
+                pending.extend(zip(xs, ys, strict=True))
+    return False
 
 
 def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.Value:

@@ -13,10 +13,13 @@ import pytest
 import pyrelay
 from pyrelay import errors
 from pyrelay.frontend.parse import parse
+from pyrelay.infer import layout as L
 from pyrelay.infer import specialisation
 from pyrelay.infer.attempt import Attempt
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.specialise import specialise
+from pyrelay.ir import types
+from pyrelay.ir.types import TensorType
 
 
 def defined(source: str, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -313,3 +316,23 @@ def test_one_pass_finds_the_objects_that_a_loop_makes_anew_at_all_depths(
 ) -> None:
     three, six = (interpreted(defined(dicts_in_dicts(k), monkeypatch), 2) for k in (3, 6))
     assert six < 2 * three  # it was one pass for each level: almost three times as many
+
+
+def test_lists_of_other_lengths_are_not_joined_to_tell_that_a_function_will_not_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A network that takes its layers from a list has one more function for each length."""
+    def joined(*_: Any) -> Any:
+        raise AssertionError("they are joined")
+
+    def given(*counts: int) -> list[L.Layout]:
+        items = L.LPlace(0, "array", None, TensorType(types.f64, (3,)))
+        return [
+            L.LPlace(1, "list", None, L.LNode(("items", n), (items,) * n)) for n in counts
+        ]
+
+    it: Any = None
+    monkeypatch.setattr(specialisation, "_widened", joined)
+    assert not specialisation.would_do(it, given(2, 3), given(2, 4))
+    monkeypatch.setattr(specialisation, "_widened", lambda it, old, new: new)
+    assert specialisation.would_do(it, given(2, 3), given(2, 3))

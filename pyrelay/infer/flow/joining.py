@@ -163,6 +163,8 @@ class Joiner:
 
     def _number(self, a: Layout, b: Layout) -> Layout | None:
         ta, tb = _number_type(a), _number_type(b)
+        if (ta is None and not _is_natural(a)) or (tb is None and not _is_natural(b)):
+            return None
         ints = all(_is_natural(x) or (t == types.PY_INT and len(_kinds(x, t)) == 1)
                    for x, t in ((a, ta), (b, tb)))
         if ints and (_is_natural(a) or _is_natural(b)) and not (a == b and ta is not None):
