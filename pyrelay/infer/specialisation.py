@@ -150,7 +150,7 @@ def _lengths_differ(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> bool:
         match pending.pop():
             case L.LPlace(content=L.LNode(a, xs)), L.LPlace(content=L.LNode(b, ys)):
                 if a != b:
-                    return a[0] == b[0] == "items"
+                    return bool(a[0] == b[0] == "items")
                 pending.extend(zip(xs, ys, strict=True))
             case L.LNode(a, xs), L.LNode(b, ys) if a == b:
                 pending.extend(zip(xs, ys, strict=True))

@@ -13,8 +13,7 @@ import pytest
 import pyrelay
 from pyrelay import errors
 from pyrelay.frontend.parse import parse
-from pyrelay.infer import layout as L
-from pyrelay.infer import specialisation
+from pyrelay.infer import layout, specialisation
 from pyrelay.infer.attempt import Attempt
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.specialise import specialise
@@ -325,10 +324,10 @@ def test_lists_of_other_lengths_are_not_joined_to_tell_that_a_function_will_not_
     def joined(*_: Any) -> Any:
         raise AssertionError("they are joined")
 
-    def given(*counts: int) -> list[L.Layout]:
-        items = L.LPlace(0, "array", None, TensorType(types.f64, (3,)))
+    def given(*counts: int) -> list[layout.Layout]:
+        items = layout.LPlace(0, "array", None, TensorType(types.f64, (3,)))
         return [
-            L.LPlace(1, "list", None, L.LNode(("items", n), (items,) * n)) for n in counts
+            layout.LPlace(1, "list", None, layout.LNode(("items", n), (items,) * n)) for n in counts
         ]
 
     it: Any = None
