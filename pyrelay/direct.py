@@ -299,9 +299,12 @@ def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> Non
     handed = set(binding.parameters)
     for leaf, key in enumerate(text.keys):
         if leaf not in handed or leaf in binding.static:
-            if key == _CODES and leaf not in binding.static:
-                continue  # any text does
-            if key in (_COLUMN, _CODES):
+            if key == _CODES:
+                if leaf in binding.static:  # else any text does
+                    wanted = text.name(binding.static[leaf])
+                    text.test(f"{text.name(array_equal)}({text.leaves[leaf]}, {wanted})")
+                continue
+            if key == _COLUMN:
                 raise NeedsMore
             known = _known_array if key[0] == "array" else _known_number
             known(text, text.leaves[leaf], key, binding.static.get(leaf, _ANY))

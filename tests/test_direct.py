@@ -65,6 +65,9 @@ def among(items, wanted):
     return wanted in items, len(items)
 
 
+_HOW = "i   ,   i   ->   i"  # a program needs to know it
+
+
 CASES = [
     (total, ({f"w{k}": A * k for k in range(10)},)),
     (total, ({"only": A},)),
@@ -83,6 +86,7 @@ CASES = [
     (among, ({f"w{k}" for k in range(20)}, "w3")),
     (among, ("a text of more than sixteen", "m")),
     (among, (b"ab", 97)),
+    (lambda how, x: np.einsum(how, x, x), (_HOW, A)),
 ]  # fmt: skip
 
 
@@ -183,6 +187,9 @@ def test_tables_sets_and_texts_that_do_not_fit_take_the_long_way() -> None:
         assert compiled(first) == kind(first)
         for other in others:
             assert compiled(other) == kind(other)
+    chosen = pyrelay.jit(np.einsum)
+    for how in (_HOW, _HOW.rstrip("i"), _HOW):
+        same(chosen(how, A, A), np.einsum(how, A, A))
 
 
 def test_arguments_given_by_name_take_the_short_way() -> None:
