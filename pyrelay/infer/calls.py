@@ -206,6 +206,10 @@ _REFUSED: dict[Any, tuple[str, str]] = {
         "'bytearray' cannot be made inside a compiled function",
         "write a list of ints, [0] * n, or an array, np.zeros(n, np.uint8)",
     ),
+    bytes: (
+        "'bytes' cannot be made inside a compiled function",
+        "return a list of ints, or an array of np.uint8, and write bytes(...) around the call",
+    ),
     int.from_bytes: (
         "'int.from_bytes' takes bytes, of which only those are compiled that are known",
         "go through an array of digits: for digit in digits: n = n * 256 + int(digit)",

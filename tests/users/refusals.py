@@ -31,6 +31,11 @@ def flags_in_a_bytearray(n):
     return bytearray(n)
 
 
+@refuse((b"ab", 3), "'bytes' cannot be made", "bytes(...) around the call")
+def bytes_of_others(data, key):
+    return bytes(c ^ key for c in data)
+
+
 @refuse((deque([1]),), "q is a deque", "pass list(q)")
 def queue_as_an_argument(q):
     return q.popleft()
