@@ -317,14 +317,15 @@ def _either(
     own: dict[tuple[Extent, Extent], Symbol] = {}
 
     def common(a: Extent, b: Extent) -> Extent:
-        if a == b:
+        if yes.same(a, b):
             return a
         return dims.of(own.setdefault((a, b), Symbol("d", Origin.RUNTIME)))
 
     def joined(a: Any, b: Any) -> Any:
         if a == b:
             return a
-        if any(x != y and (x, y) not in own for x, y in zip(a.shape, b.shape, strict=True)):
+        pairs = zip(a.shape, b.shape, strict=True)
+        if any(not yes.same(x, y) and (x, y) not in own for x, y in pairs):
             raise UnsupportedOperationError(
                 "a value that is one of several arrays of different lengths meets others here.",
                 span=builder.span, hints=("copy the array where it is chosen: x.copy()",),

@@ -718,3 +718,24 @@ def failures_known_beforehand(x):
     except ValueError:
         total += x.sum()
     return total, count, x
+
+
+_TWICE, _FLAT = 2 * np.eye(2), np.ones((2, 2))
+
+
+@use((_TWICE, np.ones(2)), (_FLAT, np.ones(2)), wrt=(0, 1), corners=(1,))
+def least_squares_where_singular(a, b):
+    try:
+        x = np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        x = np.linalg.lstsq(a, b, rcond=None)[0]
+    return x, a @ x
+
+
+@use((_TWICE, np.ones(2)), (_FLAT, np.ones(2)))
+def zeros_where_singular(a, b):
+    try:
+        x = np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        x = np.zeros(a.shape[1])
+    return a @ x
