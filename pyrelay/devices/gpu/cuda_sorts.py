@@ -67,7 +67,7 @@ template <class T> __device__ T sum_before(T value) {{
 template <class Digit> __device__ digits ranked(u32 (&to)[EACH], const Digit &digit) {{
     {counts};
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int e = threadIdx.x; e < WARPS * {digits}; e += {threads}) counts[e] = 0;
+    for (int w = 0; w < WARPS && {has}; w++) counts[w * {digits} + threadIdx.x] = 0;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < EACH; i++) {{
