@@ -21,7 +21,7 @@ part's text is the line that imports it; its object exports its name, and is onl
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -30,6 +30,7 @@ from pyrelay.devices.compiler.codegen import kernel_machine, tidy
 from pyrelay.devices.compiler.kernel_lowering import lower_kernel
 from pyrelay.devices.compiler.llvm_ir import Module
 from pyrelay.devices.routines.calls import Part, Routine
+from pyrelay.devices.routines.vector_calls import PREFIX, definitions
 
 SYMBOL = "pyrelay_kernel"
 
@@ -57,6 +58,17 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     ]
     symbols = [each.symbol for each in routines]
     texts = [str(each) for each in modules]
+    reference = _optimised(texts, symbols, names, machine)
+    if any(PREFIX in each for each in texts):
+        _complete(reference, machine)
+    return reference
+
+
+def _optimised(
+    texts: Sequence[str], symbols: Sequence[str], names: Mapping[str, Any],
+    machine: llvm.TargetMachine,
+) -> llvm.ModuleRef:
+    """A kernel and its routines as one module, optimised as the kernel's text asks."""
     reference = _linked(texts, symbols)
     if names.get("BY_HAND"):
         tidy(reference, machine)
@@ -69,6 +81,21 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
         reference = _linked(texts, symbols)
         _optimise(reference, machine, False)
     return reference
+
+
+def _complete(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """Puts the functions of vectors that a module's loops call now in line."""
+    called, names = definitions(str(module), machine.triple, str(machine.target_data))
+    module.link_in(llvm.parse_assembly(called))
+    for name in names:
+        module.get_function(name).linkage = "internal"
+    module.verify()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
+    tidy(module, machine)
 
 
 def _part_module(part: Part, machine: llvm.TargetMachine) -> llvm.ModuleRef:

@@ -362,6 +362,7 @@ class GlobalVariable(Value):
     def __init__(self, module: Module, kind: Type, name: str) -> None:
         super().__init__(kind.as_pointer(), f'@"{name}"')
         self.kind, self.name, self.linkage, self.global_constant = kind, name, "", False
+        self.section = ""
         self.initializer: Constant | None = None
         self.align: int | None = None
         module.globals[name] = self
@@ -371,7 +372,8 @@ class GlobalVariable(Value):
         if self.initializer is not None:
             words.append(self.initializer.ref)
         align = "" if self.align is None else f", align {self.align}"
-        return f"{self.ref} = {' '.join(filter(None, words))}{align}"
+        section = f', section "{self.section}"' if self.section else ""
+        return f"{self.ref} = {' '.join(filter(None, words))}{section}{align}"
 
 
 class _Attributes(dict[str, None]):

@@ -45,7 +45,7 @@ DOUBLE = FloatFormat(_F64, 64, 52)
 
 
 class Lane:
-    """One scalar value while code for it is emitted."""
+    """One scalar value while code for it is emitted, or a vector of several."""
 
     __slots__ = ("b", "v")
 
@@ -57,13 +57,25 @@ class Lane:
     @property
     def format(self) -> FloatFormat:
         """The float format of this lane, or of floats as wide as this integer lane."""
-        if isinstance(self.v.type, llvm.IntType):
-            return SINGLE if self.v.type.width == 32 else DOUBLE
-        return SINGLE if self.v.type == _F32 else DOUBLE
+        kind = self.kind
+        if isinstance(kind, llvm.IntType):
+            return SINGLE if kind.width == 32 else DOUBLE
+        return SINGLE if kind == _F32 else DOUBLE
+
+    @property
+    def kind(self) -> Any:
+        """The type of this lane, of each where there are several."""
+        kind = self.v.type
+        return kind.element if isinstance(kind, llvm.VectorType) else kind
 
     @property
     def is_float(self) -> bool:
-        return not isinstance(self.v.type, llvm.IntType)
+        return not isinstance(self.kind, llvm.IntType)
+
+    def _as_many(self, kind: Any) -> Any:
+        """A type for as many lanes."""
+        own = self.v.type
+        return llvm.VectorType(kind, own.count) if isinstance(own, llvm.VectorType) else kind
 
     def of(self, number: Number) -> Any:
         """The LLVM value of ``number`` in this lane's type."""
@@ -170,15 +182,15 @@ class Lane:
 
     def bits(self) -> Lane:
         """This float's bit pattern as an integer lane."""
-        return self._new(self.b.bitcast(self.v, self.format.integer))
+        return self._new(self.b.bitcast(self.v, self._as_many(self.format.integer)))
 
     def as_float(self) -> Lane:
         """The float with this integer's bit pattern."""
-        return self._new(self.b.bitcast(self.v, self.format.type))
+        return self._new(self.b.bitcast(self.v, self._as_many(self.format.type)))
 
     def to_float(self) -> Lane:
         """This signed integer as a float of the same width."""
-        return self._new(self.b.sitofp(self.v, self.format.type))
+        return self._new(self.b.sitofp(self.v, self._as_many(self.format.type)))
 
     def to_integer(self) -> Lane:
         """This whole number, which is small, as an integer of the same width."""
@@ -187,15 +199,15 @@ class Lane:
 
     def widen(self) -> Lane:
         """This ``f32`` as an ``f64``."""
-        return self._new(self.b.fpext(self.v, _F64))
+        return self._new(self.b.fpext(self.v, self._as_many(_F64)))
 
     def narrow(self) -> Lane:
         """This ``f64`` rounded to ``f32``."""
-        return self._new(self.b.fptrunc(self.v, _F32))
+        return self._new(self.b.fptrunc(self.v, self._as_many(_F32)))
 
     def shortened(self) -> Lane:
         """The low 32 bits of this integer of 64."""
-        return self._new(self.b.trunc(self.v, llvm.IntType(32)))
+        return self._new(self.b.trunc(self.v, self._as_many(llvm.IntType(32))))
 
     def __and__(self, other: Number) -> Lane:
         return self._new(self.b.and_(self.v, self.of(other)))

@@ -1,12 +1,13 @@
 """Trigonometric and hyperbolic functions and cbrt of floats, as expressions over ``Lane``.
 
 In: lanes of f32 or f64; out: lanes.  Branch-free, special values as in C99 Annex F; error bounds
-in ``vector_math.ERROR_BOUNDS``.  Sine, cosine and tangent of f32 reduce their argument in f64 with
-a table of 2/pi that starts where the argument's exponent makes its bits matter (Payne and Hanek,
-*Radian Reduction for Trigonometric Functions*, SIGNUM 18, 1983); polynomials are Chebyshev fits
-at 50 digits.  In f64, sin, cos and tan are the C library's, which tables make quick and no vectors;
-of angles that are known to be small they are found by subtracting quarter turns in parts
-(Cody and Waite, *Software Manual for the Elementary Functions*, 1980).
+in ``vector_math.ERROR_BOUNDS``.  Sine, cosine and tangent of large f32 reduce their argument in f64
+with a table of 2/pi that starts where the argument's exponent makes its bits matter (Payne and
+Hanek, *Radian Reduction for Trigonometric Functions*, SIGNUM 18, 1983), of others as below, in f32
+(``vector_calls``); polynomials are Chebyshev fits at 50 digits.  In f64, sin, cos and tan are the C
+library's, which tables make quick and no vectors; of angles that are known to be small they are
+found by subtracting quarter turns in parts (Cody and Waite, *Software Manual for the Elementary
+Functions*, 1980).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import EVERY_LOOP, WORD, access_group
 from pyrelay.devices.routines.exponentials import lane_half_exp, lane_log1p
 from pyrelay.devices.routines.lanes import SINGLE, Lane
+from pyrelay.devices.routines.vector_calls import vector_call
 
 _INF = math.inf
 _PI = math.pi
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 _LN2 = 0.6931471805599453
 _DOUBLE = llvm.DoubleType()
+_Pair = tuple[Lane, Lane]
 
 # (sin(r) - r) / r**3 and (cos(r) - 1) / r**2 in r**2, on |r| <= pi / 4
 _SIN_TAIL = (-0.16666666663844049, 0.008333331870341349, -0.00019840084376422702,
@@ -39,6 +42,11 @@ _NEAR_SIN_TAIL = (-0.16666666666666666, 0.008333333333330948, -0.000198412698367
 _NEAR_COS_TAIL = (0.041666666666666664, -0.0013888888888887398, 2.480158729876456e-05,
                   -2.7557317271145144e-07, 2.087614614655861e-09,
                   -1.1382623647474603e-11)  # fmt: skip
+# the same for f32
+_SINGLE_SIN_TAIL = (-0.16666666663409865, 0.008333331704724155, -0.00019839996607644324,
+                    2.7238454628945354e-06)  # fmt: skip
+_SINGLE_COS_TAIL = (0.04166666442552445, -0.0013888258397517655, 2.4538474883631592e-05)
+_SINGLE_QUARTER_TURN = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
 # pi / 2 as a sum of three numbers of 33 bits, and what is left
 _QUARTER_TURN = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21,
                  8.4784276603689e-32)  # fmt: skip
@@ -172,24 +180,11 @@ def _turned(x: Lane, quarter: int) -> Lane:
     return (n & 2).differs(0).choose(-value, value).narrow()
 
 
-def lane_sin(x: Lane) -> Lane:
-    if x.format is not SINGLE:
-        return library("sin")(x)
-    return x.equals(0.0).choose(x, _turned(x, 0))  # keeps the sign of zero
-
-
-def lane_cos(x: Lane) -> Lane:
-    return _turned(x, 1) if x.format is SINGLE else library("cos")(x)
-
-
-def lane_tan(x: Lane) -> Lane:
-    if x.format is not SINGLE:
-        return library("tan")(x)
+def _far_tan(x: Lane) -> Lane:
     n, angle = _quarter_turns(x)
     sine, cosine = _sine_and_cosine(angle)
     odd = (n & 1).differs(0)
-    value = odd.choose(-cosine, sine) / odd.choose(sine, cosine)
-    return x.equals(0.0).choose(x, value.narrow())
+    return (odd.choose(-cosine, sine) / odd.choose(sine, cosine)).narrow()
 
 
 def _difference(a: Lane, b: Lane) -> tuple[Lane, Lane]:
@@ -246,6 +241,72 @@ def lane_near_tan(x: Lane) -> Lane:
     above = odd.choose((-cosine).bits(), sine.bits()).as_float()
     value = above / odd.choose(sine.bits(), cosine.bits()).as_float()
     return x.equals(0.0).choose(x, value)  # keeps the sign of zero
+
+
+# -- sine, cosine and tangent of an f32 that is not far from 0 ------------------------------------
+
+
+def _single_parts(x: Lane) -> tuple[Lane, _Pair, _Pair]:
+    """An f32 of at most ``_SINGLE_BOUND`` as quarter turns, and the sine and the cosine of what is
+    left, each as a large part and a small one. All in f32: what is left, too, is two of these."""
+    magic = 1.5 * 2.0**23
+    shifted = x.fma(2 / _PI, magic)
+    turns = shifted - magic
+    first, second, third = _SINGLE_QUARTER_TURN
+    # The first difference is exact: it is a multiple of the last bit of both, and less than 1.
+    product = turns * second
+    lost = turns.exact_fma(second, -product)
+    angle, low = _difference(turns.exact_fma(-first, x), product)
+    low = turns.fma(-third, low - lost)
+    z = angle * angle
+    about = z.fma(-0.5, 1.0)
+    rest = (1.0 - about) - z * 0.5
+    sine = (z * angle).fma(z.horner(_SINGLE_SIN_TAIL), low)
+    cosine = (z * z).fma(z.horner(_SINGLE_COS_TAIL), low.fma(-angle, rest))
+    return shifted.bits(), (angle, sine), (about, cosine)
+
+
+def _swapped(odd: Lane, x: Lane, y: Lane) -> Lane:
+    return odd.choose(y.bits(), x.bits()).as_float()
+
+
+def _single_turned(x: Lane, quarter: int) -> Lane:
+    """``sin(x + quarter * pi / 2)`` of such an f32."""
+    turns, (sine, sine_low), (cosine, cosine_low) = _single_parts(x)
+    n = turns + quarter
+    odd = (n & 1).differs(0)
+    value = _swapped(odd, sine + sine_low, cosine + cosine_low)
+    return (value.bits() ^ ((n & 2) << 30)).as_float()
+
+
+def _single_sin(x: Lane) -> Lane:
+    return x.equals(0.0).choose(x, _single_turned(x, 0))  # keeps the sign of zero
+
+
+def _single_tan(x: Lane) -> Lane:
+    n, (sine, sine_low), (cosine, cosine_low) = _single_parts(x)
+    odd = (n & 1).differs(0)
+    sine, cosine = sine + sine_low, cosine + cosine_low
+    value = _swapped(odd, sine, cosine) / _swapped(odd, cosine, sine)
+    return x.equals(0.0).choose(x, (value.bits() ^ (n << 31)).as_float())
+
+
+_SINGLE_BOUND = 1e5
+_sin = vector_call("sin", _single_sin, lambda x: _turned(x, 0), _SINGLE_BOUND)
+_cos = vector_call("cos", lambda x: _single_turned(x, 1), lambda x: _turned(x, 1), _SINGLE_BOUND)
+_tan = vector_call("tan", _single_tan, _far_tan, _SINGLE_BOUND)
+
+
+def lane_sin(x: Lane) -> Lane:
+    return _sin(x) if x.format is SINGLE else library("sin")(x)
+
+
+def lane_cos(x: Lane) -> Lane:
+    return _cos(x) if x.format is SINGLE else library("cos")(x)
+
+
+def lane_tan(x: Lane) -> Lane:
+    return _tan(x) if x.format is SINGLE else library("tan")(x)
 
 
 # -- inverses ------------------------------------------------------------------------------------

@@ -181,8 +181,8 @@ ERROR_BOUNDS: Mapping[str, float] = MappingProxyType(
     {
         "exp": 1.1, "exp_of_negative": 1.1, "exp2": 1.1, "expm1": 2.0, "log": 1.0, "log2": 2.0,
         "log10": 2.2, "log1p": 1.0, "tanh": 2.6, "sigmoid": 2.6, "power": 1.2, "sqrt": 0.5,
-        "cbrt": 1.5, "hypot": 1.2, "sin": 0.6, "cos": 0.6, "near_sin": 1.0, "near_cos": 1.0,
-        "near_tan": 2.5, "tan": 0.6, "arcsin": 2.6, "arccos": 1.6, "arctan": 2.0, "arctan2": 2.6,
+        "cbrt": 1.5, "hypot": 1.2, "sin": 0.9, "cos": 0.9, "near_sin": 1.0, "near_cos": 1.0,
+        "near_tan": 2.5, "tan": 2.4, "arcsin": 2.6, "arccos": 1.6, "arctan": 2.0, "arctan2": 2.6,
         "sinh": 1.6, "cosh": 1.6, "arcsinh": 2.0, "arccosh": 1.7, "arctanh": 2.0, "erf": 1.7,
     }
 )  # fmt: skip

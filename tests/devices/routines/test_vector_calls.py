@@ -1,0 +1,51 @@
+"""Functions with a quick way for most numbers: all positions, large numbers among small ones."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.devices.running_kernels import elementwise, elementwise_source, kernel_assembly
+
+FUNCTIONS = pytest.mark.parametrize("name", ["sin", "cos", "tan", "near_sin"])
+
+
+@FUNCTIONS
+def test_a_result_does_not_depend_on_where_its_number_lies(name: str) -> None:
+    rng = np.random.default_rng(0)
+    some = np.concatenate([rng.standard_normal(40) * 10, [1e5, -1e5, 100001, 3e7, -1e30, 3e38]])
+    some = some.astype(np.float32)
+    alone = np.array([elementwise(f"{name}(x0)", some[k : k + 1], result=np.float32)[0]
+                      for k in range(len(some))])  # fmt: skip
+    order = np.concatenate([rng.permutation(len(some)) for _ in range(8)])
+    together = elementwise(f"{name}(x0)", some[order], result=np.float32)
+    np.testing.assert_array_equal(together, alone[order])
+    true = getattr(np, name.removeprefix("near_"))(some.astype(np.float64))
+    np.testing.assert_allclose(alone, true, rtol=3e-7)
+
+
+@FUNCTIONS
+def test_infinities_among_numbers_spoil_no_neighbour(name: str) -> None:
+    x = np.linspace(-50, 50, 200).astype(np.float32)
+    expected = elementwise(f"{name}(x0)", x, result=np.float32)
+    wild = np.arange(200) % 7 == 3
+    x[wild] = np.resize(np.array([np.inf, -np.inf, np.nan], np.float32), wild.sum())
+    found = elementwise(f"{name}(x0)", x, result=np.float32)
+    np.testing.assert_array_equal(np.isnan(found), wild)
+    np.testing.assert_array_equal(found[~wild], expected[~wild])
+
+
+def test_the_slow_way_is_a_call_behind_a_branch_and_the_quick_one_is_in_line() -> None:
+    text = kernel_assembly(elementwise_source("sin(x0) * cos(x1)", ["f32", "f32"], "f32"))
+    calls = {*re.findall(r"\bcall\w*\s+(\w+)", text)}
+    assert calls
+    assert all("_far" in each for each in calls)
+
+
+def test_functions_of_one_number_of_two_kinds_are_called_in_one_loop() -> None:
+    x = np.linspace(-3, 3, 101).astype(np.float32)
+    y = np.linspace(-1, 1, 101)
+    found = elementwise("f64(sin(x0)) + x1", x, y, result=np.float64)
+    np.testing.assert_allclose(found, np.sin(x.astype(np.float64)) + y, rtol=1e-6, atol=1e-7)
