@@ -328,6 +328,9 @@ np.spacing(np.float32(1.0))
 np.modf(y)
 np.gcd(i, 4)
 np.gcd(12, 18)
+np.gcd(np.array([2**53 - 1, 0, -6, 10**15]), np.array([3 * 2**50, 0, 4, 10**9 + 7]))
+np.gcd(np.array([2**62 + 2, 9]), np.array([6, 3**30]))
+np.gcd(np.array([-128, 100, 5], np.int8), np.array([12, 75, -128], np.int8))
 np.lcm(i, 4)
 np.angle(z)
 np.angle(z, deg=True)
@@ -358,6 +361,10 @@ np.select([x > 2, x > 1], [1, 2], -1)
 np.isin(i, [1, 2])
 np.isin(i, np.array([1, 2]), invert=True)
 np.isin(K, [1, 5])
+np.isin(K, np.array([1, 5, -2**62, 2**62]))
+np.isin(np.resize(i - 2, 40), np.array([-2, 0], np.int16), invert=True)
+np.isin(np.array([-32768, 5, 32767] * 5000, np.int16), np.array([32767, -32768], np.int16))
+np.isin(np.array([2**62, 1], np.uint64), np.array([1, 5], np.uint64))
 np.choose(np.array([0, 1, 0]), [v[:3], v[1:]])
 np.piecewise(x, [x < 1, x >= 1], [lambda q: -q, lambda q: q * q])
 np.piecewise(x, [x < 1], [0.0, 1.0])
@@ -1239,3 +1246,28 @@ def test_calls_with_numpys_brackets_need_no_look_at_their_attributes() -> None:
     steps = pyrelay.jit(lambda x: np.r_[0.0, x[1:] - x[:-1]])
     steps(VALUES["x"])
     assert "only for r_" not in str(steps.explain(VALUES["x"]))
+
+
+def test_whole_numbers_are_looked_for_in_a_table_as_far_as_it_is_short(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyrelay.infer.in_python import sets
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("looked for in order")
+
+    monkeypatch.setattr(sets, "_is_among", refuse)
+    x = np.arange(-50, 50)
+    np.testing.assert_array_equal(sets.isin(x, x[::7]), np.isin(x, x[::7]))
+    with pytest.raises(AssertionError):
+        sets.isin(x, np.array([0, 10**6]))
+
+
+def test_divisors_of_vectors_are_found_with_divisions_of_floats() -> None:
+    def common(a: Any, b: Any) -> Any:
+        return np.gcd(a, b)
+
+    a = np.arange(64)
+    text = pyrelay.jit(common).code(a, a[::-1].copy())
+    assert "trunc(" in text
+    assert text.count("remainder(") == 1  # for numbers that floats are too short for

@@ -188,11 +188,28 @@ rad2deg, deg2rad = degrees, radians
 def gcd(x1: Array, x2: Array) -> Array:
     """Greatest common divisors by Euclid's algorithm (Knuth, volume 2, section 4.5.2)."""
     a, b = np.abs(x1) + 0 * np.abs(x2), np.abs(x2) + 0 * np.abs(x1)
+    if a.ndim > 0 and _are_exact(a, b):
+        return _gcd_of_floats(a, b).astype(a.dtype)
     while np.any(b != 0):
         running = b != 0
         rest = a % np.where(running, b, 1)
         a, b = np.where(running, b, a)[()], np.where(running, rest, 0)[()]
     return np.abs(a)  # the least int of a dtype is its own magnitude, and rests have its sign
+
+
+def _are_exact(a: Array, b: Array) -> Any:
+    """Whether what these numbers are divided by each other is exact in float64."""
+    return np.all((a >= 0) & (a < 2**53) & (b >= 0) & (b < 2**53))
+
+
+def _gcd_of_floats(a: Array, b: Array) -> Array:
+    """The same of such numbers: CPUs divide vectors of floats, and none of integers."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    while np.any(b != 0):
+        running = b != 0
+        rest = a - np.trunc(a / np.where(running, b, 1.0)) * b
+        a, b = np.where(running, b, a), np.where(running, rest, 0.0)
+    return a
 
 
 def lcm(x1: Array, x2: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.infer.in_python.sorting import order_in, searchsorted, sort
+from pyrelay.infer.in_python.sorting import items_inside, order_in, searchsorted, sort
 
 Array = Any
 
@@ -86,13 +86,32 @@ def isin(
 ) -> Array:
     """Which elements occur among others."""
     x, wanted = np.asarray(element), np.ravel(np.asarray(test_elements))
-    if wanted.shape[0] == 0:
-        found = np.zeros(x.shape, dtype=bool)
-    else:
-        ordered = sort(wanted)
-        at = np.minimum(searchsorted(ordered, x), ordered.shape[0] - 1)
-        found = ordered[at] == x
+    whole = np.result_type(x, wanted).kind in "iu" and x.dtype != "u8" and wanted.dtype != "u8"
+    found = _is_whole_among(x, wanted) if whole else _is_among(x, wanted)
     return ~found if invert else found
+
+
+def _is_among(x: Array, wanted: Array) -> Array:
+    """Which elements occur in a vector: each is looked for in order."""
+    if wanted.shape[0] == 0:
+        return np.zeros(x.shape, dtype=bool)
+    ordered = sort(wanted)
+    at = np.minimum(searchsorted(ordered, x), ordered.shape[0] - 1)
+    return ordered[at] == x
+
+
+def _is_whole_among(x: Array, wanted: Array) -> Array:
+    """The same of whole numbers, by a table of all between the least and the greatest of the vector
+    where it is no longer than NumPy's is allowed to be."""
+    if wanted.shape[0] == 0:
+        return np.zeros(x.shape, dtype=bool)
+    least, most = int(np.min(wanted)), int(np.max(wanted))
+    if float(most) - float(least) > 6.0 * (x.size + wanted.shape[0]):
+        return _is_among(x, wanted)
+    table = np.zeros(most - least + 1, dtype=bool)
+    table[wanted.astype(np.int64) - least] = True
+    inside = (x >= least) & (x <= most)
+    return inside & items_inside(table, np.where(inside, x.astype(np.int64) - least, 0))
 
 
 def union1d(ar1: Array, ar2: Array) -> Array:
@@ -106,7 +125,7 @@ def intersect1d(
     """The elements of both, sorted; and where they are first in the one and in the other."""
     a, b = np.ravel(np.asarray(ar1)), np.ravel(np.asarray(ar2))
     values = unique(a.astype(np.result_type(a, b)))
-    values = values[isin(values, b)]
+    values = values[_is_among(values, b)]
     if not return_indices:
         return values
     return values, _first_places(a, values), _first_places(b, values)
@@ -121,10 +140,10 @@ def _first_places(x: Array, values: Array) -> Array:
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements of the first that the other does not have, sorted unless `assume_unique`."""
     values = np.ravel(np.asarray(ar1)) if assume_unique else unique(ar1)
-    return values[isin(values, ar2, invert=True)]
+    return values[~_is_among(values, np.ravel(np.asarray(ar2)))]
 
 
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements that only one of them has, sorted."""
     a, b = unique(ar1), unique(ar2)
-    return sort(np.concatenate([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
+    return sort(np.concatenate([a[~_is_among(a, b)], b[~_is_among(b, a)]]))
