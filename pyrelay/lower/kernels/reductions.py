@@ -18,7 +18,7 @@ import numpy as np
 
 from pyrelay.ir import dims, limits
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.types import DType, bool_, c128, f32, f64, i64
+from pyrelay.ir.types import DType, bool_, c128, f32, f64, i32, i64
 from pyrelay.lower.kernels.bisection import first_without
 from pyrelay.lower.kernels.emitter import Emitter
 from pyrelay.lower.kernels.kernel import Assign, If, Local
@@ -29,7 +29,8 @@ from pyrelay.records import dataclass
 BLOCK = 1024
 _FEW = 128  # elements whose extreme is found in one pass
 _SOUGHT = 128  # elements among which an extreme is sought once more
-_SOUGHT_SMALL = 512  # the same for numbers of less than four bytes
+_SOUGHT_LONG = 512  # the same among so many that this is little, or for numbers of few bytes
+_LONG = 8192  # elements, at least
 
 _FREE_ORDER = {"add": "add_reassociated", "multiply": "multiply_reassociated"}
 
@@ -334,7 +335,6 @@ def _place_by_blocks(
     had to be divided. Nothing is beyond a truth value: the first block with one is the last."""
     op, beyond = ("maximum", "greater") if kind == "max" else ("minimum", "less")
     size, restore = dims.product(extents), s.scope.snapshot()
-    sought = _SOUGHT_SMALL if dtype.size < 4 and dtype.kind != "b" else _SOUGHT
     runs: list[Run] = []
 
     def at(k: Value) -> Value:
@@ -346,7 +346,12 @@ def _place_by_blocks(
         return _one_block(s, [reduction], start, stop, None, lambda k: [at(k)])[0]
 
     length = s.extent(size)
-    count = (length + (sought - 1)) // sought
+    few, many = s.const(_SOUGHT, i64), s.const(_SOUGHT_LONG, i64)
+    is_long = s.primitive("greater_equal", length, _LONG)
+    if dtype.kind == "b" or dtype.size < 4:
+        is_long = s.const(dtype.kind != "b", bool_)
+    sought = s.where(is_long, many, few)
+    count = s.where(is_long, (length + (many - 1)) // many, (length + (few - 1)) // few)
     best = s.variable(s.const(identity(op, dtype), dtype))
     block = s.variable(s.const(0, i64))
 
@@ -370,7 +375,7 @@ def _place_by_blocks(
             s.leave(look(s.now(number)))
             s.assign(number, s.now(number) + 1)
     else:
-        with s.loop(0, count, trips=dims.quotient_up(size, sought)) as b:
+        with s.loop(0, count, trips=dims.quotient_up(size, _SOUGHT)) as b:
             look(b)
     first, most = s.now(block) * sought, s.now(best)
     last = s.primitive("minimum", first + sought, length)
@@ -380,10 +385,11 @@ def _place_by_blocks(
         here = s.primitive("equal", value, most)
         if dtype.kind == "f":
             here = here | s.primitive("not_equal", value, value)
-        return s.where(here, k, length)
+        return s.where(here, s.cast(k - first, i32), s.const(_SOUGHT_LONG, i32))
 
-    least = Reduction("minimum", tuple(extents), element, i64)
-    index = _one_block(s, [least], first, last, None, lambda k: [place(k)])[0]
+    # Counted from the block's first, in 32 bits: a vector has more of these.
+    least = Reduction("minimum", tuple(extents), element, i32)
+    index = first + s.cast(_one_block(s, [least], first, last, None, lambda k: [place(k)])[0], i64)
     if any(run.taken_apart for run in runs):
         restore()
         return None
