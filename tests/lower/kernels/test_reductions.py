@@ -122,8 +122,9 @@ def test_any_and_all_look_no_further_than_where_they_are_decided() -> None:
     x = np.zeros(4_000_000, bool)
     for function in (some, every, greatest):
         compiled = pyrelay.jit(function)
-        near, far = least_times(compiled, x, (0, len(x) - 1), lambda place: True)
-        assert near * 4 < far
+        with pyrelay.config.override(num_threads=1):  # another one reads its own part to its end
+            near, far = least_times(compiled, x, (0, len(x) - 1), lambda place: True)
+        assert near * 3 < far
         x[:] = False
         assert not compiled(x)
         x = x.reshape(2000, -1).copy() if x.ndim == 1 else x
