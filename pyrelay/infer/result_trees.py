@@ -6,6 +6,7 @@ Python objects; the caller's own where a program gives them back.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -270,33 +271,53 @@ def grown_items(
         nodes_of(pool, results, flat, made)
     nodes = {key: known for key, known in made.items() if isinstance(known, Unpacker)}
     count = int(results[tree.count])
-    columns = _columns(tree.item, [results[k][:count] for k in tree.rows])
-    simple = _in_columns(tree.item, columns, count)
+    arrays = [results[k][:count] for k in tree.rows]
+    simple = _in_columns(tree.item, arrays, count)
     if simple is not None:
         return simple
+    columns = _columns(tree.item, arrays)
     rows = zip(*columns, strict=True) if columns else [()] * count
     return [assemble(tree.item, leaves, flat, dict(nodes)) for leaves in rows]
 
 
 def _in_columns(
-    item: ResultTree, columns: Sequence[list[Any]], count: int
+    item: ResultTree, rows: Sequence[Any], count: int
 ) -> list[Any] | None:
-    """All items, made column by column; None unless they are numbers, arrays and tuples of them."""
+    """All items, made column by column of the arrays of their leaves; None unless they are numbers,
+    arrays, and tuples and lists of them, of which no item has one twice."""
     match item:
-        case LeafResult(index):
-            return columns[index]
+        case LeafResult(index, ty):
+            return _leaves(rows[index], ty.weak)
         case ConstantResult(value):
             return [value] * count
         case KindResult(number, kind, kinds):
-            return _of_kinds(columns[number.index], columns[kind.index], kinds)
-        case NodeResult("tuple", cls, _, children, -1) if children:
-            found = [_in_columns(child, columns, count) for child in children]
+            return _of_kinds(rows[number.index].tolist(), rows[kind.index].tolist(), kinds)
+        case GrownResult(inner, length, each):
+            lengths = rows[length]
+            room = max((rows[k].shape[1] for k in inner), default=0)
+            filled = np.arange(room) < lengths[:, None]
+            ends = lengths.cumsum().tolist()
+            items = _in_columns(each, [rows[k][filled] for k in inner], ends[-1] if ends else 0)
+            if items is None or not inner:
+                return None
+            return [items[start:end] for start, end in itertools.pairwise([0, *ends])]
+        case NodeResult("tuple" | "list" as kind, cls, _, children) if children:
+            found = [_in_columns(child, rows, count) for child in children]
             parts = [part for part in found if part is not None]
             if len(parts) < len(found):
                 return None
-            rows = zip(*parts, strict=True)
-            return list(rows) if cls is None else [cls(*row) for row in rows]
+            together = zip(*parts, strict=True)
+            if kind == "list":
+                return list(map(list, together))
+            return list(together) if cls is None else [cls(*row) for row in together]
     return None
+
+
+def _leaves(row: Any, of_python: bool) -> list[Any]:
+    """The numbers of one leaf, or arrays of their own."""
+    if of_python:
+        return row.tolist()  # type: ignore[no-any-return]
+    return list(row) if row.ndim == 1 else [part.copy() for part in row]
 
 
 def _of_kinds(
@@ -335,11 +356,7 @@ def _columns(item: ResultTree, rows: list[Any]) -> list[list[Any]]:
                 pending.extend(children)
             case KindResult(number, kind):
                 of_python |= {number.index, kind.index}
-    return [
-        row.tolist() if k in of_python
-        else list(row) if row.ndim == 1 else [part.copy() for part in row]
-        for k, row in enumerate(rows)
-    ]
+    return [_leaves(row, k in of_python) for k, row in enumerate(rows)]
 
 
 def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
