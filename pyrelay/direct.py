@@ -390,7 +390,7 @@ def _structure(text: Text, name: str, key: Key, apart: int) -> tuple[str, Key, s
         case ("dict", keys, *parts):
             test = f"type({name}) is dict and tuple({name}) == {text.name(keys)}"
             return test, tuple(parts), f"{name}.values()"
-        case ("table", *of) if not columns.holds_lists(of[1]):
+        case ("table", *of) if of[1] is None or not columns.holds_lists(of[1]):
             test = f"type({name}) is dict and len({name}) > {max(apart, columns.MOST_KEYS)}"
             return test, *_of_table(text, name, of)
         case ("subclass", cls, Identity(factory), inner):
