@@ -43,6 +43,8 @@ _COLUMN: Key = ("column",)
 """The key of an array that parts of a list's items are."""
 _CODES: Key = ("codes",)
 """The key of an array that the characters of a text are."""
+_EMPTY: Key = ("table", None, None)
+"""The key of a set, or of a dict, that is a table of nothing."""
 
 
 _FILE = PACKAGE_DIRECTORY + "<call>"
@@ -390,7 +392,9 @@ def _structure(text: Text, name: str, key: Key, apart: int) -> tuple[str, Key, s
         case ("dict", keys, *parts):
             test = f"type({name}) is dict and tuple({name}) == {text.name(keys)}"
             return test, tuple(parts), f"{name}.values()"
-        case ("table", *of) if of[1] is None or not columns.holds_lists(of[1]):
+        case key if key == _EMPTY:
+            return f"type({name}) is dict and not {name}", (), name
+        case ("table", *of) if not columns.holds_lists(of[1]):
             test = f"type({name}) is dict and len({name}) > {max(apart, columns.MOST_KEYS)}"
             return test, *_of_table(text, name, of)
         case ("subclass", cls, Identity(factory), inner):
@@ -427,7 +431,7 @@ def _structure(text: Text, name: str, key: Key, apart: int) -> tuple[str, Key, s
 
 def _of_table(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
     """The keys of the arrays of a dict that enters as a table, and where they are found."""
-    count = sum(map(columns.count_of, of)) if of[0] is not None else 0
+    count = sum(map(columns.count_of, of))
     return (_COLUMN,) * count, f"{text.name(_entries)}({name}, {text.name(tuple(of))})"
 
 
@@ -445,12 +449,14 @@ def _of_subclass(
     """As `_structure`, of a set that enters as a table, and of dicts of the library's classes."""
     cls, factory, inner = of
     test = f"type({name}) is {text.name(cls)}"
+    if factory is not None:
+        test += f" and {name}.default_factory is {text.name(factory)}"
+    if inner == _EMPTY:
+        return f"{test} and not {name}", (), name
     if cls is set:
         if any(map(columns.holds_texts, inner[1:])):
             test += f" and len({name}) > {max(apart, columns.MOST_TEXTS)}"
         return test, *_of_table(text, f"dict.fromkeys({name}, True)", inner[1:])
-    if factory is not None:
-        test += f" and {name}.default_factory is {text.name(factory)}"
     if inner[0] == "table":
         test += f" and len({name}) > {max(apart, columns.MOST_KEYS)}"
         return test, *_of_table(text, name, inner[1:])

@@ -905,3 +905,13 @@ def test_lists_of_other_kinds_or_few_items_take_the_long_way(other: Any) -> None
     except pyrelay.PyrelayError:  # of lists whose items differ in kind
         assert len(set(map(type, other))) > 1
     same(compiled([0.25] * 7, A), first([0.25] * 7, A))
+
+
+@pytest.mark.parametrize("made", [set, Counter, dict.fromkeys, lambda keys: {str(k) for k in keys}])
+def test_what_was_empty_at_first_is_not_taken_for_empty_later(made):
+    @pyrelay.jit
+    def count(items):
+        return len(items)
+
+    for keys in ([], range(30), [], [1]):
+        assert count(made(keys)) == len(made(keys))
