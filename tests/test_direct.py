@@ -915,3 +915,17 @@ def test_what_was_empty_at_first_is_not_taken_for_empty_later(made):
 
     for keys in ([], range(30), [], [1]):
         assert count(made(keys)) == len(made(keys))
+
+
+def test_an_ordered_dict_is_changed_as_one():
+    @pyrelay.jit
+    def step(weights):
+        weights["a"] = weights["a"] + 1
+        weights["c"] = 2.0
+        return weights
+
+    for _ in range(2):
+        given = OrderedDict(b=1.0, a=2.0)
+        assert step(given) is given
+        assert given == OrderedDict(b=1.0, a=3.0, c=2.0)
+        assert type(given) is OrderedDict

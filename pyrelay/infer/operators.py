@@ -482,6 +482,12 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         if found is not None:
             return found
         return text.ask(it, types.PY_BOOL, operator.contains, container, item)
+    if text.is_text(container):
+        from pyrelay.infer.names.builtins import class_of
+
+        cls = class_of(item) or type(item)
+        kind = f"numpy.{cls.__name__}" if cls.__module__ == "numpy" else cls.__name__
+        raise raised(it, TypeError(f"'in <string>' requires string as left operand, not {kind}"))
     if isinstance(container, V.OpenTuple):
         container = container.items
     match container:

@@ -7,6 +7,7 @@ Python objects; the caller's own where a program gives them back.
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -462,7 +463,9 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         columns.store_entries(container, {k: v for k, v, there in entries if there})
     elif kind == "dict":
         container.clear()
-        dict.update(container, zip(names, parts, strict=True))
+        # By its own class's method, which a user's class may override; orders have a class's own.
+        kept = OrderedDict if isinstance(container, OrderedDict) else dict
+        kept.update(container, zip(names, parts, strict=True))
     elif is_generator(container):
         from pyrelay.infer import random_state
 

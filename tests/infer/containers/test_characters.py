@@ -102,3 +102,16 @@ def test_chr_refuses_what_is_no_code_point():
     assert pyrelay.jit(lambda k: chr(k))(8364) == "\u20ac"
     with pytest.raises(ValueError, match="not in range"):
         pyrelay.jit(lambda k: chr(k))(-1)
+
+
+def looked_for(text, item):
+    try:
+        return item in text
+    except TypeError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("item", ["b", "q", 3, None, np.ones(2)])
+def test_only_texts_are_looked_for_in_a_text(item):
+    for text in ("abc", "abc" * 20):
+        assert pyrelay.jit(looked_for)(text, item) == looked_for(text, item)
