@@ -463,9 +463,12 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         columns.store_entries(container, {k: v for k, v, there in entries if there})
     elif kind == "dict":
         container.clear()
-        # By its own class's method, which a user's class may override; orders have a class's own.
-        kept = OrderedDict if isinstance(container, OrderedDict) else dict
-        kept.update(container, zip(names, parts, strict=True))
+        # Not by a method that a user's class may override; an ordered dict has an order of its own.
+        entries = zip(names, parts, strict=True)
+        if isinstance(container, OrderedDict):
+            OrderedDict.update(container, entries)
+        else:
+            dict.update(container, entries)
     elif is_generator(container):
         from pyrelay.infer import random_state
 
