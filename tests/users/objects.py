@@ -359,7 +359,7 @@ def property_without_setter(x):
     return r.size
 
 
-class Affine(NamedTuple):
+class Shifted(NamedTuple):
     w: np.ndarray
     b: np.ndarray
 
@@ -374,14 +374,14 @@ class Named(NamedTuple):
 _W, _B = np.array([[0.5, -1.0], [2.0, 0.25]]), np.array([1.0, 3.0])
 
 
-@use(([Affine(_W, _B), Affine(_W - 1, -_B)], _B + 1), wrt=(0, 1))
+@use(([Shifted(_W, _B), Shifted(_W - 1, -_B)], _B + 1), wrt=(0, 1))
 def named_tuples_that_are_called(layers, x):
     for layer in layers:
         x = np.tanh(layer(x))
     return x
 
 
-@use((Affine(_W, _B), Named(_W)), (Named(_W), Affine(_W, _B)))
+@use((Shifted(_W, _B), Named(_W)), (Named(_W), Shifted(_W, _B)))
 def what_may_be_called(a, b):
-    made = [a, b, Affine(a.w, 1.0), np.sin, Named, 2.0, a.w]
+    made = [a, b, Shifted(a.w, 1.0), np.sin, Named, 2.0, a.w]
     return [callable(each) for each in made]
