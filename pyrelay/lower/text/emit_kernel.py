@@ -16,7 +16,6 @@ import ast
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower.kernels.kernel import (
@@ -58,18 +57,8 @@ from pyrelay.lower.kernels.kernel import (
     statements,
 )
 from pyrelay.lower.kernels.pending import Pending, readers
-from pyrelay.lower.passes.chosen_arms import with_chosen_arms
-from pyrelay.lower.passes.cold_paths import with_cold_paths
-from pyrelay.lower.passes.early_breaks import with_early_breaks
-from pyrelay.lower.passes.held_elements import with_held_elements
-from pyrelay.lower.passes.idle_rounds import without_idle_rounds
-from pyrelay.lower.passes.jammed_loops import jammed
-from pyrelay.lower.passes.joined_checks import with_joined_checks
-from pyrelay.lower.passes.lone_calls import with_lone_calls
-from pyrelay.lower.passes.parted_loops import parted
+from pyrelay.lower.passes.last_passes import printable
 from pyrelay.lower.passes.row_windows import has_row_windows
-from pyrelay.lower.passes.stepped_rows import stepped
-from pyrelay.lower.passes.unrolling import unrolled
 from pyrelay.lower.text import call_spelling
 from pyrelay.lower.text.printing import unparse
 from pyrelay.lower.text.spelling import binding, call, copied, literal, named, spelled
@@ -94,16 +83,7 @@ _CONSTANTS = ("inf", "nan")
 
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
-    kernel = replace(kernel, body=stepped(kernel))
-    kernel = replace(kernel, body=parted(kernel.body))
-    kernel = replace(kernel, body=with_held_elements(kernel))
-    kernel = replace(kernel, body=jammed(kernel))
-    body = with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))
-    body = with_early_breaks(unrolled(with_joined_checks(body)))
-    kernel = replace(
-        kernel, body=with_lone_calls(body),
-        routines=tuple(replace(r, body=_prepared(r)) for r in kernel.routines),
-    )
+    kernel = printable(kernel)
     functions = [_Printer(kernel).function()]
     declared: list[ast.stmt] = []
     for number, routine in enumerate(kernel.routines):
@@ -127,12 +107,6 @@ def emit(kernel: Kernel) -> str:
     if words:
         imports.append(_import(VOCABULARY, words))
     return unparse(ast.Module([*imports, *declared, *functions], []))
-
-
-def _prepared(routine: Routine) -> Body:
-    """The body of a function that a kernel calls, as the kernel's own is."""
-    body = with_cold_paths(with_chosen_arms(routine.body), routine.results)
-    return with_lone_calls(with_early_breaks(body))
 
 
 def header(kernel: Kernel) -> str:

@@ -1,0 +1,42 @@
+"""The passes that a kernel goes through right before it is printed for the CPU, in their order.
+
+In: a kernel, as the CPU and GPUs share it. Out: it and its routines, with the loops, branches and
+checks as LLVM makes the best of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyrelay.lower.kernels.kernel import Body, Kernel, Routine
+from pyrelay.lower.passes.chosen_arms import with_chosen_arms
+from pyrelay.lower.passes.cold_paths import with_cold_paths
+from pyrelay.lower.passes.early_breaks import with_early_breaks
+from pyrelay.lower.passes.held_elements import with_held_elements
+from pyrelay.lower.passes.idle_rounds import without_idle_rounds
+from pyrelay.lower.passes.jammed_loops import jammed
+from pyrelay.lower.passes.joined_checks import with_joined_checks
+from pyrelay.lower.passes.lone_calls import with_lone_calls
+from pyrelay.lower.passes.parted_loops import parted
+from pyrelay.lower.passes.stepped_rows import stepped
+from pyrelay.lower.passes.unrolling import unrolled
+
+
+def printable(kernel: Kernel) -> Kernel:
+    """The kernel that is printed."""
+    kernel = replace(kernel, body=stepped(kernel))
+    kernel = replace(kernel, body=parted(kernel.body))
+    kernel = replace(kernel, body=with_held_elements(kernel))
+    kernel = replace(kernel, body=jammed(kernel))
+    body = with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))
+    body = with_early_breaks(unrolled(with_joined_checks(body)))
+    return replace(
+        kernel, body=with_lone_calls(body),
+        routines=tuple(replace(r, body=_called(r)) for r in kernel.routines),
+    )
+
+
+def _called(routine: Routine) -> Body:
+    """The body of a function that a kernel calls, as the kernel's own is."""
+    body = with_cold_paths(with_chosen_arms(routine.body), routine.results)
+    return with_lone_calls(with_early_breaks(body))
