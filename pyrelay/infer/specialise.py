@@ -154,7 +154,7 @@ def _specialised(
             families=listed or Families(EVERYWHERE), own=own,
         )
 
-    asked = begun(own=frozenset())
+    asked, checks = begun(own=frozenset()), False
     while not asked.is_endless:
         flat = Flattened(apart=apart, families=asked.families)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)
@@ -162,6 +162,8 @@ def _specialised(
             with dims.spelled_by(attempt.guards.spell), V.own_serials(), _deep_recursion():
                 return attempt.run(callee, args, keywords), attempt.checks_shapes
         except _ASKING as error:
+            if asked.losing is None:  # of which the next line may make this one
+                checks = attempt.checks_shapes
             asked.note_keys(attempt)
             failure = asked.grant(error)
         if failure is None:
@@ -174,7 +176,7 @@ def _specialised(
             asked = begun(own=None)
             continue
         if losing is not None:
-            return losing, False
+            return losing, checks
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
 
 
