@@ -10,13 +10,16 @@ edge carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the a
 ``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers whose addresses
 are plain integers, the same buffer read and written included. Loops around other loops leave out
 those that are parallel in innermost loops only. Innermost loops over elementary functions carry
-``llvm.loop.interleave.count``.
+``llvm.loop.interleave.count``. Where sums of floats one after the other and vectors take turns in a
+loop, the function has vectors of 256 bits: while wider ones go by, Intel's processors take twice as
+long for an addition that waits for the one before.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from pyrelay.devices.compiler import kernel_types as types
@@ -49,6 +52,11 @@ from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.python_trees import nodes
 from pyrelay.records import dataclass
 
+_FLOATS = (types.Float, types.Complex)
+
+MOST_SUMS = 3
+"""How many sums of floats a round may add to, if their additions wait for each other."""
+
 INTERLEAVED = 2
 """How many vectors a loop over functions whose instructions wait for each other takes at a time."""
 
@@ -60,7 +68,9 @@ Value = tuple[Any, types.Type]
 class _Loop:
     """A loop being written: where `continue` and `break` go, whether any goes there, whether no
     loop is inside, whether it calls a function whose instructions wait for each other, how many
-    vectors its rounds are the lanes of, if they are, and whether they are never lanes."""
+    vectors its rounds are the lanes of, if they are, and whether they are never lanes. `sums`: the
+    floats that its rounds add to one after the other; `beside`: whether loops right inside of it
+    are such sums, True, or may become vectors, False."""
 
     again: llvm.Block
     out: llvm.Block
@@ -70,6 +80,8 @@ class _Loop:
     chained: bool = False
     vectors: int | None = None
     one_by_one: bool = False
+    sums: set[str] = field(default_factory=set)
+    beside: set[bool] = field(default_factory=set)
 
 
 def lower_kernel(
@@ -110,6 +122,7 @@ class _Lowering:
         self.values: dict[str, Value] = {}
         self.variables: dict[str, Value] = {}
         self.loops: list[_Loop] = []
+        self.lanes = self.mixed = False
         self.line = definition.lineno
         self.scopes: dict[str, tuple[Any, Any]] = {}
 
@@ -127,6 +140,8 @@ class _Lowering:
         self._suite(self.definition.body)
         if not self.b.block.is_terminated:
             raise KernelError(f"{self.definition.name} ends without return")
+        if self.mixed and not self.lanes and not self.names.get("BY_HAND"):
+            self.function.attributes.add('"prefer-vector-width"="256"')
         self.b.position_at_end(self.entry)
         rooms.held(self.b, self.function, first)
 
@@ -230,8 +245,11 @@ class _Lowering:
 
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         pairs = [pair for target in targets for pair in _pairs(target, value)]
-        for name, found in [(name, self._value(part)) for name, part in pairs]:
-            self._bind(name, found)
+        found = [(name, part, self._value(part)) for name, part in pairs]
+        for name, part, made in found:
+            if self.loops and isinstance(made[1], _FLOATS) and _adds_to(name, part):
+                self.loops[-1].sums.add(name)
+            self._bind(name, made)
 
     def _bind(self, name: str, value: Value) -> None:
         made, kind = value
@@ -345,12 +363,22 @@ class _Lowering:
         self.loops.append(loop)
         self._suite(body)
         self.loops.pop()
+        self._note(loop)
         if self._go(loop.again) or loop.repeats:
             self._begin(loop.again)
             following()
             self.b.branch(header).set_metadata("llvm.loop", self._hints(loop))
         if loop.ends:
             self._begin(loop.out)
+
+    def _note(self, loop: _Loop) -> None:
+        """Say of the loop around whether sums and vectors take turns in it."""
+        self.lanes |= loop.vectors is not None
+        if loop.innermost and self.loops and not loop.one_by_one:
+            around = self.loops[-1].beside
+            if len(loop.sums) <= MOST_SUMS:
+                around.add(bool(loop.sums))
+            self.mixed |= len(around) == 2
 
     def _hints(self, loop: _Loop) -> Any:
         """What LLVM is told of a loop."""
@@ -519,6 +547,13 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
         case ast.Tuple(elts=names), ast.Tuple(elts=parts) if len(names) == len(parts):
             return [p for n, v in zip(names, parts, strict=True) for p in _pairs(n, v)]
     raise KernelError(f"{ast.unparse(target)!r} cannot be assigned {ast.unparse(value)!r}")
+
+
+def _adds_to(name: str, value: ast.expr) -> bool:
+    """Whether what a name is given is computed with what it was."""
+    return isinstance(value, ast.BinOp) and any(
+        isinstance(each, ast.Name) and each.id == name for each in nodes(value)
+    )
 
 
 def _constant(value: Any) -> Value:

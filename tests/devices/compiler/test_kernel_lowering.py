@@ -354,3 +354,18 @@ def test_what_is_only_tidied_divides_by_functions_that_round_as_everywhere():
     np.testing.assert_array_equal(found, expected)
     text = str(optimised_module(DIVISIONS, "text"))
     assert text.count("call preserve_mostcc i64 @floor_") == 3
+
+
+@pytest.mark.parametrize(("rounds", "narrow"), [("total + load_f64(x, j)", True), ("1.5", False)])
+def test_sums_of_floats_that_take_turns_with_vectors_have_these_of_256_bits(
+    rounds: str, narrow: bool
+) -> None:
+    body = f"""x = param_i64(block, 2)
+for i in range(begin, end):
+    total = 0.0
+    for j in range(i):
+        total = {rounds} * 0.5
+    for j in range(i):
+        store_f64(o, j, total * load_f64(x, j))"""
+    text = str(optimised_module(kernel(body), "test"))
+    assert ('"prefer-vector-width"="256"' in text) is narrow
