@@ -102,7 +102,7 @@ class Moving:
             return value
         self.moved_leaves += 1
         there = value + self.by * direction(value, self.moved_leaves)
-        return type(value)(there) if np.ndim(value) == 0 else there
+        return np.asarray(there) if isinstance(value, np.ndarray) else type(value)(there)
 
 
 def direction(value: Any, salt: int) -> Any:

@@ -50,3 +50,17 @@ def momentum(tree, steps):
         moved = mapped(lambda m, g: 0.9 * m + g, moved, slopes)
         tree = mapped(lambda a, m: a - 0.1 * m, tree, moved)
     return tree
+
+
+@use((parameters(), 3), wrt=(0,))
+def tree_of_the_caller_made_anew_in_a_loop(tree, steps):
+    for _ in range(steps):
+        tree = mapped(lambda a, g: a - 0.1 * g, tree, mapped(np.sin, tree))
+    return tree
+
+
+@use(((2.0, (np.array([0.5, -1.0]), (np.ones(1), 3.0))), 2), wrt=(0,))
+def tuples_of_the_caller_made_anew_in_a_loop(tree, steps):
+    for _ in range(steps):
+        tree = mapped(lambda a: a * 0.9, tree)
+    return tree

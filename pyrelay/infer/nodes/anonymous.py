@@ -154,13 +154,18 @@ def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:
 
 
 def _deepest(layouts: Iterable[Any]) -> int:
-    """How deep tuples and dicts of the program stand in each other."""
+    """How deep tuples and dicts stand in each other, those of the caller among them: made anew of
+    those, as by a function that goes through a tree, they are no deeper."""
     return max((_depth(x) for x in layouts), default=0)
 
 
 def _depth(layout: Any) -> int:
     deepest = _deepest(_inside(layout))
-    return deepest + 1 if made_here(layout) else deepest
+    match layout:
+        case L.LNode(("tuple", *_)) | L.LPlace(kind="dict"):
+            return deepest + 1
+        case _:
+            return deepest + 1 if made_here(layout) else deepest
 
 
 def made_here(layout: Any) -> frozenset[Let]:
