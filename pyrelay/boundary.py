@@ -19,7 +19,7 @@ from pyrelay import errors
 from pyrelay.build import Build
 from pyrelay.infer.arrays.device_arrays import DeviceArray, LiesElsewhereError
 from pyrelay.infer.arrays.memory_order import layout_of
-from pyrelay.infer.result_trees import assemble, nodes_of, restore
+from pyrelay.infer.result_trees import RaisedResult, assemble, nodes_of, restore
 from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import types
@@ -138,6 +138,13 @@ def outcome(binding: Binding, kept: Mapping[int, int], results: Any, flat: Flatt
         assert assigned.pool.given is not None
         flat.pools[assigned.pool.given].assign(assigned.fields, nodes)
     return assemble(binding.result, numbered, flat, made)
+
+
+def raised(
+    tree: RaisedResult, kept: Mapping[int, int], results: Any, flat: Flattened
+) -> None:
+    """Raise what a function raises that its program could follow."""
+    assemble(tree, _Numbered(results, kept), flat, {})
 
 
 #: What is added to an exception of a program that could not be followed to where it raises.

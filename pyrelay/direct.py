@@ -288,7 +288,8 @@ def _is_contiguous(array: Any) -> bool:
 def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> None:
     """Lines that take the arguments and captured objects apart into the program's leaves."""
     binding = program.binding
-    _taken_apart(text, names, keys, binding.apart)
+    tables = binding.apart == columns.MOST_APART_OPEN
+    _taken_apart(text, names, keys, binding.apart, tables)
     for hidden in binding.hidden:
         (key,), pools = hidden.key
         if pools:
@@ -297,7 +298,11 @@ def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> Non
         source = hidden.source
         value = text.name(hidden.value) if source is None else _reading(text, source)
         text.line(f"{name} = {value}")
-        _taken_apart(text, [name], (key,), max(binding.apart, columns.MOST_APART_CAPTURED))
+        apart = max(binding.apart, columns.MOST_APART_CAPTURED)
+        _taken_apart(text, [name], (key,), apart, tables)
+    others = [c for c in text.containers if c not in text.nested]
+    if text.nested and len(text.containers) > 1:
+        text.test(f"{text.name(_are_apart)}({_tuple(text.nested)}, {_tuple(others)})")
     handed = set(binding.parameters)
     for leaf, key in enumerate(text.keys):
         if leaf not in handed or leaf in binding.static:
@@ -349,8 +354,11 @@ def _known_number(text: Text, name: str, key: Key, value: Any) -> None:
     text.test(condition)
 
 
-def _taken_apart(text: Text, names: list[str], keys: Key, apart: int) -> None:
-    """Lines that take values apart, and test their structures. apart: as `Flattened` has it."""
+def _taken_apart(
+    text: Text, names: list[str], keys: Key, apart: int, tables: bool
+) -> None:
+    """Lines that take values apart, and test their structures. apart, tables: as `Flattened` has
+    them."""
     waiting = list(zip(names, keys, strict=True))[::-1]
     while waiting:
         name, key = waiting.pop()
@@ -359,7 +367,10 @@ def _taken_apart(text: Text, names: list[str], keys: Key, apart: int) -> None:
             text.keys.append(key)
             text.objects += [name] * (key[0] == "array")
             continue
-        test, parts, items = _structure(text, name, key, apart)
+        least = 0 if tables else max(apart, columns.MOST_KEYS)
+        test, parts, items = _structure(text, name, key, apart, least)
+        if columns.is_nested(key):
+            text.nested.append(name)
         if key[0] in _CONTAINERS:
             text.objects.append(name)
             text.containers.append(name)
@@ -378,14 +389,27 @@ def _columns(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
     return found[1]
 
 
+def _are_apart(nested: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether the lists in some containers are in one of these only, and none of the others."""
+    inner = [
+        id(item) for each in nested for item in (each.values() if isinstance(each, dict) else each)
+    ]
+    return len({*inner, *map(id, others)}) == len(inner) + len(others)
+
+
 def _unpacking(names: list[str], value: str) -> str:
     return f"{', '.join(names)}, = {value}"
 
 
-def _structure(text: Text, name: str, key: Key, apart: int) -> tuple[str, Key, str]:
-    """A test for a structure of this key, the keys of its items, and where they are found."""
+def _structure(
+    text: Text, name: str, key: Key, apart: int, least: int
+) -> tuple[str, Key, str]:
+    """A test for a structure of this key, the keys of its items, and where they are found.
+
+    least: dicts with more entries enter as tables.
+    """
     match key:
-        case ("grown", item) if not columns.holds_lists(item):
+        case ("grown", item):
             test = f"type({name}) is list and len({name}) > {apart}"
             made = f"{text.name(_columns)}({name}, {text.name(item)})"
             return test, (_COLUMN,) * columns.count_of(item), made
@@ -394,11 +418,12 @@ def _structure(text: Text, name: str, key: Key, apart: int) -> tuple[str, Key, s
             return test, tuple(parts), f"{name}.values()"
         case key if key == _EMPTY:
             return f"type({name}) is dict and not {name}", (), name
-        case ("table", *of) if not columns.holds_lists(of[1]):
-            test = f"type({name}) is dict and len({name}) > {max(apart, columns.MOST_KEYS)}"
+        case ("table", *of):
+            test = f"type({name}) is dict and len({name}) > {least}"
             return test, *_of_table(text, name, of)
         case ("subclass", cls, Identity(factory), inner):
-            return _of_subclass(text, name, (cls, factory, inner), apart)
+            texts = 0 if not least else max(apart, columns.MOST_TEXTS)
+            return _of_subclass(text, name, (cls, factory, inner), least, texts)
         case ("set", *items):
             test = f"type({name}) is set and {text.name(constants)}({name}) == {text.name(items)}"
             return test, (), name
@@ -444,9 +469,12 @@ def _entries(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
 
 
 def _of_subclass(
-    text: Text, name: str, of: tuple[type, Any, Key], apart: int
+    text: Text, name: str, of: tuple[type, Any, Key], least: int, texts: int
 ) -> tuple[str, Key, str]:
-    """As `_structure`, of a set that enters as a table, and of dicts of the library's classes."""
+    """As `_structure`, of a set that enters as a table, and of dicts of the library's classes.
+
+    texts: sets of more texts enter as tables.
+    """
     cls, factory, inner = of
     test = f"type({name}) is {text.name(cls)}"
     if factory is not None:
@@ -455,10 +483,10 @@ def _of_subclass(
         return f"{test} and not {name}", (), name
     if cls is set:
         if any(map(columns.holds_texts, inner[1:])):
-            test += f" and len({name}) > {max(apart, columns.MOST_TEXTS)}"
+            test += f" and len({name}) > {texts}"
         return test, *_of_table(text, f"dict.fromkeys({name}, True)", inner[1:])
     if inner[0] == "table":
-        test += f" and len({name}) > {max(apart, columns.MOST_KEYS)}"
+        test += f" and len({name}) > {least}"
         return test, *_of_table(text, name, inner[1:])
     _, keys, *parts = inner
     return f"{test} and tuple({name}) == {text.name(keys)}", tuple(parts), f"{name}.values()"

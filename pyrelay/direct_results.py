@@ -7,10 +7,12 @@ what the native entry gives, `_result`, and of the arguments, and says what the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyrelay.boundary import outcome
+from pyrelay.boundary import outcome, raised
+from pyrelay.direct_items import DEEPEST, items_text, of_kind
 from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.infer.result_trees import (
     ArgumentResult,
@@ -18,25 +20,30 @@ from pyrelay.infer.result_trees import (
     ConstantResult,
     ContainerResult,
     GrownResult,
+    InnerResult,
+    KindResult,
     LeafResult,
     NodeResult,
+    RaisedResult,
     ResultTree,
+    SharedResult,
     ViewResult,
     ViewStepResult,
     built,
+    restore,
     slice_of,
 )
 from pyrelay.infer.specialised import Binding, ContainerChange
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir.nodes import UNSET
 
-_DEEPEST = 60
-"""Nodes of a result within each other, of two brackets each: Python reads 200 at most."""
-
 
 def result_text(text: Text, binding: Binding) -> tuple[list[str], str]:
     """Lines that do to arguments what the program did, and how the result is made, as Python text.
     """
+    trees = [child for change in binding.changes for child in change.children]
+    met = Counter(key for tree in (*trees, binding.result) for key in _keys(tree))
+    text.shared = {key for key, count in met.items() if count > 1}
     try:
         lines = [line for c in binding.changes for line in _changed(text, c, binding.kept)]
         return lines, _result(text, binding.result, binding.kept)
@@ -44,13 +51,28 @@ def result_text(text: Text, binding: Binding) -> tuple[list[str], str]:
         return [], _assembled(text, binding)
 
 
+def _keys(tree: Any) -> Iterator[int]:
+    """The numbers of the mutable objects in a result, as often as they are met."""
+    match tree:
+        case SharedResult(key):
+            yield key
+        case NodeResult(children=children, key=key):
+            yield from (key,) * (key >= 0)
+            yield from (k for child in children for k in _keys(child))
+        case GrownResult(key=key):
+            yield from (key,) * (key >= 0)
+        case CaseResult(_, cases):
+            yield from (k for case in cases for k in _keys(case))
+        case RaisedResult(args=args):
+            yield from (k for arg in args for k in _keys(arg))
+
+
 def _changed(text: Text, change: ContainerChange, kept: Mapping[int, int]) -> list[str]:
     """Lines that give a container what `restore` gives it. Raises NeedsMore for unusual ones."""
     container = text.containers[change.number]
-    if any(map(_may_be_unset, change.children)):
-        raise NeedsMore
     parts = [_result(text, child, kept, 1) for child in change.children]
-    match change.kind:
+    kind = None if any(map(_may_be_unset, change.children)) else change.kind
+    match kind:
         case "list":
             return [f"{container}[:] = [{', '.join(parts)}]"]
         case "items":
@@ -65,7 +87,9 @@ def _changed(text: Text, change: ContainerChange, kept: Mapping[int, int]) -> li
                 f"{write}({container}, {name!r}, {part})"
                 for name, part in zip(change.names, parts, strict=True)
             ]
-    raise NeedsMore
+    names = text.name(change.names)
+    given = f"{container}, {change.kind!r}, {names}, [{', '.join(parts)}]"
+    return [f"{text.name(restore)}({given})"]
 
 
 def _may_be_unset(tree: ResultTree) -> bool:
@@ -77,20 +101,27 @@ def _may_be_unset(tree: ResultTree) -> bool:
 
 def _assembled(text: Text, binding: Binding) -> str:
     """How a result is made that has no text of its own, or that comes with changes of arguments."""
+    make, tree, kept = map(text.name, (outcome, binding, binding.kept))
+    return f"{make}({tree}, {kept}, _result, {_arguments(text)})"
+
+
+def _arguments(text: Text) -> str:
+    """The arguments, taken apart, as `assemble` wants them."""
     from pyrelay.devices.runtime.unpacking import unpacker
 
-    taken = functools.partial(Flattened, unpack=unpacker)
-    make, tree, kept, flat = map(text.name, (outcome, binding, binding.kept, taken))
-    containers = f"[{', '.join(text.containers)}]"
-    return f"{make}({tree}, {kept}, _result, {flat}([{', '.join(text.leaves)}], {containers}))"
+    flat = text.name(functools.partial(Flattened, unpack=unpacker))
+    return f"{flat}([{', '.join(text.leaves)}], [{', '.join(text.containers)}])"
 
 
-def _result(text: Text, tree: Any, kept: Mapping[int, int], level: int = 0) -> str:
+def _result(
+    text: Text, tree: Any, kept: Mapping[int, int], level: int = 0, *, chosen: bool = False
+) -> str:
     """How the result is made from the native tuple and the arguments' leaves, as Python text.
 
-    level: how many nodes it lies in. Raises NeedsMore if there is no such text.
+    level: how many nodes it lies in. chosen: whether it is one of several cases. Raises NeedsMore
+    if there is no such text.
     """
-    if level > _DEEPEST:
+    if level > DEEPEST:
         raise NeedsMore
     match tree:
         case LeafResult(index):
@@ -99,35 +130,58 @@ def _result(text: Text, tree: Any, kept: Mapping[int, int], level: int = 0) -> s
             return text.leaves[leaf]
         case ContainerResult(number):
             return text.containers[number]
+        case InnerResult(number, position):
+            return f"{text.containers[number]}[_result[{kept[position.index]}]]"
         case ConstantResult(value):
             return text.name(value)
+        case KindResult(number, kind, kinds):
+            of = f"_result[{kept[kind.index]}]", f"_result[{kept[number.index]}]"
+            return of_kind(text, kinds, *of)
         case ViewResult(base, steps):
             return functools.reduce(
                 lambda array, step: _view(text, array, step, kept), steps, _result(text, base, kept)
             )
-        case GrownResult(rows, count, LeafResult(index, ty), key) if (
-            ty.weak and key not in text.made
-        ):
-            text.made.update((key,) if key >= 0 else ())
-            return f"_result[{kept[rows[index]]}][:_result[{kept[count]}]].tolist()"
         case CaseResult(tag, cases):
-            made = [_result(text, case, kept, level + 1) for case in cases]
-            tests = [f"{each} if _result[{kept[tag]}] == {k} else" for k, each in enumerate(made)]
-            return f"({' '.join(tests[:-1])} {made[-1]})"
-        case NodeResult(key=key) if key in text.made:
-            raise NeedsMore  # one object in two places
-        case NodeResult(kind, cls, names, children, key):
-            text.made.update((key,) if key >= 0 else ())
-            parts = [_result(text, child, kept, level + 1) for child in children]
-            if kind == "dict":
-                pairs = zip(map(text.name, names), parts, strict=True)
-                return "{" + ", ".join(f"{key}: {part}" for key, part in pairs) + "}"
-            items = "".join(f"{part}, " for part in parts)
-            if kind == "list" or (kind == "tuple" and cls is None):
-                return f"[{items}]" if kind == "list" else f"({items})"
-            given = ", ".join(map(text.name, (kind, cls, names)))
-            return f"{text.name(built)}({given}, [{items}])"
+            found = [_result(text, case, kept, level + 1, chosen=True) for case in cases]
+            tests = [f"{each} if _result[{kept[tag]}] == {k} else" for k, each in enumerate(found)]
+            return f"({' '.join(tests[:-1])} {found[-1]})"
+        case RaisedResult() if next(_keys(tree), None) is None:
+            of = text.name(tree), text.name(kept)
+            return f"{text.name(raised)}({', '.join(of)}, _result, {_arguments(text)})"
+        case SharedResult(key) if key in text.made:
+            return f"_m{key}"
+        case GrownResult(rows, count, item, key) if key not in text.made:
+            each = [f"_result[{kept[row]}]" for row in rows]
+            made = items_text(text, item, each, f"_result[{kept[count]}]", level)
+            return _shared(text, key, chosen, made)
+        case NodeResult(kind, cls, names, children, key) if key not in text.made:
+            parts = [_result(text, child, kept, level + 1, chosen=chosen) for child in children]
+            return _shared(text, key, chosen, _node(text, kind, cls, names, parts))
     raise NeedsMore
+
+
+def _shared(text: Text, key: int, chosen: bool, made: str) -> str:
+    """A new object, which has a name if it stands in several places."""
+    if key not in text.shared:
+        return made
+    if chosen:  # whether it is made before it is met again depends on which case it is
+        raise NeedsMore
+    text.made.add(key)
+    return f"(_m{key} := {made})"
+
+
+def _node(text: Text, kind: str, cls: Any, names: tuple[Any, ...], parts: list[str]) -> str:
+    """As `built`, as Python text."""
+    if kind == "dict":
+        pairs = zip(map(text.name, names), parts, strict=True)
+        return "{" + ", ".join(f"{key}: {part}" for key, part in pairs) + "}"
+    items = "".join(f"{part}, " for part in parts)
+    if kind == "list" or (kind == "tuple" and cls is None):
+        return f"[{items}]" if kind == "list" else f"({items})"
+    if kind == "call":
+        return f"{text.name(cls)}({items})"
+    given = ", ".join(map(text.name, (kind, cls, names)))
+    return f"{text.name(built)}({given}, [{items}])"
 
 
 def _view(text: Text, array: str, step: ViewStepResult, kept: Mapping[int, int]) -> str:

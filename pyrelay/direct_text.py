@@ -27,11 +27,13 @@ class Text:
     known: dict[str, Any]
     lines: list[str] = field(default_factory=list)
     depth: int = 0
-    made: set[int] = field(default_factory=set)  # numbers of the mutable results it makes
+    shared: set[int] = field(default_factory=set)  # numbers of results that are in several places
+    made: set[int] = field(default_factory=set)  # of those, which have been made
     leaves: list[str] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)  # of the leaves
     objects: list[str] = field(default_factory=list)  # mutable ones, in the order they are met
     containers: list[str] = field(default_factory=list)  # those of them that are no arrays
+    nested: list[str] = field(default_factory=list)  # containers of lists that enter as arrays
     variables: int = 0
 
     def name(self, value: Any) -> str:

@@ -35,6 +35,9 @@ MOST_APART_NEEDED = 64
 #: All lists are structures of their items.
 ALL_APART = 1 << 62
 
+#: Items that lists in a list may be filled up by, to be of one length.
+_FEW = 64
+
 Key = tuple[Any, ...]
 Found = tuple[Key, list[np.ndarray[Any, Any]]]
 
@@ -97,13 +100,18 @@ def _columns_of_lists(items: Sequence[Any]) -> Found | None:
     """Lists in a list: their lengths, and rows with room for the longest."""
     if len(set(map(id, items))) != len(items):
         return None  # one list in two places
+    lengths = list(map(len, items))
+    room = max(lengths)
     flat = list(chain.from_iterable(items))
+    if 0 < len(flat) < room * len(items) <= 2 * len(flat) + _FEW:  # NumPy's functions take longer
+        spare = flat[:1] * room
+        filled = ([*i, *spare[n:]] for i, n in zip(items, lengths, strict=True))
+        flat = list(chain.from_iterable(filled))
     found = columns_of(flat, inner=True, texts=False) if flat else None
     if found is None:
         return None
     key, columns = found
-    counts = np.fromiter(map(len, items), np.int64, len(items))
-    room = int(counts.max())
+    counts = np.array(lengths, np.int64)
     if len(flat) == room * len(items):
         return ("list", key), [counts, *(c.reshape(len(items), room) for c in columns)]
     there = np.arange(room) < counts[:, None]
@@ -118,6 +126,14 @@ def _columns_of_lists(items: Sequence[Any]) -> Found | None:
 def holds_lists(key: Key) -> bool:
     """Whether the items of this key are lists."""
     return bool(key[0] == "list")
+
+
+def is_nested(key: Key) -> bool:
+    """Whether this is the key of a list or dict of lists that enters as arrays."""
+    match key:
+        case ("grown", held) | ("table", _, held) | ("subclass", _, _, ("table", _, held)):
+            return held is not None and holds_lists(held)
+    return False
 
 
 def count_of(key: Key) -> int:
