@@ -38,7 +38,8 @@ _PARTS = {
     "packed_rows": 0.08, "turned_weights": 0.08, "window_sums": 0.07, "copy_lines": 0.05,
     "turned_product": 0.04, "turned_sums": 0.04, "pack": 0.04, "copy_run": 0.03, "line_sums": 0.02,
     "winograd_lines": 0.02, "winograd_image": 0.02, "winograd_outputs": 0.02,
-    "winograd_finite": 0.01, "winograd_term": 0.01,
+    "winograd_finite": 0.01, "winograd_term": 0.01, "softened_rows": 0.04, "slopes_rows": 0.03,
+    "scaled_rows": 0.01,
 }  # fmt: skip
 _PART, _TEXT, _LINE, _TIDIED, _START = 0.15, 0.02, 0.002, 0.0004, 0.6
 """Seconds, about: these parts, another one, a kernel, each line of it, each line of what is only

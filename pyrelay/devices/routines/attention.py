@@ -47,8 +47,11 @@ _DEEPEST = 1024  # bytes of a row of q that is scaled
 _TEXT = """\
 from math import inf
 
+from pyrelay.devices.routines.attention_rows import scaled_rows_{lanes}, softened_rows_{lanes}
 from pyrelay.devices.routines.matmul_blocks import product_{vectors}
 from pyrelay.devices.compiler.vocabulary import *
+
+BY_HAND = True
 
 
 def kernel(block, begin, end):
@@ -82,6 +85,8 @@ def kernel(block, begin, end):
     scaled = scaled and depth <= {deepest} and q_turned == 0
     shaping = 0 if scaled else shaping
     smaller = local_{t}({smaller})
+    rows, numbers = local_i64(11), local_{t}(1)
+    store_ordered_{t}(numbers, 0, factor)
     blocks = (targets + {rows_most}) // {rows}
     unit = begin
     while unit < end:
@@ -104,11 +109,16 @@ def kernel(block, begin, end):
             values += index * load_ordered_i64(block, 28 + 4 * axis) * {size}
         q += i0 * q_row * {size}
         if scaled:
-            for r in range(count):
-                for k in range(depth):
-                    value = load_inner_{t}(q, r * q_line + k)
-                    value = value / factor if divides else value * factor
-                    store_inner_{t}(smaller, r * depth + k, value)
+            store_ordered_i64(rows, 0, q)
+            store_ordered_i64(rows, 1, q_line)
+            store_ordered_i64(rows, 2, smaller)
+            store_ordered_i64(rows, 3, depth)
+            store_ordered_i64(rows, 4, count)
+            store_ordered_i64(rows, 5, depth)
+            store_ordered_i64(rows, 6, numbers)
+            store_ordered_i64(rows, 7, 0)
+            store_ordered_i64(rows, 8, 1 if divides else 0)
+            scaled_rows_{lanes}(rows)
             q = smaller
         result = param_i64(block, 4) + (entry * targets + i0) * width * {size}
         for r in range(count):
@@ -140,27 +150,18 @@ def kernel(block, begin, end):
                 store_ordered_i64(shaped, 2, j0)
                 store_ordered_i64(shaped, 3, j0 + span)
                 call_kernel(shaping, shaped, first, first + count)
-            for r in range(count):
-                row, raw_row = r * {columns}, r * raw_line
-                before = load_ordered_{t}(largest, r)
-                top = before
-                for j in range(span):
-                    top = maximum(top, load_inner_{t}(raw, raw_row + j))
-                shift = {t}(0.0) if top == {t}(-inf) else top
-                total = {t}(0.0)
-                for j in range(span):
-                    power = exp_of_negative(load_inner_{t}(raw, raw_row + j) - shift)
-                    store_inner_{t}(scores, row + j, power)
-                    total = add_reassociated(total, power)
-                if j0 > 0:
-                    scale = exp_of_negative(before - shift)
-                    total = total + load_ordered_{t}(totals, r) * scale
-                    if scale != {t}(1.0):
-                        for e in range(width):
-                            place = r * width + e
-                            store_inner_{t}(result, place, load_inner_{t}(result, place) * scale)
-                store_ordered_{t}(largest, r, top)
-                store_ordered_{t}(totals, r, total)
+            store_ordered_i64(rows, 0, raw)
+            store_ordered_i64(rows, 1, raw_line)
+            store_ordered_i64(rows, 2, scores)
+            store_ordered_i64(rows, 3, {columns})
+            store_ordered_i64(rows, 4, count)
+            store_ordered_i64(rows, 5, span)
+            store_ordered_i64(rows, 6, largest)
+            store_ordered_i64(rows, 7, totals)
+            store_ordered_i64(rows, 8, result)
+            store_ordered_i64(rows, 9, width)
+            store_ordered_i64(rows, 10, added)
+            softened_rows_{lanes}(rows)
             store_ordered_i64(product, 1, scores)
             store_ordered_i64(product, 2, values + j0 * v_row * {size})
             store_ordered_i64(product, 3, result)
@@ -180,10 +181,17 @@ def kernel(block, begin, end):
             if sums != 0:
                 store_{t}(sums, entry * targets + i0 + r, total)
             if guarded != 0 and total == {t}(0.0):
-                total = {t}(1.0)
-            for e in range(width):
-                place = r * width + e
-                store_inner_{t}(result, place, load_inner_{t}(result, place) / total)
+                store_ordered_{t}(totals, r, {t}(1.0))
+        store_ordered_i64(rows, 0, result)
+        store_ordered_i64(rows, 1, width)
+        store_ordered_i64(rows, 2, result)
+        store_ordered_i64(rows, 3, width)
+        store_ordered_i64(rows, 4, count)
+        store_ordered_i64(rows, 5, width)
+        store_ordered_i64(rows, 6, totals)
+        store_ordered_i64(rows, 7, 1)
+        store_ordered_i64(rows, 8, 1)
+        scaled_rows_{lanes}(rows)
     return 0
 """
 
@@ -199,8 +207,11 @@ def attention_kernel(
     rows, columns = choices.targets, choices.sources
     assert 2 * rows <= ROW_UNIT
     bits = native_vector_bits() if vector_bits is None else vector_bits
+    lanes = bits // (8 * dtype.size)
+    assert columns % lanes == 0
     return _TEXT.format(
         t=dtype.name, size=dtype.size, vectors=product_name(dtype, bits, choices),
+        lanes=f"{dtype.name}x{lanes}",
         rows=rows, rows_most=rows - 1, most=2 * rows, columns=columns, scores=2 * rows * columns,
         column_unit=COLUMN_UNIT, column_unit_most=COLUMN_UNIT - 1,
         words=5 + FINISHING_OPERANDS, deepest=_DEEPEST // dtype.size,

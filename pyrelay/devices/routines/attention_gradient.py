@@ -46,8 +46,11 @@ ROWS, COLUMNS = 128, 128
 _TEXT = """\
 from math import inf
 
+from pyrelay.devices.routines.attention_rows import slopes_rows_{lanes}
 from pyrelay.devices.routines.matmul_blocks import product_{vectors}
 from pyrelay.devices.compiler.vocabulary import *
+
+BY_HAND = True
 
 
 def kernel(block, begin, end):
@@ -70,6 +73,7 @@ def kernel(block, begin, end):
     of_v_row = 1 if v_turned != 0 else width
     scores, slopes = local_{t}({square}), local_{t}({square})
     product, shaped, turned = local_i64(16), local_i64({words}), local_i64({words})
+    rows = local_i64(11)
     store_ordered_i64(product, 13, 0)
     store_ordered_i64(product, 14, 0)
     store_ordered_i64(product, 15, 0)
@@ -136,21 +140,18 @@ def kernel(block, begin, end):
                 first = entry * targets + i0
                 raw = kept + (first * sources + j0) * {size} if keeps != 0 else scores
 {products_of_scores}
-                for r in range(count):
-                    row, raw_row = r * {columns}, r * raw_line
-                    shift = load_{t}(tops, first + r)
-                    if shift == {t}(-inf):
-                        shift = {t}(0.0)
-                    total = load_{t}(sums, first + r)
-                    if guarded != 0 and total == {t}(0.0):
-                        total = {t}(1.0)
-                    mean = load_{t}(means, first + r)
-                    for j in range(span):
-                        p = exp_of_negative(load_inner_{t}(raw, raw_row + j) - shift) / total
-                        slope = load_inner_{t}(slopes, row + j) - mean
-                        store_inner_{t}(scores, row + j, p)
-                        weighted = {t}(0.0) if slope == {t}(0.0) else slope * p
-                        store_inner_{t}(slopes, row + j, weighted)
+                store_ordered_i64(rows, 0, raw)
+                store_ordered_i64(rows, 1, raw_line)
+                store_ordered_i64(rows, 2, scores)
+                store_ordered_i64(rows, 3, slopes)
+                store_ordered_i64(rows, 4, {columns})
+                store_ordered_i64(rows, 5, count)
+                store_ordered_i64(rows, 6, span)
+                store_ordered_i64(rows, 7, tops + first * {size})
+                store_ordered_i64(rows, 8, sums + first * {size})
+                store_ordered_i64(rows, 9, means + first * {size})
+                store_ordered_i64(rows, 10, guarded)
+                slopes_rows_{lanes}(rows)
                 if turning != 0:
                     store_ordered_i64(turned, 1, slopes - (first * {columns} + j0) * {size})
                     store_ordered_i64(turned, 2, j0)
@@ -249,7 +250,8 @@ def attention_gradient_kernel(
     bits = native_vector_bits() if vector_bits is None else vector_bits
     vectors = product_name(dtype, bits, choices)
     return _TEXT.format(
-        t=dtype.name, size=dtype.size, vectors=vectors, rows=ROWS, rows_most=ROWS - 1,
+        t=dtype.name, size=dtype.size, vectors=vectors,
+        lanes=f"{dtype.name}x{bits // (8 * dtype.size)}", rows=ROWS, rows_most=ROWS - 1,
         columns=COLUMNS, columns_most=COLUMNS - 1, square=ROWS * COLUMNS,
         words=5 + FINISHING_OPERANDS,
         products_of_scores=_products_of_scores(vectors, dtype.size),

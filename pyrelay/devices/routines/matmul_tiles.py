@@ -95,9 +95,10 @@ class Code:
     def store(self, value: Any, pointer: Any) -> None:
         self.b.store(value, self._to_vector(pointer), align=1)
 
-    def load_masked(self, pointer: Any, mask: Any) -> Any:
-        zero = llvm.Constant(self.shape.vector, None)
-        return self._masked("load", self.shape.vector, pointer, llvm.Constant(_I32, 1), mask, zero)
+    def load_masked(self, pointer: Any, mask: Any, other: Any = None) -> Any:
+        """What the mask leaves out is zero, or that of another vector."""
+        other = llvm.Constant(self.shape.vector, None) if other is None else other
+        return self._masked("load", self.shape.vector, pointer, llvm.Constant(_I32, 1), mask, other)
 
     def store_masked(self, value: Any, pointer: Any, mask: Any) -> None:
         self._masked("store", llvm.VoidType(), value, pointer, llvm.Constant(_I32, 1), mask)
