@@ -233,8 +233,8 @@ def _astype(
     if given is target and not it.static(copy, "copy"):
         return x
     result = cast(it, x, dtype)
-    if result is x and isinstance(x, V.ArrayRef):
-        result = it.new_array(it.atom(x))
+    if isinstance(x, V.ArrayRef) and (result is x or not isinstance(result, V.ArrayRef)):
+        result = it.new_array(it.atom(result))
         memory_order.of_result(it, (x,), result)
     return result
 
@@ -262,6 +262,12 @@ def _flatten(it: Interpreter, x: V.Value, order: V.Value = V.Known("C")) -> V.Va
 def _item(it: Interpreter, x: V.Value, *index: V.Value) -> V.Value:
     """x.item(): the element as a Python number."""
     ty = it.tensor(x)
+    if len(index) == 1 and ty.rank > 1:
+        (place,) = index
+        if isinstance(place, V.Tuple):
+            index = place.items
+        elif isinstance(place, V.Known) and isinstance(place.value, tuple):
+            index = tuple(map(V.Known, place.value))
     if index:
         from pyrelay.infer.arrays.subscripts import get_item
 
@@ -294,6 +300,8 @@ def _tolist(it: Interpreter, x: V.Value) -> V.Value:
         return it.new_ref("list", tuple(_tolist(it, i) for i in sequence_of(it, x)))
     if ty.rank > 1:
         return calls.call(it, V.Known(in_python.nested_list), (x,), {})
+    if ty.dtype is types.u64:
+        x = calls.call(it, V.Known(in_python.signed), (x,), {})
     numbers = it.new_array(it.builder.cast(it.atom(x), _PYTHONS[ty.dtype.kind]))
     return list_arrays.from_array(it, numbers, python=True)
 

@@ -415,7 +415,27 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         of_kinds = kinds.apart(it, op, x, y) or kinds.compared(it, op, x, y)
         if of_kinds is not None:
             return of_kinds
-    return kinds.truths(it, x, y, it.call(OP_NAMES[op], x, y))
+    beside = _beside_unsigned(it, op, x, y)
+    return kinds.truths(it, x, y, it.call(OP_NAMES[op], x, y) if beside is None else beside)
+
+
+def _beside_unsigned(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """Integers of 64 bits without a sign beside a Python int that the program computes, which may
+    be negative; None for others."""
+    kinds_of = V.tensor_type(x), V.tensor_type(y)
+    for k, number in enumerate((x, y)):
+        own, other = kinds_of[k], kinds_of[1 - k]
+        if (own is None or other is None or not own.weak or own.dtype is not types.i64
+                or other.weak or other.dtype is not types.u64 or isinstance(number, V.Known)):
+            continue
+        bits = it.emit("cast", number, dtype=types.i64, weak=False)
+        bits = it.result(it.emit("cast", bits, dtype=types.u64, weak=False))
+        found = it.call(OP_NAMES[op], *((bits, y) if k == 0 else (x, bits)))
+        below = it.call("less", number, V.Known(0))
+        if op == "!=" or ((op in ("<", "<=")) == (k == 0) and op != "=="):
+            return either(it, below, found)
+        return both(it, it.call("logical_not", below), found)
+    return None
 
 
 def both(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:

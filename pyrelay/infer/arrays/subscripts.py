@@ -267,10 +267,12 @@ def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
     """Lists of indices become arrays, as in NumPy."""
 
     def convert(item: V.Value) -> V.Value:
-        from pyrelay.infer.names.adapters import to_array
+        from pyrelay.infer.names.adapters import cast, to_array
 
         if isinstance(item, V.Range) or V.is_list(item):
-            return to_array(it, item)
+            places = to_array(it, item)
+            empty = not isinstance(item, V.Range) and it.content(item.root) == ()
+            return cast(it, places, types.i64) if empty else places
         if isinstance(item, V.Known) and isinstance(item.value, (list, range)):
             return to_array(it, V.Tuple(tuple(map(V.Known, item.value))))
         return item

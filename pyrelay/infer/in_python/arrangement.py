@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.infer.in_python import refuse
-
 Array = Any
 
 __all__ = [
@@ -190,18 +188,21 @@ def trace(
 
 
 def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
-    """Write the main diagonal of a matrix; `val` may have one element for each place."""
-    if wrap:
-        refuse("only wrap=False is compiled")
+    """Write the main diagonal of a matrix; several elements in `val` are taken in turn."""
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
+    if wrap and a.ndim == 2:
+        count = (a.size + a.shape[1]) // (a.shape[1] + 1)
+        a.flat[:: a.shape[1] + 1] = val if np.ndim(val) == 0 else np.resize(val, (count,))
+        return
     size = a.shape[0]
     for extent in a.shape[1:]:
         if a.ndim > 2 and extent != size:
             raise ValueError("All dimensions of input must be of equal length")
         size = min(size, extent)
     places = np.arange(size)
-    a[tuple([places for _ in range(a.ndim)])] = val
+    along = val if np.ndim(val) == 0 else np.resize(val, (size,))
+    a[tuple([places for _ in range(a.ndim)])] = along
 
 
 def diag_indices_from(arr: Array) -> Any:

@@ -141,9 +141,27 @@ def _power_of_two(like: Array, exponent: Array) -> Array:
     return ((np.asarray(exponent).astype(np.int64) + 1023) << 52).view(np.float64)
 
 
+def next_half(x1: Array, x2: Array) -> Array:
+    """np.nextafter of floats of 16 bits, in single precision: a unit in the last place further."""
+    a, b = np.asarray(x1).astype(np.float32), np.asarray(x2).astype(np.float32)
+    _, exponent = frexp(a)
+    exponent = np.where((a == 0) | (exponent < -13), -13, exponent)
+    unit = np.ldexp(np.float32(1.0), exponent - 11)
+    inwards = (a < b) != (a > 0)
+    halved = inwards & (np.abs(a) == unit * np.float32(1024.0)) & (exponent > -13)
+    unit = np.where(np.isinf(a), np.float32(32.0), np.where(halved, unit / 2, unit))
+    start = np.where(np.isinf(a), np.copysign(np.float32(65536.0), a), a)
+    beside = np.where(a < b, start + unit, start - unit)
+    beside = np.where(beside == 0, np.copysign(beside, a), beside)
+    found = np.where(np.isnan(a) | np.isnan(b), a + b, np.where(a == b, a, beside))
+    return found.astype(np.float16)[()]
+
+
 def spacing(x: Array) -> Array:
     """The distance to the next float away from 0, with the sign of x."""
     a = np.asarray(x)
+    if a.dtype == np.float16:  # of halves NumPy gives it upwards, without a sign
+        return next_half(a, np.float16(np.inf)) - a
     if a.dtype.itemsize == 2:
         return np.nextafter(a, np.copysign(np.asarray(math.inf).astype(a.dtype), a)) - a
     bits = _bits(np.abs(a))
@@ -157,9 +175,14 @@ def signbit(x: Array) -> Array:
 
 
 def logaddexp2(x1: Array, x2: Array) -> Array:
-    """log2(2**x1 + 2**x2) without overflow."""
+    """log2(2**x1 + 2**x2) without overflow; halves are computed in single precision."""
     scale = math.log(2.0)
-    return np.logaddexp(np.multiply(x1, scale), np.multiply(x2, scale)) / scale
+    a, b = np.asarray(x1), np.asarray(x2)
+    kind = np.result_type(a.dtype, b.dtype)
+    if kind.itemsize == 2:
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    found = np.logaddexp(a * scale, b * scale) / scale
+    return found.astype(kind)
 
 
 def sinc(x: Array) -> Array:
@@ -263,12 +286,21 @@ def iscomplexobj(x: Array) -> bool:
 
 def isposinf(x: Array) -> Array:
     """Which elements are +inf."""
+    _refuse_complex(np.asarray(x).dtype)
     return np.equal(x, math.inf)
 
 
 def isneginf(x: Array) -> Array:
     """Which elements are -inf."""
+    _refuse_complex(np.asarray(x).dtype)
     return np.equal(x, -math.inf)
+
+
+def _refuse_complex(dtype: Any) -> None:
+    if dtype.kind == "c":
+        raise TypeError(
+            f"This operation is not supported for {dtype} values because it would be ambiguous."
+        )
 
 
 def isclose(

@@ -54,6 +54,13 @@ def nested_list(array: Any) -> Any:
     return [row.tolist() for row in array]
 
 
+def signed(array: Any) -> Any:
+    """Integers without a sign as Python's, of which ours have 64 bits with one."""
+    if np.any(array > np.uint64(2**63 - 1)):
+        raise OverflowError("the int result does not fit in 64 bits")
+    return array.astype(np.int64)
+
+
 def contains(items: Any, wanted: Any) -> Any:
     """wanted in items."""
     for item in items:  # noqa: SIM110

@@ -22,6 +22,7 @@ def pad(
     """np.pad; one axis is padded after the other."""
     x = np.asarray(array)
     widths = _pairs(pad_width, x.ndim)
+    lengths = [None] * x.ndim if stat_length is None else _pairs(stat_length, x.ndim)
     values = _pairs(end_values if mode == "linear_ramp" else constant_values, x.ndim)
     for axis in range(x.ndim):
         before, after = widths[axis]
@@ -36,7 +37,7 @@ def pad(
             x = np.concatenate([head, x, tail], axis=axis)
         elif before or after:
             rows = np.moveaxis(x, axis, 0)
-            rows = _padded(rows, before, after, mode, values[axis], stat_length, reflect_type)
+            rows = _padded(rows, before, after, mode, values[axis], lengths[axis], reflect_type)
             x = np.moveaxis(rows, 0, axis)
     return x
 
@@ -78,11 +79,12 @@ def _padded(
         tail = np.linspace(values[1], x[-1], after, endpoint=False)[::-1]
         return np.concatenate([head.astype(x.dtype), x, tail.astype(x.dtype)])
     if mode in ("mean", "maximum", "minimum", "median"):
-        if stat_length is not None:
-            refuse("only stat_length=None is compiled")
-        middle = np.reshape(_statistic(x, mode), (1, *x.shape[1:])).astype(x.dtype)
-        head = np.broadcast_to(middle, (before, *x.shape[1:]))
-        return np.concatenate([head, x, np.broadcast_to(middle, (after, *x.shape[1:]))])
+        first, last = (n, n) if stat_length is None else stat_length
+        if (first < 1 or last < 1) and mode in ("maximum", "minimum"):
+            raise ValueError("stat_length of 0 yields no value for padding")
+        head = np.broadcast_to(_statistic(x[:first], mode), (before, *x.shape[1:]))
+        tail = np.broadcast_to(_statistic(x[max(n - last, 0):], mode), (after, *x.shape[1:]))
+        return np.concatenate([head, x, tail])
     places = np.arange(-before, n + after)
     if mode == "wrap":
         return x[places % n]
@@ -108,9 +110,11 @@ def _padded(
 
 
 def _statistic(x: Array, mode: str) -> Array:
-    if mode == "mean":
-        found = np.mean(x, axis=0)
-        return np.round(found) if x.dtype.kind in "iu" else found
+    """What stands for all elements of the first axis, in an axis of one."""
     if mode == "maximum":
-        return np.max(x, axis=0)
-    return np.min(x, axis=0) if mode == "minimum" else np.median(x, axis=0)
+        return np.max(x, axis=0, keepdims=True)
+    if mode == "minimum":
+        return np.min(x, axis=0, keepdims=True)
+    middle = np.mean(x, axis=0) if mode == "mean" else np.median(x, axis=0)
+    found = np.round(middle) if x.dtype.kind in "iu" else middle
+    return np.reshape(found, (1, *x.shape[1:])).astype(x.dtype)

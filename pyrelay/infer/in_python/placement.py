@@ -22,11 +22,11 @@ def applied_at(ufunc: Any, a: Array, indices: Any, b: Any = None) -> None:
     flat = a.flat  # which is no copy however the array lies in memory
     if b is None:
         for k in range(where.shape[0]):
-            flat[where[k]] = ufunc(flat[where[k]])
+            flat[where[k]] = ufunc(flat[where[k]]).astype(a.dtype)
     else:
         given = np.ravel(np.broadcast_to(b, np.shape(places)))
         for k in range(where.shape[0]):
-            flat[where[k]] = ufunc(flat[where[k]], given[k])
+            flat[where[k]] = ufunc(flat[where[k]], given[k]).astype(a.dtype)
 
 
 def subtracted_at(a: Array, indices: Any, b: Any) -> None:

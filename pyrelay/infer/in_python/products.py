@@ -5,11 +5,10 @@ In and out: what the NumPy function of the same name takes and gives, for the ar
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-
-from pyrelay.infer.in_python import refuse
 
 Array = Any
 
@@ -233,16 +232,13 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
 
 
 def reduced(
-    ufunc: Any, array: Array, axis: Any = 0, dtype: Any = None, out: Any = None,
-    keepdims: bool = False, initial: Any = None, where: Any = True,
+    ufunc: Any, x: Array, axis: Any = 0, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
 ) -> Array:
-    """What `ufunc.reduce` gives: along axes the ufunc of all elements."""
-    if out is not None:
-        refuse("a reduction with out= is not compiled for this function")
-    x = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype)
+    """What `ufunc.reduce` gives: along axes the ufunc of all elements, of its loop's type."""
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     identity = _identity(ufunc.__name__, x)
-    if identity is None and len(axes) > 1:
+    if identity is None and len(axes) > 1 and ufunc.__name__ not in ("fmax", "fmin"):
         raise ValueError(
             f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may "
             "be specified"
@@ -278,6 +274,8 @@ def _identity(ufunc: str, x: Array) -> Any:
     """What does not change the other operand; None if there is nothing, or an order matters."""
     if ufunc == "bitwise_and":
         return ~np.zeros((), x.dtype)
+    if ufunc in ("logaddexp", "logaddexp2"):
+        return -math.inf
     return 0 if ufunc in ("bitwise_or", "bitwise_xor", "gcd", "logical_xor", "hypot") else None
 
 

@@ -139,7 +139,8 @@ def _not_brain(x: Array) -> Array:
 
 
 def quantile(
-    a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    a: Array, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
 ) -> Array:
     """Quantiles of the sorted elements; NaN where there is a NaN."""
     _refuse_complex(a)
@@ -159,7 +160,7 @@ def quantile(
     found = below if method in _DISCRETE else _between(below, above, weight)
     if x.dtype.kind == "f":
         found = np.where(np.isnan(ordered[-1]), ordered[-1], found)[()]
-    return _with_axes(found, a, axis, keepdims, np.ndim(q))
+    return put(_with_axes(found, a, axis, keepdims, np.ndim(q)), out)
 
 
 def _refuse_complex(a: Array) -> None:
@@ -179,24 +180,27 @@ def _check_range(q: Any) -> None:
 
 
 def percentile(
-    a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    a: Array, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
 ) -> Array:
     """Quantiles, in percent."""
     if not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 100)):
         raise ValueError("Percentiles must be in the range [0, 100]")
-    return quantile(a, q / 100 if np.ndim(q) == 0 else np.asarray(q) / 100, axis, method, keepdims)
+    share = q / 100 if np.ndim(q) == 0 else np.asarray(q) / 100
+    return quantile(a, share, axis, out, overwrite_input, method, keepdims)
 
 
 def nanquantile(
-    a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    a: Array, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
 ) -> Array:
     """Quantiles of the elements that are not NaN."""
     if np.size(a) == 0:
-        return nanmean(a, axis, keepdims=keepdims)
+        return nanmean(a, axis, None, out, keepdims)
     _refuse_complex(a)
     x = _lanes(telling_nans(a), axis)
     if x.dtype.kind != "f":
-        return quantile(a, q, axis, method, keepdims=keepdims)
+        return quantile(a, q, axis, out, overwrite_input, method, keepdims)
     _check_range(q)
     count = np.sum(~np.isnan(x), axis=-1)
     last = np.maximum(count - 1, 0)
@@ -212,12 +216,13 @@ def nanquantile(
         between = below if method in _DISCRETE else _between(below, above, place - low)
         found.append(between if np.ndim(q) else between.astype(x.dtype))
     stacked = np.stack(found).reshape(np.shape(q) + x.shape[:-1])
-    return _with_axes(stacked[()], a, axis, keepdims, np.ndim(q))
+    return put(_with_axes(stacked[()], a, axis, keepdims, np.ndim(q)), out)
 
 
 def nanpercentile(
-    a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    a: Array, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
 ) -> Array:
     """Quantiles of the elements that are not NaN, in percent."""
     share = q / 100 if np.ndim(q) == 0 else np.asarray(q) / 100
-    return nanquantile(a, share, axis, method, keepdims)
+    return nanquantile(a, share, axis, out, overwrite_input, method, keepdims)

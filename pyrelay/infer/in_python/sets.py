@@ -15,7 +15,7 @@ Array = Any
 
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
-    "unique_counts", "unique_inverse",
+    "unique_counts", "unique_inverse", "unique_values",
 ]
 
 _ONE = np.ones(1)
@@ -27,8 +27,10 @@ UniqueInverseResult: Any = type(np.unique_inverse(_ONE))
 def unique(
     ar: Array, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True,
+    sorted: bool = True,
 ) -> Any:
-    """The different elements (slices along `axis`), sorted; where they are, and how many."""
+    """The different elements (slices along `axis`), sorted in any case; where they are, how many.
+    """
     x = np.asarray(ar)
     if axis is None:
         flat = x.reshape(-1)
@@ -73,6 +75,11 @@ def unique_all(x: Array, /) -> Any:
 def unique_counts(x: Array, /) -> Any:
     """The different elements, sorted, and how many there are of each."""
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+
+
+def unique_values(x: Array, /) -> Array:
+    """The different elements, sorted."""
+    return unique(x, equal_nan=False)
 
 
 def unique_inverse(x: Array, /) -> Any:

@@ -91,9 +91,16 @@ def _check_axis(axis: Any, ndim: int) -> None:
         raise np.exceptions.AxisError(text)
 
 
+def _check_kind(kind: Any) -> None:
+    """Raises what NumPy does if there is no way to sort of that name."""
+    if kind not in (None, "quicksort", "quick", "heapsort", "heap", "mergesort", "merge", "stable"):
+        raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
+
+
 def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
     """Indices that sort an axis, equal elements in their order; of a number as of one element."""
     x = np.atleast_1d(a)
+    _check_kind(kind)
     if axis is None:
         return order_in(x.ravel())
     _check_axis(axis, x.ndim)
@@ -107,6 +114,7 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = 
 def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
     """A sorted copy; its derivative goes to where the elements came from."""
     x = np.asarray(a)
+    _check_kind(kind)
     if axis is None:
         return sort(x.ravel(), 0, kind, stable=stable)
     _check_axis(axis, x.ndim)
@@ -279,14 +287,11 @@ def interp(
     before, behind = items_inside(places, k), items_inside(places, np.minimum(k + 1, n - 1))
     low, high = items_inside(values, k), items_inside(values, np.minimum(k + 1, n - 1))
     width = behind - before
-    inside = np.clip(at, places[0], places[n - 1])
-    weight = np.where(width > 0, (inside - before) / np.where(width > 0, width, 1.0), 0.0)
+    weight = np.where(width > 0, (at - before) / np.where(width > 0, width, 1.0), 0.0)
     found = low + (high - low) * weight
-    if period is None and left is not None:
-        found = np.where(at < places[0], left, found)
-    if period is None and right is not None:
-        found = np.where(at > places[n - 1], right, found)
-    return found[()]
+    first = values[0] if period is not None or left is None else left
+    last = values[n - 1] if period is not None or right is None else right
+    return np.where(at < places[0], first, np.where(at > places[n - 1], last, found))[()]
 
 
 # -- choosing elements -----------------------------------------------------------------------------

@@ -271,6 +271,8 @@ def i1e(x: Array) -> Array:
 def i0(x: Array) -> Array:
     """The modified Bessel function of order 0."""
     a = _float(x)
+    if a.dtype.kind == "c":
+        raise TypeError("i0 not supported for complex values")
     return _bessel(0, a) * np.exp(np.abs(a))
 
 

@@ -159,7 +159,8 @@ def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * n
         wrapped = np.where((wrapped == low) & (step > 0), -low, wrapped)
     change = np.where(np.abs(step) < least, 0, wrapped - step)
     rest = x[..., 1:] + np.cumsum(change, axis=-1)
-    return np.moveaxis(np.concatenate([x[..., :1], rest], axis=-1), -1, axis)
+    kind = np.result_type(np.asarray(p), period)
+    return np.moveaxis(np.concatenate([x[..., :1], rest], axis=-1).astype(kind), -1, axis)
 
 
 def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
@@ -408,16 +409,22 @@ def put(found: Array, out: Any) -> Array:
     return out
 
 
-def nanargmax(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+def nanargmax(
+    a: Array, axis: Any = None, out: Any = None, *, keepdims: bool = False
+) -> Array:
     """Position of the greatest element that is not NaN."""
     _refuse_only_nans(a, axis)
-    return np.argmax(np.where(np.isnan(a), -np.inf, a), axis=axis, keepdims=keepdims)
+    found = np.argmax(np.where(np.isnan(a), -np.inf, a), axis=axis, keepdims=keepdims)
+    return put(found, out)
 
 
-def nanargmin(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+def nanargmin(
+    a: Array, axis: Any = None, out: Any = None, *, keepdims: bool = False
+) -> Array:
     """Position of the least element that is not NaN."""
     _refuse_only_nans(a, axis)
-    return np.argmin(np.where(np.isnan(a), np.inf, a), axis=axis, keepdims=keepdims)
+    found = np.argmin(np.where(np.isnan(a), np.inf, a), axis=axis, keepdims=keepdims)
+    return put(found, out)
 
 
 def _refuse_only_nans(a: Array, axis: Any) -> None:

@@ -189,6 +189,16 @@ handles(np.i0)(in_python("np.i0", special.i0))
 handles(np.spacing)(
     of_ufunc(np.spacing, _in_loop_types(np.spacing, in_python("np.spacing", elements.spacing)))
 )
+
+
+def _nextafter(it: Interpreter, *given: V.Value) -> V.Value:
+    tys = [it.tensor(operand(it, v)) for v in given]
+    if types.f16 in loop_types(it, np.nextafter, tys):
+        return in_python("np.nextafter", elements.next_half)(it, *given)
+    return elementwise("nextafter")(it, *given)
+
+
+handles(np.nextafter)(of_ufunc(np.nextafter, _in_loop_types(np.nextafter, _nextafter)))
 for _name in ("erf", "erfc", "gamma", "lgamma"):
     handles(getattr(special, _name))(elementwise(_name))
 

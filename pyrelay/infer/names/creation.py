@@ -172,6 +172,8 @@ def array(
 def ascontiguousarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V.Value:
     """np.ascontiguousarray: a copy of a view whose elements do not lie one after the other."""
     value = asarray(it, a, dtype)
+    if it.tensor(value).rank == 0:  # which NumPy makes a vector of one number
+        return it.new_array(it.atom(it.call("reshape", value, shape=(1,))))
     if not isinstance(value, V.ArrayRef):
         return it.new_array(it.atom(value))
     return value if strides.is_contiguous(it, value) else strides.copied(it, value)
@@ -309,7 +311,7 @@ def identity(it: Interpreter, n: V.Value, dtype: V.Value = V.NONE) -> V.Value:
 @handles(np.eye)
 def eye(
     it: Interpreter, N: V.Value, M: V.Value = V.NONE, k: V.Value = ZERO,  # noqa: N803
-    dtype: V.Value = V.NONE,
+    dtype: V.Value = V.NONE, order: V.Value = V.Known("C"),
 ) -> V.Value:
     """np.eye."""
     rows = extent(it, N)
@@ -317,7 +319,7 @@ def eye(
     row = it.emit("expand_dims", it.emit("iota", size=rows, dtype=types.i64), axes=(1,))
     column = it.emit("expand_dims", it.emit("iota", size=columns, dtype=types.i64), axes=(0,))
     mask = it.call("equal", on_diagonal(it, row, k), column)
-    return cast(it, mask, dtype_of(it, dtype) or types.f64)
+    return _laid(it, cast(it, mask, dtype_of(it, dtype) or types.f64), order)
 
 
 def on_diagonal(it: Interpreter, row: Handle, k: V.Value) -> Handle:

@@ -77,6 +77,7 @@ def _load() -> None:
             effects,
             folds,
             iteration,
+            joining,
             keys,
             mapping,
             math,
@@ -218,7 +219,7 @@ def apply(
 
 
 #: Functions with an `out` that their handlers need not know: it is written with their result.
-_WITHOUT_OUT = (np.dot, np.matmul, np.einsum, np.concatenate, np.stack)
+_WITHOUT_OUT = (np.dot, np.matmul, np.einsum)
 
 
 @functools.cache

@@ -174,10 +174,10 @@ def np_dot(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
 @handles(np.inner)
 def inner(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
     """np.inner, to which Python's numbers are NumPy's."""
-    right = strong(it, operand(it, b))
-    rank = it.tensor(right).rank
-    return dot(it, strong(it, operand(it, a)), swapaxes(it, right, V.Known(-1), V.Known(-2))
-               if rank > 1 else right)
+    left, right = strong(it, operand(it, a)), strong(it, operand(it, b))
+    if it.tensor(left).rank and it.tensor(right).rank > 1:
+        right = swapaxes(it, right, V.Known(-1), V.Known(-2))
+    return dot(it, left, right)
 
 
 @handles(np.vdot)

@@ -190,7 +190,10 @@ def _with_initial(
     first = it.builder.cast(it.atom(initial), ty.dtype)
     column = it.emit("broadcast_to", first, shape=(*outer, 1))
     joined = it.emit("concatenate", lanes, column, axis=len(rest))
-    found = it.call(op, joined, axes=(len(rest),), keepdims=False)
+    if ty.dtype.kind == "c":
+        found = complex_order.reduced(it, op, it.result(joined), (len(rest),), False)
+    else:
+        found = it.call(op, joined, axes=(len(rest),), keepdims=False)
     return it.call("expand_dims", found, axes=axes) if keep and axes else found
 
 
@@ -292,9 +295,11 @@ def _arg_reduction(op: str) -> Any:
         *, keepdims: V.Value = FALSE,
     ) -> V.Value:
         x = strong(it, operand(it, a))
+        keep = bool(it.static(keepdims, "keepdims"))
+        if it.tensor(x).rank == 0:  # a number lies at 0 of its only axis
+            x, keep = ravel(it, x), False
         ty = it.tensor(x)
         axes = tuple(range(ty.rank)) if axis == V.NONE else (one_axis(it, axis, ty.rank),)
-        keep = bool(it.static(keepdims, "keepdims"))
         refuse_empty(it, ty, axes, f"attempt to get {op} of an empty sequence")
         if ty.dtype.kind == "c":
             return stored(it, out, complex_order.reduced(it, op, x, axes, keep))

@@ -13,20 +13,17 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import strides
 from pyrelay.infer.arrays.numpys_words import not_reshaped
 from pyrelay.infer.attributes import is_our_own
-from pyrelay.infer.containers import list_arrays, lists, text
-from pyrelay.infer.flow.handling import certain, without_words
+from pyrelay.infer.containers import text
+from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.in_python import arrangement
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import (
     axes_of,
-    cast,
-    concatenate,
     extent,
     nested_items,
     normal_axis,
     operand,
     shape_of,
-    stack,
     strong,
 )
 from pyrelay.infer.names.creation import of_no_axes
@@ -327,128 +324,6 @@ def atleast_1d(it: Interpreter, *arys: V.Value) -> V.Value:
     found = [operand(it, a) for a in arys]
     found = [a if it.tensor(a).shape else reshape(it, strong(it, a), ONE) for a in found]
     return found[0] if len(found) == 1 else V.Tuple(tuple(found))
-
-
-def _refuse_second_array(it: Interpreter, name: str, arrays: V.Value, axis: V.Value) -> None:
-    """Arrays given one by one, the second of which would be the axis."""
-    if isinstance(arrays, V.ArrayRef) and isinstance(axis, V.ArrayRef):
-        raise it.failure(
-            errors.TypeMismatchError, f"np.{name} takes the arrays in one list or tuple",
-            hints=(f"write np.{name}([a, b])",),
-        )
-
-
-@handles(np.concatenate, np.concat)
-def np_concatenate(
-    it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, dtype: V.Value = V.NONE
-) -> V.Value:
-    """np.concatenate."""
-    _refuse_second_array(it, "concatenate", arrays, axis)
-    arrays = lists.of_field(it, arrays)
-    content = lists.growing_content(it, arrays)
-    if content is not None:
-        at = None if axis == V.NONE else it.static(axis, "the axis")
-        return cast(it, list_arrays.concatenated(it, content, at), dtype)
-    parts = [operand(it, v) for v in nested_items(it, arrays)]
-    _refuse_none(it, parts)
-    if axis == V.NONE:
-        parts = [ravel(it, p) for p in parts]
-        axis = ZERO
-    joined = concatenate(it, parts, it.static(axis, "the axis"))
-    return cast(it, joined, dtype)
-
-
-def _refuse_none(it: Interpreter, parts: Sequence[V.Value], purpose: str = "concatenate") -> None:
-    """Raise what NumPy does of no arrays."""
-    if not parts:
-        text = f"need at least one array to {purpose}"
-        failure = it.failure(errors.InvalidValueError, text)
-        raise certain(it, failure, ValueError, text)
-
-
-@handles(np.stack)
-def np_stack(
-    it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, *, dtype: V.Value = V.NONE
-) -> V.Value:
-    """np.stack."""
-    _refuse_second_array(it, "stack", arrays, axis)
-    arrays = lists.of_field(it, arrays)
-    content = lists.growing_content(it, arrays)
-    if content is not None:
-        return cast(it, list_arrays.stacked(it, content, it.static(axis, "the axis")), dtype)
-    parts = [operand(it, v) for v in nested_items(it, arrays)]
-    _refuse_none(it, parts, "stack")
-    kinds = [it.tensor(part) for part in parts]
-    other = next((k for k in kinds if not _may_be_alike(it, k, kinds[0])), None)
-    if other is not None:
-        raise it.failure(
-            errors.ShapeError, f"all arrays to stack must have the same shape: {kinds[0]} and "
-            f"{other} differ",
-            hints=("use np.concatenate to join arrays along an axis that they have",),
-        )
-    return cast(it, stack(it, parts, it.static(axis, "the axis")), dtype)
-
-
-def _may_be_alike(it: Interpreter, a: TensorType, b: TensorType) -> bool:
-    """Whether two shapes are one, or may be in the running program."""
-    pairs = zip(a.shape, b.shape, strict=False)
-    return a.rank == b.rank and all(it.program.guards.equal(d, e) is not False for d, e in pairs)
-
-
-@handles(np.vstack)
-def vstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value:
-    """np.vstack."""
-    tup = lists.of_field(it, tup)
-    content = lists.growing_content(it, tup)
-    if content is not None:
-        if list_arrays.item_rank(it, content) > 1:
-            return cast(it, list_arrays.concatenated(it, content, 0), dtype)
-        whole = list_arrays.as_rows(it, content)
-        return cast(it, whole if it.tensor(whole).rank > 1 else expand_dims(it, whole, ONE), dtype)
-    parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
-    _refuse_none(it, parts)
-    rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]
-    return cast(it, concatenate(it, rows, 0), dtype)
-
-
-@handles(np.hstack)
-def hstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value:
-    """np.hstack."""
-    tup = lists.of_field(it, tup)
-    content = lists.growing_content(it, tup)
-    if content is not None:
-        rank = list_arrays.item_rank(it, content)
-        if not rank:
-            return cast(it, list_arrays.stacked(it, content, 0), dtype)
-        return cast(it, list_arrays.concatenated(it, content, 0 if rank == 1 else 1), dtype)
-    parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
-    _refuse_none(it, parts)
-    return cast(it, concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1), dtype)
-
-
-@handles(np.block)
-def block(it: Interpreter, arrays: V.Value) -> V.Value:
-    """np.block: an array from nested lists of blocks."""
-
-    def depth_of(value: V.Value) -> int:
-        return 1 + depth_of(nested_items(it, value)[0]) if V.is_list(value) else 0
-
-    def leaves_rank(value: V.Value, depth: int) -> int:
-        if not depth:
-            return it.tensor(operand(it, value)).rank
-        return max(leaves_rank(v, depth - 1) for v in nested_items(it, value))
-
-    def joined(value: V.Value, depth: int) -> V.Value:
-        if depth:
-            parts = [joined(v, depth - 1) for v in nested_items(it, value)]
-            return concatenate(it, parts, -depth)
-        x = strong(it, operand(it, value))
-        missing = rank - it.tensor(x).rank
-        return it.call("expand_dims", x, axes=tuple(range(missing))) if missing else x
-
-    depth = depth_of(arrays)
-    rank = max(depth, leaves_rank(arrays, depth))
-    return joined(arrays, depth)
 
 
 @handles(np.split)

@@ -40,11 +40,11 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
         return functools.partial(_along_first, _REDUCTIONS[name])
     if method == "accumulate" and ufunc.nin == 2 and ufunc.nout == 1:
         return functools.partial(_accumulate, ufunc)
-    general: Any = {
-        "reduce": products.reduced, "reduceat": products.reduced_between,
-    }.get(method)
-    if general is not None and ufunc.nin == 2:
-        return functools.partial(_with_ufunc, in_python(f"np.{name}.{method}", general), ufunc)
+    if method == "reduce" and ufunc.nin == 2 and ufunc.nout == 1:
+        return functools.partial(_reduce, ufunc)
+    if method == "reduceat" and ufunc.nin == 2:
+        handler = in_python(f"np.{name}.reduceat", products.reduced_between)
+        return functools.partial(_with_ufunc, handler, ufunc)
     plain = handlers.lookup(ufunc)
     if method == "outer" and plain is not None:
         return functools.partial(_outer, plain)
@@ -66,7 +66,13 @@ def _along_first(
     handler = handlers.lookup(fn)
     assert handler is not None
     if fn not in (np.sum, np.prod):
-        array = cast(it, strong(it, operand(it, array)), keywords.pop("dtype", None))
+        wanted = dtype_of(it, keywords.pop("dtype", V.NONE))
+        if fn in _JOINS and wanted not in (None, types.bool_):
+            raise raised(it, TypeError(
+                "No loop matching the specified signature and casting was found for ufunc "
+                f"{_JOINS[fn]}"
+            ))
+        array = cast(it, strong(it, operand(it, array)), wanted)
     start = keywords.pop("initial", V.NONE) if fn in _JOINS and "out" not in keywords else V.NONE
     found = handlers.apply(it, fn, handler, (array, axis), keywords)
     if start == V.NONE:
@@ -96,7 +102,7 @@ def _accumulate(
         axis = V.Known(0)
     if name in _SCANS:
         return _SCANS[name](it, x, axis, dtype, out)
-    x = cast(it, x, _accumulated_type(it, ufunc, it.tensor(x).dtype, dtype_of(it, dtype)))
+    x = cast(it, x, _type_of_loop(it, ufunc, "accumulate", it.tensor(x).dtype, dtype))
     running = RUNNING.get(_OF_TRUTHS.get(name, name))
     if running is not None and it.tensor(x).dtype.kind != "c":
         at = one_axis(it, axis, rank)
@@ -105,10 +111,26 @@ def _accumulate(
     return stored(it, out, handler(it, V.Known(ufunc), x, axis))
 
 
-def _accumulated_type(
-    it: Interpreter, ufunc: np.ufunc, given: types.DType, wanted: types.DType | None
+def _reduce(
+    ufunc: np.ufunc, it: Interpreter, array: V.Value, axis: V.Value = V.Known(0),
+    dtype: V.Value = V.NONE, out: V.Value = V.NONE, keepdims: V.Value = V.Known(False),
+    initial: V.Value = V.NONE, where: V.Value = V.Known(True),
+) -> V.Value:
+    """ufunc.reduce(array, axis, dtype, out, keepdims, initial, where) as a loop."""
+    x = strong(it, operand(it, array))
+    x = cast(it, x, _type_of_loop(it, ufunc, "reduce", it.tensor(x).dtype, dtype))
+    handler = in_python(f"np.{ufunc.__name__}.reduce", products.reduced)
+    found = handler(
+        it, V.Known(ufunc), x, axis, keepdims=keepdims, initial=initial, where=where
+    )
+    return stored(it, out, found)
+
+
+def _type_of_loop(
+    it: Interpreter, ufunc: np.ufunc, method: str, given: types.DType, dtype: V.Value
 ) -> types.DType:
     """The type of the loop that NumPy would run, whose result is its first operand as well."""
+    wanted = dtype_of(it, dtype)
     if types.bf16 in (given, wanted):
         return given if wanted is None else wanted
     taken = given if wanted is None else wanted
@@ -117,13 +139,13 @@ def _accumulated_type(
     except TypeError:
         raise it.failure(
             errors.TypeMismatchError,
-            f"np.{ufunc.__name__}.accumulate does not take numbers of {taken.numpy_name}",
+            f"np.{ufunc.__name__}.{method} does not take numbers of {taken.numpy_name}",
         ) from None
     found = types.from_numpy(loop[0])
     if found is None or loop[0] != loop[1] or wanted not in (None, found):
         raise it.failure(
             errors.UnsupportedOperationError,
-            f"np.{ufunc.__name__}.accumulate is not compiled for numbers of {taken.numpy_name}",
+            f"np.{ufunc.__name__}.{method} is not compiled for numbers of {taken.numpy_name}",
         )
     return found
 

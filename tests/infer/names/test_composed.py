@@ -130,6 +130,41 @@ p = A.flat[:]; p[0] = 9.0; A.flat[2] += 1.0; A.flat[::5] = 0.0; (A, p)
 A.flat = [1.0, 2.0]; A
 p = np.einsum('ii->i', Q); p[:] = 9.0; Q
 p = np.einsum('ij->ji', A); p[0, 1] = 9.0; A
+np.argmax(s), np.argmin(zero, axis=0), np.nanargmax(zero), zero.argmax(keepdims=True)
+np.logaddexp.reduce(e), np.logaddexp.reduce(A, axis=None), np.logaddexp.reduce(i8[:1])
+np.fmax.reduce(A, axis=None), np.fmin.reduce(A, (0, 1)), np.logaddexp.reduce(b, initial=2)
+np.divide.reduce(i8[:1]), np.hypot.reduce(b), np.logical_xor.reduce(A, axis=None, keepdims=True)
+np.logaddexp.reduce(A.T, out=o[:3]); o
+np.logical_and.reduce(A, dtype=float)
+np.multiply.at(i8, [1, 2, 2], 2); np.power.at(i8, [0], 3); np.negative.at(i8, [1, 3]); i8
+np.logaddexp2(f.astype(np.float16), np.float16(-1.0)), np.logaddexp2(i8, i8[::-1])
+np.nextafter(E.astype(np.float16), np.float16(1.0)), np.spacing(i8), np.nextafter(b, ~b)
+np.ascontiguousarray(s), np.ascontiguousarray(zero), zero.astype(np.float32), zero.astype(float)
+np.fill_diagonal(A.T, [1.0, 2.0], wrap=True); np.fill_diagonal(Q, [8.0, 9.0]); (A, Q)
+p = np.zeros(4, int); np.nanargmax(A, axis=0, out=p); p
+np.concatenate([x, x], dtype='i1', casting='unsafe'), np.hstack([f, x], dtype='f4')
+np.concatenate([x, y[:0]], out=y), np.stack([x, y], 1, np.zeros((5, 2)), casting='no')
+np.concatenate([x, x], dtype='i1')
+np.stack([x, x], dtype=bool)
+np.max(z, initial=2), np.min(z, axis=0, initial=-2.5), np.max(z[:0], initial=1j)
+np.isposinf(z)
+np.isneginf(z)
+np.i0(z)
+np.inner(zero, A), np.inner(A, zero), np.inner(2.0, A), np.inner(A, A)
+x[[]], A[:, []], A[[], [0]]
+x[[]] = n; x
+np.pad(i8, 2, 'median'), np.pad(A, 1, 'mean', stat_length=2), np.pad(x, 3, 'minimum')
+np.pad(x, 2, 'maximum', stat_length=((1, 3),)), np.pad(A, 1, 'median', stat_length=(1, 2))
+np.interp(E[:2], [0.0, 1.0], [2.0, 3.0]), np.interp(0.5, E[1:2], y[:1])
+np.interp(x, [0.5, 1.0, 2.0], [1, 2, 4], -1.0, 9.0), np.interp(A, x[:2], z[:2], period=1.5)
+np.concatenate([x, y], out=x)
+np.unwrap(i8, period=4), np.unwrap(f, period=3.5)
+np.sort(x, kind='bubble')
+np.sort(x, kind='heapsort'), np.argsort(x, kind='quick'), np.unique(i, sorted=True)
+np.sort(np.unique_values(i)), np.unique(i, sorted=False).size
+np.eye(2, 3, order='F'), A.item((1, 2)), A.item(5), A.item(1, 2)
+np.percentile(A, 50, 0, None, False, 'lower'), np.nanpercentile(X, 30, 0, o[:1][0], False)
+np.quantile(A, [0.2, 0.5], axis=1, out=A[:2, :3]); np.nanquantile(A, 0.3, 0, o); (A, o)
 p, q = np.polynomial.legendre.leggauss(5); np.sum(q * np.exp(s * p))
 """
 
@@ -238,5 +273,13 @@ def test_an_int_that_rounds_to_more_than_64_bits_says_so(sign: int) -> None:
     function, _ = made("round(n, -19)")
     assert interpreted(function, (sign * 5 * 10**18,)).result == 0
     error = interpreted(function, (sign * (5 * 10**18 + 1),)).error
+    assert isinstance(error, OverflowError)
+    assert "does not fit in 64 bits" in str(error)
+
+
+def test_a_list_of_unsigned_numbers_beyond_64_bits_says_so() -> None:
+    function, _ = made("np.full(n * n * 20, n).astype(np.uint64).tolist()")
+    assert interpreted(function, (2,)).result == [2] * 80
+    error = interpreted(function, (-2,)).error
     assert isinstance(error, OverflowError)
     assert "does not fit in 64 bits" in str(error)
