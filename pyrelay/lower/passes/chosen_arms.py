@@ -104,7 +104,7 @@ def _is_cheap(arm: Body) -> bool:
         match s:
             case Compute(primitive=name) if name in _CHECKS:
                 checks.add(s.out)
-            case Compute(primitive=name) if name in _CHEAP or _is_shift(s):
+            case Compute(primitive=name) if name in _CHEAP or is_shift(s):
                 computed += 1
             case Load() | Assign():
                 pass
@@ -115,7 +115,7 @@ def _is_cheap(arm: Body) -> bool:
     return computed <= _MOST_COMPUTED
 
 
-def _is_shift(s: Compute) -> bool:
+def is_shift(s: Compute) -> bool:
     """Whether this is a division of an integer that shifts its bits, or leaves some of them."""
     if s.primitive not in ("floor_divide", "remainder") or s.out.dtype.kind not in "iu":
         return False

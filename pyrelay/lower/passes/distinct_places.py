@@ -154,16 +154,15 @@ def reads_before_stores(loop: For, reading: int, around: Integers) -> list[Exten
     return list(asked)
 
 
-def strides(loop: For, reading: int, around: Integers) -> dict[Load, Extent | None]:
-    """By how much the positions of the loads in front of statement number `reading` of a loop grow
+def strides(loop: For, reading: int, around: Integers) -> dict[Load | Store, Extent | None]:
+    """By how much the positions of what is in front of statement number `reading` of a loop grow
     from round to round; None for no certain number."""
     _, then = around.later(loop)
     step = then.steps[-1][0]
-    found: dict[Load, Extent | None] = {}
+    found: dict[Load | Store, Extent | None] = {}
     for access, position in _accesses(loop.body[:reading], then):
-        if isinstance(access, Load):
-            parts = _split(position, step)
-            found[access] = None if parts is None else parts[0]
+        parts = _split(position, step)
+        found[access] = None if parts is None else parts[0]
     return found
 
 

@@ -201,6 +201,9 @@ class Intervals:
                 return _within(_corners(a, Interval(1 << b.low, 1 << b.high, {})))
             case "negative", [a] if a.low > LEAST:
                 return Interval(-a.high, -a.low, {})
+            case "absolute", [a] if a.low > LEAST:
+                low = max(a.low, -a.high, 0)
+                return Interval(low, max(-a.low, a.high), a.above if a.low >= 0 else {})
             case "where", [a, b]:
                 return a.joined(b)
             case "minimum", [a, b]:

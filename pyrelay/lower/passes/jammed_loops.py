@@ -91,7 +91,7 @@ _MOST_READING, _MOST_STATEMENTS = 60, 200  # statements that are moved, and of a
 _WRITTEN_OUT = 25  # rounds of inner loops that LLVM makes statements of
 _WORK_WRITTEN_OUT = 112  # loads and operations on floats, in all of these rounds
 _PLACES = frozenset(["add", "subtract", "multiply"])
-_SIDE_BY_SIDE = _PLACES | frozenset([
+SIDE_BY_SIDE = _PLACES | frozenset([
     "divide", "negative", "positive", "absolute", "square", "reciprocal", "fma", "sqrt", "exp",
     "log", "tanh", "sigmoid", "floor", "ceil", "trunc", "rint", "copysign", "minimum", "maximum",
     "fmin", "fmax", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
@@ -108,7 +108,7 @@ _LONG = frozenset([
     "arccosh", "arctanh", "sin", "cos", "tan", "near_sin", "near_cos", "near_tan",
 ])  # fmt: skip
 """Those that are many instructions each."""
-_WORTH = _LONG | frozenset(["sqrt"])
+WORTH = _LONG | frozenset(["sqrt"])
 """Those that are worth a second look at their checks."""
 _ANGLES = {"sin": "near_sin", "cos": "near_cos", "tan": "near_tan"}
 """Those that are a call of a library for each number, and what they are for small angles."""
@@ -134,7 +134,7 @@ def jammed(kernel: Kernel) -> Body:
     candidate = _is_candidate if kernel.apart else _has_angles
     if not any(isinstance(s, For) and candidate(s) for s in statements(kernel.body)):
         return kernel.body
-    return tuple(_walked(kernel.body, Integers(), _counted(kernel.body), candidate))
+    return tuple(_walked(kernel.body, Integers(), counted(kernel.body), candidate))
 
 
 def _is_candidate(loop: For) -> bool:
@@ -148,7 +148,8 @@ def _has_angles(loop: For) -> bool:
     return any(_is_of_angle(s) for s in loop.body)
 
 
-def _counted(body: Body) -> Uses:
+def counted(body: Body) -> Uses:
+    """How often statements read each operand."""
     return Counter(o for s in statements(body) for o in operands(s))
 
 
@@ -181,7 +182,7 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     every = list(statements(loop.body))
     if len(every) > _MOST_STATEMENTS or any(isinstance(s, Call) for s in every):
         return None
-    outside = uses - _counted(loop.body)
+    outside = uses - counted(loop.body)
     length = _pure(loop.body)
     while length := _to_last(loop, length):
         loop, length = set_later(loop, length)
@@ -321,7 +322,7 @@ def _to_last(loop: For, length: int) -> int:
         last = body[length - 1]
         if has_loops((last,)):
             break
-        long = isinstance(last, Compute) and last.primitive in _WORTH
+        long = isinstance(last, Compute) and last.primitive in WORTH
         if checks and not loops and (long or isinstance(last, Fail)):
             break
         length -= 1
@@ -344,7 +345,7 @@ def _grouped(loop: For, length: int, outside: Uses, doubt: Local | None) -> Read
     body, rest = loop.body[:length], loop.body[length:]
     if breaks(rest):
         return 0
-    if not _starts_anew(body, rest, outside):
+    if not starts_anew(body, rest, outside):
         return 0
     varying = _varying(loop, body, doubt)
     changed = {s.variable for s in statements(rest) if isinstance(s, Assign)} - varying
@@ -366,7 +367,7 @@ def _grouped(loop: For, length: int, outside: Uses, doubt: Local | None) -> Read
     return Reading(loop, length, nodes, inner, varying, again, doubt=doubt)
 
 
-def _starts_anew(body: Body, rest: Body, outside: Uses) -> bool:
+def starts_anew(body: Body, rest: Body, outside: Uses) -> bool:
     """Whether each round sets every variable that its first statements read and any statement of
     the loop sets. One that is not set in every round is used in the first statements alone."""
     changed = {s.variable for s in statements((*body, *rest)) if isinstance(s, Assign)}
@@ -433,7 +434,7 @@ def _check(statement: Statement, varying: set[Operand]) -> None:
             case Load(array=Pointed()):
                 raise _UnfitError
             case Compute(out=out, primitive=name) if differs:
-                if name not in _SIDE_BY_SIDE and not (name in _ANGLES and out.dtype == f32):
+                if name not in SIDE_BY_SIDE and not (name in _ANGLES and out.dtype == f32):
                     raise _UnfitError
                 if not _fits(out):
                     raise _UnfitError
@@ -553,7 +554,7 @@ def _pays(reading: Reading, around: Integers) -> bool:
     """Whether an inner loop has a chain of floats, or of other numbers that lie across it, and more
     rounds than LLVM writes out, which then makes vectors of the loop around."""
     if not has_loops(reading.body):
-        return any(isinstance(s, Compute) and s.primitive in _WORTH for s in reading.body)
+        return any(isinstance(s, Compute) and s.primitive in WORTH for s in reading.body)
     chains = {
         s.variable.dtype.kind for loop in statements(reading.body) if isinstance(loop, For)
         for s in statements(loop.body)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyrelay.lower.kernels.kernel import Body, Kernel, Routine
+from pyrelay.lower.passes.checked_blocks import with_checked_blocks
 from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
 from pyrelay.lower.passes.early_breaks import with_early_breaks
@@ -27,6 +28,7 @@ def printable(kernel: Kernel) -> Kernel:
     kernel = replace(kernel, body=stepped(kernel))
     kernel = replace(kernel, body=parted(kernel.body))
     kernel = replace(kernel, body=with_held_elements(kernel))
+    kernel = replace(kernel, body=with_checked_blocks(kernel))
     kernel = replace(kernel, body=jammed(kernel))
     body = with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))
     body = with_early_breaks(unrolled(with_joined_checks(body)))

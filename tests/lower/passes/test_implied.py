@@ -367,3 +367,17 @@ def test_loops_over_windows_end_in_seconds() -> None:
     for w in (0, 3, 40, -2, 2**62):
         assert function(x, w) == pytest.approx(windows(x, w))
     assert "range(0, " not in str(function.code(x, 3))  # no pieces, to look for Ctrl-C between
+
+
+def distances(x: Any, y: Any) -> Any:
+    most = 0
+    for a, b in zip(x, y, strict=True):
+        most = max(most, abs(int(a) - int(b)) + abs(int(b) - 100))
+    return most
+
+
+def test_sizes_of_short_numbers_are_added_without_a_check() -> None:
+    x, y = np.array([3, 255, 0], np.uint8), np.array([255, 0, 100], np.uint8)
+    compiled = pyrelay.jit(distances)
+    assert compiled(x, y) == distances(x, y) == 407
+    assert "_overflows" not in str(compiled.code(x, y))
