@@ -191,19 +191,19 @@ class _Block:
 def _part(name: str, dtype: str, lanes: int) -> Part:
     kind = SHORT_NAMES[dtype]
 
-    def sized(module: llvm.Module, rows: int) -> Function:
-        symbol = f"{name}_{rows}"
-        return _Block(module, symbol, kind, lanes, rows).f
-
     def write(module: llvm.Module, name: str) -> None:
-        forms = [rows for rows in (4, 8, 16) if lanes <= rows < ROWS] + [ROWS]
-        written = {rows: sized(module, rows) for rows in forms}
+        # Few elements, as samples are, are sorted in shorter vectors.
+        forms = [(min(lanes, rows), rows) for rows in (4, 8, ROWS)]
+        written = [
+            _Block(module, f"{name}_{rows}", kind, width, rows).f for width, rows in forms[:-1]
+        ]
+        whole = _Block(module, f"{name}_{ROWS}", kind, lanes, ROWS).f
         f = Function(module, name, 2)
         address, count = f.parameters
-        for rows in forms[:-1]:
-            with f.when(count <= rows * lanes):
-                f.ret(f.call(written[rows], address, count))
-        f.ret(f.call(written[forms[-1]], address, count))
+        for (width, rows), form in zip(forms, written, strict=False):
+            with f.when(count <= width * rows):
+                f.ret(f.call(form, address, count))
+        f.ret(f.call(whole, address, count))
 
     return Part(name, types.void, 2, write)
 

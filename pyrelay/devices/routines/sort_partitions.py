@@ -1,14 +1,19 @@
 """Parts of a line on either side of a pivot: the steps of quicksort.
 
-In: ``divide_<rule>_T[x lanes](source, count, to, end, pivot)``, of addresses and a number of
-elements; out: how many elements belong in the first part. They lie at ``to``, which may be
-``source``, and the others before the address ``end``, which belongs to other memory, in any order.
-The rule is ``less`` (than the pivot, the first part), ``same`` (not greater than it) or ``number``
-(any but NaN). With lanes, vectors of 256 or 512 bits are divided by a permutation that a table
-gives for each mask (Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel
-Skylake", IJACSA 8(10), 2017), which CPUs with AVX2 or AVX-512 have an instruction for; sixteen
-lanes, for which the table is too long, by the instructions that compress and expand. Without lanes,
-elements are stored at both ends of what is left, and one of them moves.
+In: ``divide_<rule>_T[x lanes](start, count, pivot)``, of addresses and a number of elements; out:
+how many elements belong in the first part, which lie at the start then, and the others behind them,
+in any order. The rule is ``less`` (than the pivot, the first part) or ``same`` (not greater than
+it). With lanes, vectors of 256 or 512 bits are divided by a permutation that a table gives for each
+mask (Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake", IJACSA
+8(10), 2017), which CPUs with AVX2 or AVX-512 have an instruction for; sixteen lanes, for which the
+table is too long, by the instructions that compress and expand. The first and the last vectors are
+read before any is written, and from then on those at the end that has less room: so what a round
+writes at both ends always finds room there. Without lanes, and behind the last whole vector,
+elements change places with the first of the others.
+
+``take_numbers_T[x lanes](source, count, to, end)`` puts all but NaNs at ``to``, which may be
+``source``, and NaNs before the address ``end``, which belongs to other memory; out: how many are
+no NaNs. ``copy_numbers_T[x lanes](source, count, to)`` copies them all; out: not 0 if one is a NaN.
 """
 
 from __future__ import annotations
@@ -28,65 +33,33 @@ from pyrelay.devices.compiler.llvm_writer import Function, Word, over
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.sort_blocks import less
 
-_AT_ONCE = 4  # vectors in a round of the loop
+_AT_ONCE = 8  # vectors in a round of the loop
 _I32 = llvm.IntType(32)
 _BYTE = llvm.IntType(8)
 
 
-class _Division:
-    """Writes the function that divides a line by a rule."""
+class _Vectors:
+    """Vectors of elements and their division by a mask; a function of so many words is written."""
 
     def __init__(
-        self, module: llvm.Module, name: str, rule: str, kind: types.Type, lanes: int
+        self, module: llvm.Module, name: str, kind: types.Type, lanes: int, parameters: int
     ) -> None:
-        self.rule, self.kind, self.lanes = rule, kind, lanes
+        self.kind, self.lanes = kind, lanes
         self.element = LLVM_TYPES[kind]
         self.size = kind.bitwidth // 8
-        self.f = f = Function(module, name, 5)
-        self.b = f.b
-        source, count, to, end, pivot = f.parameters
-        self.pivot = self._element(pivot)
-        self.low, self.high = f.variable(to), f.variable(end)
-        at, stop = f.variable(source), source + count * self.size
+        self.f = Function(module, name, parameters)
+        self.b = self.f.b
         if lanes > 1:
             self.vector = llvm.VectorType(self.element, lanes)
-            self.pivots = self._spread(self.pivot)
             self.table = self._table(module) if lanes <= 8 else None
-            for vectors in (_AT_ONCE, 1):
-                step = vectors * lanes * self.size
-                beyond = stop - (step - 1)
-                with over(f, at.now, beyond, step) as now:
-                    self._vectors(now, vectors)
-                    at.set(now + step)
-        with over(f, at.now, stop, self.size) as now:
-            self._single(now)
-        f.ret((self.low.now - to).unsigned_div(self.size))
 
     def _element(self, address: Word) -> Any:
         pointer = self.b.inttoptr(address.raw, self.element.as_pointer())
         return self.b.load(pointer, typ=self.element)
 
-    def _first(self, x: Any, pivot: Any) -> Any:
-        """Which elements belong in the first part."""
-        b = self.b
-        if self.rule == "number":
-            return b.fcmp_ordered("ord", x, x)
-        left, right = (x, pivot) if self.rule == "less" else (pivot, x)
-        found = less(b, self.kind, left, right)
-        return found if self.rule == "less" else b.not_(found)
-
-    # -- one by one
-
-    def _single(self, address: Word) -> None:
-        b, f = self.b, self.f
-        value = self._element(address)
-        first = Word(f, b.zext(self._first(value, self.pivot), llvm.IntType(64)))
-        for place in (self.low.now, self.high.now - self.size):
-            b.store(value, b.inttoptr(place.raw, self.element.as_pointer()))
-        self.low.set(self.low.now + first * self.size)
-        self.high.set(self.high.now - self.size + first * self.size)
-
-    # -- vectors
+    def _write(self, value: Any, address: Word) -> None:
+        pointer = self.b.inttoptr(address.raw, value.type.as_pointer())
+        self.b.store(value, pointer, align=self.size)
 
     def _spread(self, value: Any) -> Any:
         some: Any = llvm.Constant(self.vector, llvm.Undefined)
@@ -112,39 +85,31 @@ class _Division:
         table.initializer = llvm.Constant(kind, bytearray(rows))
         return table
 
-    def _vectors(self, address: Word, count: int) -> None:
-        b, f, lanes = self.b, self.f, self.lanes
-        width = lanes * self.size
-        low, high = self.low.now, self.high.now
-        # All are read before any is written: `to` may be the source.
-        vectors = [self._load(address + k * width) for k in range(count)]
-        for vector in vectors:
-            mask = b.bitcast(self._first(vector, self.pivots), llvm.IntType(lanes))
-            number = b.zext(mask, llvm.IntType(64))
-            for place, parted in zip((low, high - width), self._parted(vector, mask), strict=True):
-                b.store(parted, b.inttoptr(place.raw, self.vector.as_pointer()), align=1)
-            firsts = Word(f, b.ctpop(number)) * self.size
-            low, high = low + firsts, high - width + firsts
-        self.low.set(low)
-        self.high.set(high)
-
     def _load(self, address: Word) -> Any:
         return self.b.load(
             self.b.inttoptr(address.raw, self.vector.as_pointer()), align=1, typ=self.vector
         )
 
-    def _parted(self, vector: Any, mask: Any) -> tuple[Any, Any]:
-        """Vectors that begin with the elements of a mask, and that end with the others."""
+    def _parted(self, vector: Any, mask: Any) -> Any:
+        """The elements of a mask, and behind them the others."""
         b = self.b
         if self.table is not None:
-            parted = self._permuted(vector, b.zext(mask, llvm.IntType(64)))
-            return parted, parted
+            return self._permuted(vector, b.zext(mask, llvm.IntType(64)))
         flags = llvm.VectorType(llvm.IntType(1), self.lanes)
         low = self._native("compress", vector, vector, b.bitcast(mask, flags))
         others = self._native("compress", vector, vector, b.bitcast(b.not_(mask), flags))
         ends = b.shl(llvm.Constant(_I32, -1), b.zext(b.ctpop(mask), _I32))
-        high = self._native("expand", others, others, b.bitcast(b.trunc(ends, mask.type), flags))
-        return low, high
+        return self._native("expand", others, low, b.bitcast(b.trunc(ends, mask.type), flags))
+
+    def _divided(self, vector: Any, flags: Any, low: Word, high: Word) -> tuple[Word, Word]:
+        """Write a vector at both ends of what is free; the ends afterwards."""
+        b, width = self.b, self.lanes * self.size
+        mask = b.bitcast(flags, llvm.IntType(self.lanes))
+        parted = self._parted(vector, mask)
+        self._write(parted, low)
+        self._write(parted, high - width)
+        firsts = Word(self.f, b.ctpop(b.zext(mask, llvm.IntType(64)))) * self.size
+        return low + firsts, high - width + firsts
 
     def _native(self, what: str, *args: Any) -> Any:
         letter = "f" if self.kind in FLOATS else "i"
@@ -171,14 +136,146 @@ class _Division:
         return b.bitcast(b.call(native, [b.bitcast(vector, parts), row]), self.vector)
 
 
+class _Division(_Vectors):
+    """Writes the function that divides a line by a rule, where it lies."""
+
+    def __init__(
+        self, module: llvm.Module, name: str, rule: str, kind: types.Type, lanes: int
+    ) -> None:
+        super().__init__(module, name, kind, lanes, 3)
+        self.rule, f = rule, self.f
+        start, count, pivot = f.parameters
+        self.pivot = self._element(pivot)
+        self.low, self.next = f.variable(start), f.variable(start)
+        if lanes > 1:
+            self.pivots = self._spread(self.pivot)
+            with f.either(count >= 2 * _AT_ONCE * lanes) as (many, few):
+                with many:
+                    self._vectors(start, count, _AT_ONCE)
+                with few, f.when(count >= 2 * lanes):
+                    self._vectors(start, count, 1)
+        with over(f, self.next.now, start + count * self.size, self.size) as now:
+            value, low = self._element(now), self.low.now
+            self._write(self._element(low), now)
+            self._write(value, low)
+            first = Word(f, self.b.zext(self._first(value, self.pivot), llvm.IntType(64)))
+            self.low.set(low + first * self.size)
+        f.ret((self.low.now - start).unsigned_div(self.size))
+
+    def _first(self, x: Any, pivot: Any) -> Any:
+        """Which elements belong in the first part."""
+        if self.rule == "less":
+            return less(self.b, self.kind, x, pivot)
+        return self.b.not_(less(self.b, self.kind, pivot, x))
+
+    def _vectors(self, start: Word, count: Word, at_once: int) -> None:
+        """All whole vectors, so many in a round."""
+        f, width = self.f, self.lanes * self.size
+        end = start + (count & -self.lanes) * self.size
+        kept = [self._load(start + k * width) for k in range(at_once)]
+        kept += [self._load(end - (k + 1) * width) for k in range(at_once)]
+        self.high = f.variable(end)
+        step = at_once * width
+        self.left, self.right = f.variable(start + step), f.variable(end - step)
+        if at_once > 1:
+            with f.while_(lambda: ((self.right.now - self.left.now) & (step - 1)).differs(0)):
+                self._round(1)
+        with f.while_(lambda: self.left.now < self.right.now):
+            self._round(at_once)
+        low, high = self.low.now, self.high.now
+        for vector in kept:
+            low, high = self._divided(vector, self._first(vector, self.pivots), low, high)
+        self.low.set(low)
+        self.next.set(end)
+
+    def _round(self, vectors: int) -> None:
+        width = self.lanes * self.size
+        step = vectors * width
+        low, high, left, right = (v.now for v in (self.low, self.high, self.left, self.right))
+        behind = (high - right) < (left - low)
+        at = behind.choose(right - step, left)
+        self.left.set(behind.choose(left, left + step))
+        self.right.set(behind.choose(right - step, right))
+        # All are read before any is written.
+        read = [self._load(at + k * width) for k in range(vectors)]
+        for vector in read:
+            low, high = self._divided(vector, self._first(vector, self.pivots), low, high)
+        self.low.set(low)
+        self.high.set(high)
+
+
+class _Numbers(_Vectors):
+    """Writes the function that sets NaNs apart."""
+
+    def __init__(self, module: llvm.Module, name: str, kind: types.Type, lanes: int) -> None:
+        super().__init__(module, name, kind, lanes, 4)
+        f, b = self.f, self.b
+        source, count, to, end = f.parameters
+        at, stop = f.variable(source), source + count * self.size
+        low_now, high_now = f.variable(to), f.variable(end)
+        width = lanes * self.size
+        if lanes > 1:
+            with over(f, source, stop - (width - 1), width) as now:
+                vector = self._load(now)
+                flags = b.fcmp_ordered("ord", vector, vector)
+                low, high = self._divided(vector, flags, low_now.now, high_now.now)
+                low_now.set(low)
+                high_now.set(high)
+                at.set(now + width)
+        with over(f, at.now, stop, self.size) as now:
+            value = self._element(now)
+            first = Word(f, b.zext(b.fcmp_ordered("ord", value, value), llvm.IntType(64)))
+            low, high = low_now.now, high_now.now - self.size
+            self._write(value, low)
+            self._write(value, high)
+            low_now.set(low + first * self.size)
+            high_now.set(high + first * self.size)
+        f.ret((low_now.now - to).unsigned_div(self.size))
+
+
+class _Copy(_Vectors):
+    """Writes the function that copies elements and sees whether there is a NaN among them."""
+
+    def __init__(self, module: llvm.Module, name: str, kind: types.Type, lanes: int) -> None:
+        super().__init__(module, name, kind, lanes, 3)
+        f, b = self.f, self.b
+        source, count, to = f.parameters
+        at, stop, found = f.variable(source), source + count * self.size, f.variable(0)
+        apart = to - source
+        for vectors in (_AT_ONCE, 1) if lanes > 1 else ():
+            width = lanes * self.size
+            with over(f, at.now, stop - (vectors * width - 1), vectors * width) as now:
+                any_nan = None
+                for k in range(vectors):
+                    vector = self._load(now + k * width)
+                    self._write(vector, now + apart + k * width)
+                    nan = b.fcmp_unordered("uno", vector, vector)
+                    any_nan = nan if any_nan is None else b.or_(any_nan, nan)
+                mask = b.zext(b.bitcast(any_nan, llvm.IntType(lanes)), llvm.IntType(64))
+                found.set(found.now | Word(f, mask))
+                at.set(now + vectors * width)
+        with over(f, at.now, stop, self.size) as now:
+            value = self._element(now)
+            self._write(value, now + apart)
+            nan = b.zext(b.fcmp_unordered("uno", value, value), llvm.IntType(64))
+            found.set(found.now | Word(f, nan))
+        f.ret(found.now)
+
+
 @functools.cache
 def _part(name: str, rule: str, dtype: str, lanes: int) -> Part:
-    write = functools.partial(_Division, rule=rule, kind=SHORT_NAMES[dtype], lanes=lanes)
-    return Part(name, types.int64, 5, write)
+    kind = SHORT_NAMES[dtype]
+    if rule == "take_numbers":
+        return Part(name, types.int64, 4, functools.partial(_Numbers, kind=kind, lanes=lanes))
+    if rule == "copy_numbers":
+        return Part(name, types.int64, 3, functools.partial(_Copy, kind=kind, lanes=lanes))
+    write = functools.partial(_Division, rule=rule[7:], kind=kind, lanes=lanes)
+    return Part(name, types.int64, 3, write)
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"divide_(less|same|number)_([fiu](?:32|64))(?:x(4|8|16))?", name)
+    pattern = r"(divide_less|divide_same|take_numbers|copy_numbers)_([fiu](?:32|64))(?:x(4|8|16))?"
+    match = re.fullmatch(pattern, name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], match[2], int(match[3] or 1))

@@ -37,9 +37,9 @@ from pyrelay.devices.routines.sort_partitions import {divisions}
 from pyrelay.devices.compiler.vocabulary import *
 
 BY_HAND = True
-sort_part = routine("sort_part", "i64"{asked_types})
+sort_part = routine("sort_part"{asked_types})
 {first_asked}
-def sort_part(to, count, limit{asked}):
+def sort_part(to, count{asked}):
     stack, sample = local_i64(128), local_{t}({most})
     first, top = 0, 0
     while True:
@@ -66,17 +66,15 @@ def sort_part(to, count, limit{asked}):
         {middle}
         pivot = sample + middle * {size}
         start = to + first * {size}
-        left = {less}(start, count, start, limit, pivot)
+        left = {less}(start, count, pivot)
         right = count - left
         last = first + left
-        copy_bytes(to + last * {size}, limit - right * {size}, right * {size})
         again = load_ordered_{t}(sample, middle - 1) == load_ordered_{t}(sample, middle)
         if left == 0 or again:
             start = to + last * {size}
-            same = {same}(start, right, start, limit, pivot)
+            same = {same}(start, right, pivot)
             last += same
             right -= same
-            copy_bytes(to + last * {size}, limit - right * {size}, right * {size})
         # The shorter part first: the others are few.
         shorter = left < right
         store_ordered_i64(stack, 2 * top, last if shorter else first)
@@ -154,15 +152,9 @@ def kernel(block, begin, end):
 """
 
 _FLOATS = """\
-numbers = True
-for k in range(n):
-    value = load_ordered_{t}(source, k)
-    numbers = numbers and value == value
 count = n
-if numbers:
-    copy_bytes(to, source, n * {size})
-else:
-    count = {number}(source, n, to, limit, source)
+if {copy}(source, n, to) != 0:
+    count = {number}(source, n, to, limit)
     for k in range(count, n):
         store_ordered_{t}(to, k, {t}(nan))
 """
@@ -172,12 +164,12 @@ count = n
 copy_bytes(to, source, n * {size})
 """
 
-_WHOLE = {"asked_parameters": "", "sorted_part": "sort_part(to, count, limit)"}
+_WHOLE = {"asked_parameters": "", "sorted_part": "sort_part(to, count)"}
 
 _PARTITION = {
     "asked_parameters": "places = param_i64(block, 5)\n"
     "many_asked, next_places = param_i64(block, 6), param_i64(block, 7)\n",
-    "sorted_part": "sort_part(to, count, limit, places + line * next_places * 8, many_asked)",
+    "sorted_part": "sort_part(to, count, places + line * next_places * 8, many_asked)",
 }
 
 _ARGSORT = """\
@@ -215,7 +207,7 @@ def kernel(block, begin, end):
             {key}
             known = i64((u64(key) - u64(least)) >> u64(lost))
             store_ordered_i64(to, i, known << place_bits | i)
-        sort_part(to, n, limit)
+        sort_part(to, n)
         if lost > 0:
             some = (1 << lost) - 1
             first = 0
@@ -230,7 +222,7 @@ def kernel(block, begin, end):
                         {key}
                         rest = i64(u64(key) - u64(least)) & some
                         store_ordered_i64(to, k, rest << place_bits | i)
-                    sort_part(to + first * 8, last - first, limit)
+                    sort_part(to + first * 8, last - first)
                 first = last
         for k in range(n):
             store_ordered_i64(to, k, load_ordered_i64(to, k) & places)
@@ -261,8 +253,10 @@ def line_sort(op: str, dtype: DType, vector_bits: int | None = None) -> str:
     fitting = [wide for wide, feature in _PERMUTING.items() if wide <= bits and _has(feature)]
     divided = max(fitting, default=0)
     vectors = f"x{divided // 8 // size}" if divided else ""
-    rules = ["less", "same"] + ["number"] * (op != "argsort" and dtype.kind == "f")
-    divisions = {rule: f"divide_{rule}_{sorted_type}{vectors}" for rule in rules}
+    rules = {"less": "divide_less", "same": "divide_same"}
+    if op != "argsort" and dtype.kind == "f":
+        rules |= {"number": "take_numbers", "copy": "copy_numbers"}
+    divisions = {rule: f"{name}_{sorted_type}{vectors}" for rule, name in rules.items()}
     most = ROWS * lanes
     names: dict[str, object] = {
         "t": sorted_type, "size": size, "block": f"sort_block_{sorted_type}x{lanes}",
