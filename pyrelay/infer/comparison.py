@@ -31,6 +31,7 @@ from pyrelay.infer.nodes import trees
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, is_anonymous
 from pyrelay.infer.operators import both, compare, raised, unary
 from pyrelay.infer.spellings import MIRRORED
+from pyrelay.ir import types
 
 _METHODS = {
     "==": "__eq__", "!=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__",
@@ -97,6 +98,9 @@ def _with_array(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return compare(it, op, *(
             v if V.tensor_type(v) is not None else to_array(it, v) for v in (x, y)
         ))
+    ty = V.tensor_type(y if x == V.NONE else x)
+    if V.NONE in (x, y) and op in ("==", "!=") and ty is not None:  # no number is None
+        return it.result(it.builder.full(op == "!=", ty.shape, types.bool_))
     raise it.failure(
         errors.TypeMismatchError,
         f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)} element by element",

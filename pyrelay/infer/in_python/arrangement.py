@@ -138,8 +138,9 @@ def linspace(
     dtype: Any = None, axis: int = 0,
 ) -> Any:
     """Evenly spaced numbers between arrays, along a new axis; with `retstep` their distance too."""
-    first = np.asarray(start) * 1.0 + np.asarray(stop) * 0.0
-    last = np.asarray(stop) * 1.0 + np.asarray(start) * 0.0
+    kind = np.result_type(start, stop, 1.0)
+    first, last = np.asarray(start).astype(kind), np.asarray(stop).astype(kind)
+    first, last = first + last * 0.0, last + first * 0.0
     gaps = num - 1 if endpoint else num
     step = (last - first) / gaps if gaps > 0 else first * math.nan
     places = np.arange(num).reshape((-1,) + (1,) * first.ndim)

@@ -147,6 +147,9 @@ def quantile(
     x = _not_brain(_lanes(a, axis))
     _check_range(q)
     n = x.shape[-1]
+    if n == 0:  # where NumPy looks for a NaN first
+        at = -1 if x.dtype.kind == "f" else 0
+        raise IndexError(f"index {at} is out of bounds for axis 0 with size 0")
     # Where q is a number it has the elements' type, as in NumPy.
     share = np.asarray(q) if np.ndim(q) or x.dtype.kind != "f" else np.asarray(q).astype(x.dtype)
     place = np.clip(_position(share, n, method), 0, n - 1)

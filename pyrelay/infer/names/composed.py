@@ -415,7 +415,11 @@ def copyto(
 
     given, held = it.tensor(operand(it, src)), it.tensor(dst)
     rule = it.static(casting, "casting")
-    if not np.can_cast(given.dtype.numpy, held.dtype.numpy, rule):
+    order = "bifc"  # of Python's numbers only the kind counts
+    fits = given.weak and order.index(given.dtype.kind) <= order.index(
+        held.dtype.kind.replace("u", "i")
+    )
+    if not fits and not np.can_cast(given.dtype.numpy, held.dtype.numpy, rule):
         what = "array data" if given.shape else "scalar"
         raise raised(it, TypeError(
             f"Cannot cast {what} from {given.dtype.numpy!r} to {held.dtype.numpy!r} according to "

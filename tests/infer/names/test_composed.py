@@ -158,6 +158,12 @@ np.pad(x, 2, 'maximum', stat_length=((1, 3),)), np.pad(A, 1, 'median', stat_leng
 np.interp(E[:2], [0.0, 1.0], [2.0, 3.0]), np.interp(0.5, E[1:2], y[:1])
 np.interp(x, [0.5, 1.0, 2.0], [1, 2, 4], -1.0, 9.0), np.interp(A, x[:2], z[:2], period=1.5)
 np.concatenate([x, y], out=x)
+np.linspace(f[0].astype(np.float16), 1, 3), np.linspace(f[:2], 2, 3, axis=1), np.linspace(h, n, 3)
+x == None, None != A, zero == None
+np.copyto(u8, 1, where=u8 > 0); np.copyto(i8, True); np.copyto(f, 2.5); (u8, i8, f)
+np.copyto(i8, 2.5)
+np.percentile(e, 50)
+np.quantile(i[:0], 0.5)
 np.unwrap(i8, period=4), np.unwrap(f, period=3.5)
 np.sort(x, kind='bubble')
 np.sort(x, kind='heapsort'), np.argsort(x, kind='quick'), np.unique(i, sorted=True)
