@@ -235,3 +235,65 @@ def order_of_tasks(needs):
     for task in needs:
         visit(task)
     return order[::-1]
+
+
+class Scalar:
+    """A node that knows its slopes by what it was computed from."""
+
+    __slots__ = ("children", "data", "grad", "slopes")
+
+    def __init__(self, data, children=(), slopes=()):
+        self.data = data
+        self.grad = 0
+        self.children = children
+        self.slopes = slopes
+
+    def __add__(self, other):
+        other = other if isinstance(other, Scalar) else Scalar(other)
+        return Scalar(self.data + other.data, (self, other), (1, 1))
+
+    def __mul__(self, other):
+        other = other if isinstance(other, Scalar) else Scalar(other)
+        return Scalar(self.data * other.data, (self, other), (other.data, self.data))
+
+    def exp(self):
+        y = np.exp(self.data)
+        return Scalar(y, (self,), (y,))
+
+    def backward(self):
+        order, visited = [], set()
+
+        def build(v):
+            if v not in visited:
+                visited.add(v)
+                for child in v.children:
+                    build(child)
+                order.append(v)
+
+        build(self)
+        self.grad = 1
+        for v in reversed(order):
+            for child, slope in zip(v.children, v.slopes, strict=True):
+                child.grad += slope * v.grad
+
+
+@use((0.5, -0.25), joins=True, long=True)
+def slopes_by_child(w, x):
+    w, x = Scalar(w), Scalar(x)
+    y = (w * x + 0.5).exp() * w
+    y.backward()
+    return y.data, w.grad, x.grad
+
+
+@use((3, 0.5), (0, 0.5))
+def tuples_of_unlike_lengths(n, x):
+    last = Scalar(x)
+    for k in range(n):
+        parents, slopes = ((last,), (x,)) if k % 2 else ((last, last), (0.5, x + k))
+        last = Scalar(last.data * x, parents, slopes)
+    total = 0.0
+    while last.children:
+        for child, slope in zip(last.children, last.slopes, strict=True):
+            total += child.data * slope
+        last = last.children[0]
+    return total

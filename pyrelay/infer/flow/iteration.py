@@ -236,6 +236,8 @@ def _product(it: Interpreter, parts: list[Iteration], static: bool) -> Iteration
 
 
 def _least(it: Interpreter, counts: list[V.Value]) -> V.Value:
+    if V.Known(0) in counts:
+        return V.Known(0)
     least = counts[0] if counts else V.Known(0)
     for count in counts[1:]:
         known = _as_extent(least), _as_extent(count)

@@ -402,6 +402,13 @@ class _Node:
     def write(self, sort: Sort, path: str, value: V.Value, into: dict[str, V.Value]) -> None:
         """The values of a field's columns; items of lists are appended to their table."""
         it = self.it
+        if isinstance(value, V.Known) and isinstance(sort, (Items, Struct)):
+            value = V.Tuple(tuple(map(V.Known, value.value)))
+        if isinstance(value, V.Union) and isinstance(sort, (Items, Struct, Choice)) and (
+            V.node_of(value) is None
+        ):
+            self._by_case(sort, path, value, into)
+            return
         match sort:
             case Number(ty):
                 atom = it.builder.cast(it.atom(value), ty.dtype, weak=ty.weak)
@@ -477,19 +484,6 @@ class _Node:
     def _choice(
         self, cases: Sequence[Sort], path: str, value: V.Value, into: dict[str, V.Value]
     ) -> None:
-        if isinstance(value, V.Union) and V.node_of(value) is None:
-            from pyrelay.infer.flow.unions import distribute_all
-
-            names = [c for k, s in enumerate(cases) for c, _ in _of_a_row(s, f"{path}|{k}")]
-
-            def one(case: V.Value) -> list[V.Value]:
-                found: dict[str, V.Value] = {}
-                self._choice(cases, path, case, found)
-                return [found[n] for n in (f"{path}.case", *names)]
-
-            results = distribute_all(self.it, value, one)
-            into.update(zip((f"{path}.case", *names), results, strict=True))
-            return
         own = self.sort_of(value, None, path)
         if isinstance(own, Choice):
             self._number_of_kinds(cases, path, value, into)
@@ -501,6 +495,21 @@ class _Node:
                 self.write(case, f"{path}|{k}", value, into)
                 continue
             into.update(self.nothing(case, f"{path}|{k}"))
+
+    def _by_case(
+        self, sort: Sort, path: str, value: V.Union, into: dict[str, V.Value]
+    ) -> None:
+        """The columns of a field that gets one of several values."""
+        from pyrelay.infer.flow.unions import distribute_all
+
+        names = [column for column, _ in _of_a_row(sort, path)]
+
+        def one(case: V.Value) -> list[V.Value]:
+            found: dict[str, V.Value] = {}
+            self.write(sort, path, case, found)
+            return [found[n] for n in names]
+
+        into.update(zip(names, distribute_all(self.it, value, one), strict=True))
 
     def _number_of_kinds(
         self, cases: Sequence[Sort], path: str, value: V.Value, into: dict[str, V.Value]

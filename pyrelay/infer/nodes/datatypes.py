@@ -61,6 +61,9 @@ class Array:
     ones: tuple[int | None, ...]
 
 
+_NO_ITEMS = Constant((), tuple)
+
+
 def ones_of(shape: Sequence[Extent]) -> tuple[int | None, ...]:
     """1 for each axis of extent 1, which broadcasts; None for each other one."""
     return tuple(1 if n == 1 else None for n in shape)
@@ -221,6 +224,10 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
             return Grows()
         case (Grows(), _) | (_, Grows()):
             raise Incompatible
+        case (Items(cls) as items, empty) | (empty, Items(cls) as items) if (
+            cls is tuple and empty == _NO_ITEMS
+        ):
+            return items
         case Items(c, x), Items(d, y) if c is d:
             return Items(c, merged(x, y, promote=promote))
         case Struct(xs), Struct(ys) if len(xs) == len(ys):
@@ -233,6 +240,10 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
             return of_numbers((s, t))
         case (Number(), Number()) | (Array(), Array()):
             raise Incompatible
+        case (Struct() | Items() | Constant(), Struct() | Items() | Constant()) if (
+            promote and (tuples := _of_floats((a, b))) is not None
+        ):
+            return tuples
         case Choice(cases), _:
             found = list(cases)
             for case in b.cases if isinstance(b, Choice) else (b,):
@@ -241,6 +252,41 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
         case _, Choice():
             return merged(Choice((a,)), b, promote=promote)
     return Choice((a, b))
+
+
+def _of_floats(tuples: Sequence[Sort]) -> Sort | None:
+    """The sort of tuples of numbers, floats among them, of any length if that differs; None if
+    these are others. Tuples of ints, as shapes are, and of constants are told apart instead."""
+    if all(isinstance(t, Constant) for t in tuples):
+        return None
+    rows: list[tuple[Sort, ...]] = []
+    for one in tuples:
+        match one:
+            case Struct(parts):
+                rows.append(parts)
+            case Items(cls, item) if cls is tuple:
+                rows.append((item,))
+            case Constant(value, cls) if cls is tuple:
+                kinds = [types.of_scalar(v) for v in value]
+                rows.append(tuple(one if t is None else Number(t) for t in kinds))
+            case _:
+                return None
+    if not all(isinstance(c, (Number, Nothing)) for row in rows for c in _cases(row)):
+        return None
+    numbers = [c.type for row in rows for c in _cases(row) if isinstance(c, Number)]
+    if not any(ty.dtype.kind == "f" for ty in numbers):
+        return None
+    if len(set(map(len, rows))) > 1 or any(isinstance(t, Items) for t in tuples):
+        return Items(tuple, of_numbers(numbers))
+    columns = zip(*rows, strict=True)
+    return Struct(tuple(
+        of_numbers([c.type for c in _cases(column) if isinstance(c, Number)]) for column in columns
+    ))
+
+
+def _cases(sorts: Iterable[Sort]) -> Iterator[Sort]:
+    for sort in sorts:
+        yield from sort.cases if isinstance(sort, Choice) else (sort,)
 
 
 def enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
@@ -255,8 +301,17 @@ def enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
         cases[:] = [case for case in cases if not isinstance(case, Number)]
         cases += every.cases if isinstance(every, Choice) else (every,)
         return
+    tuples = [case for case in cases if promote and _of_floats((case, new)) is not None]
+    if tuples:
+        both = _of_floats((*tuples, new))
+        assert both is not None
+        cases[:] = [both if case is tuples[0] else case for case in cases
+                    if case is tuples[0] or case not in tuples]
+        return
     for k, old in enumerate(cases):
-        alike = type(old) is type(new) or _holds_none(old, new)
+        alike = type(old) is type(new) or _holds_none(old, new) or (
+            {type(old), type(new)} == {Items, Constant} and _NO_ITEMS in (old, new)
+        )
         both = merged(old, new, promote=promote) if alike else None
         if both is not None and not isinstance(both, Choice):
             cases[k] = both
