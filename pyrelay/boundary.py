@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ class Program:
     signature: str
     spec: Specialised | None = None
     infer_seconds: float = 0.0
+    held: list[tuple[int, ...]] = field(default_factory=list, compare=False)
 
     @property
     def seconds(self) -> Mapping[str, float]:
@@ -71,8 +73,12 @@ class Program:
         if any(layout_of(flat.leaves[k]) != layout for k, layout in binding.layouts.items()):
             return False
         if binding.extents:
-            values = {s: flat.leaves[leaf].shape[axis] for s, (leaf, axis) in binding.axes.items()}
-            return all(guard.holds(values) for guard in binding.extents)
+            sizes = tuple(flat.leaves[leaf].shape[axis] for leaf, axis in binding.axes.values())
+            if sizes not in self.held:
+                values = dict(zip(binding.axes, sizes, strict=True))
+                if not all(guard.holds(values) for guard in binding.extents):
+                    return False
+                self.held[:] = (sizes,)
         return True
 
     def caller(self) -> Callable[[Flattened], Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay.infer.guards import ExtentGuard
 
 
 @pyrelay.jit
@@ -331,3 +332,33 @@ def test_an_equal_frozenset_of_other_numbers_is_another_argument() -> None:
     for given in (frozenset((1, 2)), frozenset((True, 2.0)), frozenset((2, 1))):
         assert repr(compiled(given)) == repr(sorted(given))
     assert compiled.cache_info().compilations == 2
+
+
+@dataclass
+class Branch:
+    value: np.ndarray
+    below: list[Branch]
+
+
+@pyrelay.jit
+def total(tree, x):
+    return (tree.value * x).sum() + sum(total(b, x) for b in tree.below)
+
+
+def test_extents_of_the_last_call_are_not_compared_again(monkeypatch):
+    """Trees are arguments that the short way of calls does not know."""
+    asked = []
+    holds = ExtentGuard.holds
+
+    def noted(guard, values):
+        asked.append(guard)
+        return holds(guard, values)
+
+    monkeypatch.setattr(ExtentGuard, "holds", noted)
+    counts = []
+    for size in (3, 3, 3, 4):
+        before = len(asked)
+        tree = Branch(np.ones(size), [Branch(np.full(size, 2.0), [])])
+        assert total(tree, np.arange(size)) == 3 * sum(range(size))
+        counts.append(len(asked) - before)
+    assert counts[2] == 0 < counts[3]
