@@ -49,10 +49,9 @@ def where(
     cond = cast(it, operand(it, condition), types.bool_)
     a, b = operand(it, x), operand(it, y)
     dtype, _ = types.promote((it.tensor(a), it.tensor(b)))
-    return of_no_axes(it, it.call(
-        "where", strong(it, cond), it.builder.cast(it.atom(a), dtype),
-        it.builder.cast(it.atom(b), dtype),
-    ))
+    # Python's ints lose the bits that the type has not, without a word.
+    given = (it.builder.cast(it.atom(strong(it, v)), dtype) for v in (a, b))
+    return of_no_axes(it, it.call("where", strong(it, cond), *given))
 
 
 @handles(np.clip)

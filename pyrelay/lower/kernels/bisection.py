@@ -41,13 +41,12 @@ def first_without(s: Emitter, extent: Extent, asked: Callable[[Value], Value]) -
         s.primitive("greater", before, _IN_ORDER), lambda: _near(s, extent, asked, near, anywhere),
         anywhere,
     )
-    behind = s.primitive("maximum", s.primitive("minimum", place, count - 1), 0)
-    moved = s.primitive("absolute", behind - near)
+    moved = s.primitive("absolute", place - near)
     reach = s.primitive("minimum", s.primitive("right_shift", count, 3), _AROUND)
     score = before + s.where(s.primitive("less", moved, reach), 1, -2)
     within = s.primitive("maximum", s.primitive("minimum", score, 2 * _IN_ORDER), 0)
     s.assign(neighbours, within)
-    s.assign(last, behind)
+    s.assign(last, place)
     return place
 
 
@@ -60,8 +59,9 @@ def _near(
     count = s.extent(extent)
 
     def yes(k: Value) -> Value:
+        """The answer at a place; behind the last one it is no."""
         inside = s.primitive("maximum", s.primitive("minimum", k, count - 1), 0)
-        return asked(s.bounded(inside, extent))
+        return s.logical_and(asked(s.bounded(inside, extent)), s.primitive("less", k, count))
 
     # Comparisons of answers, not `and`, of which a compiler makes two branches: of these the
     # first is anybody's guess where numbers come in no order.

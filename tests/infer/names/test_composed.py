@@ -164,6 +164,7 @@ np.copyto(u8, 1, where=u8 > 0); np.copyto(i8, True); np.copyto(f, 2.5); (u8, i8,
 np.copyto(i8, 2.5)
 np.percentile(e, 50)
 np.quantile(i[:0], 0.5)
+np.where(i8 > 0, i8, 300), np.where(b, n * 100, u8), np.where(b, f, n), np.where(n > 1, s, n)
 np.unwrap(i8, period=4), np.unwrap(f, period=3.5)
 np.sort(x, kind='bubble')
 np.sort(x, kind='heapsort'), np.argsort(x, kind='quick'), np.unique(i, sorted=True)

@@ -100,7 +100,8 @@ def test_elements_look_first_where_the_one_before_lay() -> None:
         a[n - n // 5 :] = np.nan
         v = np.append(rng.integers(-2, 2 * n + 2, 200).astype(float), [np.nan, np.inf, -np.inf])
         walk = np.cumsum(rng.integers(-9, 10, 200)) % (2.0 * n)
-        for each in (v, np.sort(v), np.sort(v)[::-1].copy(), walk, v[:0]):
+        ends = np.append(np.full(40, 3.0 * n), [-3.0, n / 2, *np.full(40, 3.0 * n)])
+        for each in (v, np.sort(v), np.sort(v)[::-1].copy(), walk, v[:0], np.sort(ends), ends):
             for mine, theirs in zip(function(a, each), places(a, each), strict=True):
                 np.testing.assert_array_equal(mine, theirs)
     code = str(function.code(a, v))
