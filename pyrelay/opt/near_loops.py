@@ -25,7 +25,7 @@ from pyrelay.ops.work import element_work, most_elements
 from pyrelay.opt.scalars import is_kernel, scalar_lets
 
 _LEAST = 4  # elements along an axis; loops over fewer launch
-_MOST_LETS = 60  # of a loop that is compiled twice
+_MOST_LETS = 200  # of a loop that is compiled twice
 _MOST_SYMBOLS = 2
 
 

@@ -99,3 +99,33 @@ def test_gradients_of_both_ways() -> None:
     for n in (3, 20, 5000):
         step = (energy(0.3 + 1e-6, n) - energy(0.3 - 1e-6, n)) / 2e-6
         np.testing.assert_allclose(slope(0.3, n), step, rtol=1e-6)
+
+
+def test_loops_of_many_statements_are_asked_too() -> None:
+    """A simplex of Nelder and Mead has some 130."""
+
+    def moved(n, steps):
+        s, r = np.zeros((n, n)), np.empty(n)
+        for k in range(steps):
+            for j in range(n):
+                r[j] = s[0, j] + k
+            if r[0] > 1.0:
+                s[k % 2] = r
+            elif r[1] > 2.0:
+                for j in range(n):
+                    r[j] = 2.0 * r[j] * r[j] - 3.0 * s[1, j] + 4.0 * k
+                s[k % 3] = r
+            else:
+                for j in range(n):
+                    r[j] = 0.5 * r[j] - s[0, j] * s[1, j] + 0.25 * s[2, j] - 3.0 * k
+                    if r[j] > 7.0:
+                        r[j] = r[j] / 2.0 + s[1, j] * s[2, j] - 3.0
+                    elif r[j] < -7.0:
+                        r[j] = 0.25 * r[j] - s[1, j] * s[2, j] + 3.0 * s[0, j]
+                s[(k + 1) % 3] = r
+                s[k % 3] = r
+        return s
+
+    compiled = pyrelay.jit(moved)
+    np.testing.assert_array_equal(compiled(5, 3), moved(5, 3))
+    assert ways(lowered(inferred(moved, (5, 3)).module, "fuse")) == (3, 1)

@@ -56,6 +56,7 @@ _DEEPEST = 16
 _MOST_TRIALS = 4  # of what a round leaves as it was
 _MOST_ROUNDS = 32  # of a loop that is gone through
 _FAR = 1 << 60  # steps of at most 16 take years to get so far
+_FEW_BITS = 2**32 - 1
 _FEW_SECONDS = 1 << 30  # rounds
 _LARGEST_TRIAL = 400  # statements
 _MOST_COPIES = 6  # from one variable to the next, of what a round adds
@@ -151,6 +152,8 @@ class _Walk:
         self.known.make(s)
         if s.primitive in _EXACT:
             self.checked[s.primitive, *map(operand_key, s.args)] = s.out
+        if s.primitive == "logical_or":
+            return self._loses_bits(s)
         return (s,)
 
     def _decided(self, s: Compute) -> Operand | None:
@@ -188,17 +191,42 @@ class _Walk:
     def _is_shifted_back(self, back: Operand, number: Operand) -> bool:
         """Whether `back` is `number`, shifted to the left by so few bits that none left, and back
         again."""
+        by = self._shift(back, number)
+        if by is None:
+            return False
+        bits, found = self.known.of(by), self.known.of(number)
+        return 0 <= bits.low <= bits.high < 63 and (
+            found.low << bits.high >= LEAST and found.high << bits.high <= GREATEST
+        )
+
+    def _shift(self, back: Operand, number: Operand) -> Operand | None:
+        """By how many bits `number` has been shifted to the left, and back again."""
         match self.makers.get(back):  # type: ignore[arg-type]
-            case Compute(primitive="right_shift", args=(Local() as shifted, Literal() as by)):
+            case Compute(primitive="right_shift", args=(Local() as shifted, by)):
                 maker = self.makers.get(shifted)
-                if maker is None or maker.primitive != "left_shift" or not 0 <= by.value < 63:
-                    return False
-                a, bits = maker.args
-                if a is not number or not isinstance(bits, Literal) or bits.value != by.value:
-                    return False
-                found = self.known.of(number)
-                return found.low << by.value >= LEAST and found.high << by.value <= GREATEST
-        return False
+                if maker is not None and maker.primitive == "left_shift" and (
+                    maker.args[0] is number and operand_key(maker.args[1]) == operand_key(by)
+                ):
+                    return by
+        return None
+
+    def _loses_bits(self, s: Compute) -> Sequence[Compute]:
+        """Whether a number that is known to have few bits loses some of them where it is shifted to
+        the left: only by so many bits, which is what loops can ask for a last round."""
+        for each in s.args:
+            match self.makers.get(each):  # type: ignore[arg-type]
+                case Compute(primitive="not_equal", args=(back, number)):
+                    by, found = self._shift(back, number), self.known.of(number)
+                    if by is not None and 0 <= found.low <= found.high <= _FEW_BITS:
+                        far, either = Local(bool_), Local(bool_)
+                        most = Literal(63 - found.high.bit_length(), i64)
+                        if 0 < found.low == found.high:
+                            return (Compute(s.out, "greater", (by, most)),)
+                        return (
+                            Compute(far, "greater", (by, most)), replace(s, out=either),
+                            Compute(s.out, "logical_and", (far, either)),
+                        )  # fmt: skip
+        return (s,)
 
     def _exact_ends(self, name: str, args: Sequence[Operand]) -> tuple[int, int]:
         """Between what a sum, a difference or a product lies if it may have more than 64 bits."""

@@ -16,6 +16,7 @@ from pyrelay.lower.kernels.values import operand_key
 SUMS = frozenset(["add", "subtract"])
 ORDER = frozenset(["less", "less_equal", "greater", "greater_equal"])
 OVERFLOWS = frozenset(["add_overflows", "subtract_overflows", "multiply_overflows"])
+BOTH = frozenset(["logical_and", "bitwise_and"])
 EITHER = frozenset(["logical_or", "bitwise_or"])
 _FOLDED: dict[str, Callable[..., int]] = {
     "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,

@@ -48,7 +48,7 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.passes.copies import Copy
 from pyrelay.lower.passes.counters import counters
-from pyrelay.lower.passes.loop_front import EITHER, ORDER, OVERFLOWS, SUMS, Front
+from pyrelay.lower.passes.loop_front import BOTH, EITHER, ORDER, OVERFLOWS, SUMS, Front
 from pyrelay.lower.passes.loop_slopes import Slopes
 from pyrelay.records import dataclass
 
@@ -437,6 +437,10 @@ class _Version:
                         both.chain.update(part.chain)
                     both.chain[compute] = None
                     found[local] = both
+            elif name in BOTH:  # one of the two settles it
+                settled = [a for a in compute.args if a in found]
+                if settled:
+                    found[local] = found[settled[0]]
         return found
 
     def _stays_false(self, compute: Compute) -> bool:

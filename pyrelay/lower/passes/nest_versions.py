@@ -51,7 +51,7 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.passes.copies import Copy
 from pyrelay.lower.passes.counters import counters
 from pyrelay.lower.passes.index_ranges import polynomial
-from pyrelay.lower.passes.loop_front import EITHER, ORDER, OVERFLOWS, SUMS, Front
+from pyrelay.lower.passes.loop_front import BOTH, EITHER, ORDER, OVERFLOWS, SUMS, Front
 from pyrelay.lower.passes.loop_versions import with_versions
 from pyrelay.records import dataclass
 
@@ -252,6 +252,10 @@ class _Nest:
             if len(parts) == len(s.args):
                 asked = tuple(e for part in parts for e in part.asked)
                 self.false[s.out] = _False(asked, tuple(e for part in parts for e in part.made))
+        elif name in BOTH:  # one of the two settles it
+            settled = [p for p in map(self._when_false, s.args) if p is not None]
+            if settled:
+                self.false[s.out] = settled[0]
         elif s.out.dtype == i64:
             made = self._made(s)
             if made is not None and self._is_small(made):

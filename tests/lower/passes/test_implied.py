@@ -381,3 +381,52 @@ def test_sizes_of_short_numbers_are_added_without_a_check() -> None:
     compiled = pyrelay.jit(distances)
     assert compiled(x, y) == distances(x, y) == 407
     assert "_overflows" not in str(compiled.code(x, y))
+
+
+def interleaved(x: Any, y: Any, bits: Any) -> Any:
+    out = np.zeros(len(x), np.int64)
+    for i in range(len(x)):
+        a, b, code = int(x[i]), int(y[i]), 0
+        for k in range(bits):
+            code |= ((a >> k) & 1) << (2 * k)
+            code |= ((b >> k) & 1) << (2 * k + 1)
+        out[i] = code
+    return out
+
+
+def raised(f: Callable[..., Any], *args: Any) -> str:
+    try:
+        f(*args)
+    except Exception as error:
+        return type(error).__name__
+    return ""
+
+
+@pytest.mark.parametrize(("first", "bits", "fails"), [
+    (5, 16, False), (5, 40, False), (2**30 - 1, 31, False), (2**31, 32, True), (-1, 31, False),
+    (-1, 32, True), (5, 0, False), (5, -3, False),
+])  # fmt: skip
+def test_loops_ask_in_front_by_how_many_places_bits_are_shifted(
+    first: int, bits: int, fails: bool
+) -> None:
+    x, y = np.array([first, 3]), np.array([first, 9])
+    compiled = pyrelay.jit(interleaved)
+    assert (raised(compiled, x, y, bits) == raised(interleaved, x, y, bits) == "") is not fails
+    if not fails:
+        np.testing.assert_array_equal(compiled(x, y, bits), interleaved(x, y, bits))
+    fast = str(compiled.code(x, y, bits)).rpartition("for ")[2]
+    assert "<<" in fast
+    assert "unlikely" not in fast
+
+
+def powers(x: Any, n: Any) -> Any:
+    for k in range(n):
+        x[k % len(x)] += 1 << k
+    return x
+
+
+@pytest.mark.parametrize("n", [0, 5, 62, 63, 64, 65, 70])
+def test_ones_are_shifted_as_far_as_python_stores_them(n: int) -> None:
+    compiled, (found, expected) = pyrelay.jit(powers), np.zeros((2, 200), np.int64)
+    assert raised(compiled, found, n) == raised(powers, expected, n)
+    np.testing.assert_array_equal(found, expected)
