@@ -12,7 +12,8 @@ round. A vector of such is spliced of two others, and what is left of a row then
 with rows of a hundred elements that takes up to 1.3 times as long. So loops of such kernels are
 made vectors before anything is left out (`devices/compiler/kernel_compiler`). Rows that are
 thousands of elements long gain some percent by what is left out, and so do loops of one row, which
-mostly are long.
+mostly are long, but for elements of four bytes or fewer in loops that go through them again: of
+these up to 63 would go one by one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.passes.distinct_places import Integers, places, strides
 
+_SHORT = 4  # bytes
 _NEAR = 8  # places that neighbours are apart, at most
 
 
@@ -65,7 +67,8 @@ def _reads_neighbours(loop: For, around: Integers) -> bool:
     steps = strides(loop, len(loop.body), around)
     loads = [
         (access.array, place) for access, place in places(loop, around).items()
-        if isinstance(access, Load) and steps[access] == 1 and rows & set(dims.symbols(place))
+        if isinstance(access, Load) and steps[access] == 1 and rows
+        and (access.out.dtype.size <= _SHORT or rows & set(dims.symbols(place)))
     ]  # fmt: skip
     for number, (array, place) in enumerate(loads):
         before = dims.multiply(-1, place)

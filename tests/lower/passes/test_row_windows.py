@@ -112,3 +112,11 @@ def test_vectors_of_neighbours_are_loaded() -> None:
 
     assert not spliced(text)
     assert spliced(text.replace("ROW_WINDOWS = True", ""))  # else it need not be asked
+
+
+def test_rows_of_short_elements_that_are_gone_through_again_count_too() -> None:
+    for dtype, counts in ((np.float32, True), (np.int16, True), (np.float64, False)):
+        a, out = np.arange(40, dtype=dtype).reshape(2, 20), np.zeros((2, 20), dtype)
+        compiled, wanted = pyrelay.jit(of_one_row), of_one_row(a.copy(), out.copy())
+        np.testing.assert_array_equal(compiled(a.copy(), out.copy()), wanted)
+        assert ("ROW_WINDOWS = True" in str(compiled.code(a, out))) is counts
