@@ -443,7 +443,7 @@ _COMMON: dict[str, Callable[..., V.Value]] = {
         for name, count in {
             "standard_gamma": 1, "gamma": 2, "beta": 2, "chisquare": 1, "standard_t": 1,
             "weibull": 1, "pareto": 1, "power": 1, "f": 2, "triangular": 3, "vonmises": 2,
-            "wald": 2,
+            "wald": 2, "noncentral_chisquare": 2, "noncentral_f": 3,
         }.items()
     },
 }
@@ -457,6 +457,9 @@ METHODS: dict[Any, dict[str, Callable[..., V.Value]]] = {
     },
     random.Random: {**python_random.METHODS, "seed": _seed},
 }
+for _methods in METHODS.values():
+    for _name, _method in _methods.items():  # as errors call them
+        _method.__name__, _method.__module__ = _name, "rng"
 
 
 def method_of(it: Interpreter, rng: V.Value, name: str) -> V.Value:

@@ -165,6 +165,8 @@ np.copyto(i8, 2.5)
 np.percentile(e, 50)
 np.quantile(i[:0], 0.5)
 np.where(i8 > 0, i8, 300), np.where(b, n * 100, u8), np.where(b, f, n), np.where(n > 1, s, n)
+r = np.random.default_rng(n); r.noncentral_chisquare(3, [s, t]), r.noncentral_f(3, n, 1), r.random()
+r = np.random.RandomState(n); r.noncentral_chisquare(df=3.0, nonc=s, size=2), r.rand()
 np.unwrap(i8, period=4), np.unwrap(f, period=3.5)
 np.sort(x, kind='bubble')
 np.sort(x, kind='heapsort'), np.argsort(x, kind='quick'), np.unique(i, sorted=True)
@@ -290,3 +292,8 @@ def test_a_list_of_unsigned_numbers_beyond_64_bits_says_so() -> None:
     error = interpreted(function, (-2,)).error
     assert isinstance(error, OverflowError)
     assert "does not fit in 64 bits" in str(error)
+
+
+def test_errors_call_methods_of_generators_by_their_names() -> None:
+    function, args = made("np.random.default_rng(n).random(siz=2)")
+    assert "rng.random(): got an unexpected keyword" in str(interpreted(function, args).error)
