@@ -98,6 +98,7 @@ class Asked:
     keys_known: bool = False
     ragged: bool = False  # arrays in one list may differ in shape
     counts_known: bool = False  # see Program
+    texts_known: bool = False  # see Program
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
     nested: frozenset[Let] = frozenset()  # makers of containers that are nodes

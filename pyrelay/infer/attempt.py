@@ -143,7 +143,7 @@ class Attempt:
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
             follows_ops=asked.raises > 1,
             containers=self.containers, keys_known=asked.keys_known,
-            counts_known=asked.counts_known, nested=asked.nested,
+            counts_known=asked.counts_known, texts_known=asked.texts_known, nested=asked.nested,
             keyed=asked.keyed, compares=asked.compares, gathered=asked.gathered,
             counted=asked.counted,
             ordered=asked.ordered, wide=asked.wide,
@@ -168,6 +168,7 @@ class Attempt:
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
             self.entered.counts |= program.counts_wanted
+            self.entered.texts_read |= program.texts_read
             self.outgrown = program.outgrown
         if program.lacking.found is not None:
             raise program.lacking.found
@@ -535,6 +536,7 @@ class Entered:
     dicts: bool = False  # whether any dict entered as a table
     ragged: bool = False  # whether arrays in one list may differ in shape
     open: bool = False  # whether a dict that did not is given keys that only the program knows
+    texts_read: bool = False  # whether the program computed what methods of arguments give
     counts: bool = False  # whether arguments say how often loops over objects by index run
 
 

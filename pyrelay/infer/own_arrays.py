@@ -64,6 +64,23 @@ def bounds_of(name: str) -> Array:
 
 
 @_own
+def cases_of(name: str) -> Array:
+    """Characters that a method of str makes others of, by code point, and what it makes of them: in
+    a second row, -1 where that is several characters."""
+    change = getattr(str, name)
+    found = []
+    for first in range(0, 0x110000, 256):
+        block = "".join(map(chr, range(first, first + 256)))
+        if change(block) == block:  # most are
+            continue
+        for code, character in enumerate(block, first):
+            made = change(character)
+            if made != character:
+                found.append((code, ord(made) if len(made) == 1 else -1))
+    return np.array(found, np.int64).T.copy()
+
+
+@_own
 def zeros_of_scripts() -> Array:
     """The code points of the zeros of all scripts: ten digits follow one another."""
     return np.array([
@@ -91,6 +108,6 @@ def numbers(row: tuple[int, ...]) -> Array:
 
 
 __all__ = [
-    "HASHES_TEXTS", "HASH_OF_A_TEXT", "Maker", "bounds_of", "codes", "is_of_text", "key_of_hashes",
-    "maker_of", "numbers", "zeros_of_scripts",
+    "HASHES_TEXTS", "HASH_OF_A_TEXT", "Maker", "bounds_of", "cases_of", "codes", "is_of_text",
+    "key_of_hashes", "maker_of", "numbers", "zeros_of_scripts",
 ]

@@ -97,6 +97,8 @@ class Program:
     keys_wanted: bool = False  # or would have been
     counts_known: bool = False  # so are arguments that say how often loops over objects run
     counts_wanted: bool = False  # or would have been
+    texts_known: bool = False  # so are texts whose methods are called
+    texts_read: bool = False  # or would have been: the program computes what these give
     #: ints computed of one argument and constants: where that came from
     computed_of: dict[Var, Any] = field(default_factory=dict)
     #: loops that run as often as such a number says, by the symbols of their indices

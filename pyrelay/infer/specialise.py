@@ -67,7 +67,8 @@ def specialise(
     that computed arrays have one shape, short ones enter as structures of their items; if it still
     would, arrays in lists keep shapes of their own. Lists of many trees enter as arrays, too,
     unless the program does with them what only lists can do; so do lists of many objects, as nodes
-    of data types of this program.
+    of data types of this program. What methods of long texts give is computed by the program, or,
+    if there is none, known.
     """
     entered = Entered()
     infer = functools.partial(_specialised, callee, args, keywords, parse, near=near)
@@ -85,6 +86,11 @@ def specialise(
         return infer(columns.ALL_APART, entered)[0]
     except errors.PyrelayError as error:
         failure, may_differ = error, True
+    if made is None and entered.texts_read:
+        infer = functools.partial(infer, texts_known=True)
+        found = _tried(infer, columns.MOST_APART, entered)
+        if found is not None:
+            return found
     if made is None and entered.counts:
         found = _tried(infer, columns.MOST_APART, entered, counts_known=True)
         if found is not None:
@@ -142,7 +148,7 @@ def _tried(
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
-    counts_known: bool = False, near: bool,
+    counts_known: bool = False, texts_known: bool = False, near: bool,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -150,7 +156,7 @@ def _specialised(
     """
     def begun(own: frozenset[Function] | None) -> Asked:
         return Asked(
-            ragged=ragged, counts_known=counts_known, near=near,
+            ragged=ragged, counts_known=counts_known, texts_known=texts_known, near=near,
             families=listed or Families(EVERYWHERE), own=own,
         )
 

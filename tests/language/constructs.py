@@ -281,6 +281,15 @@ def characters(s):
     return vowels, "".join(shifted), s == s[::-1], s[vowels]
 
 
+@compiled("Methods of strings; numbers read from them", "width: 4, height: 3, Depth: 2")
+def text_methods(s):
+    sizes = {}
+    for part in s.lower().split(","):
+        name, _, size = part.partition(":")
+        sizes[name.strip()] = int(size)
+    return sizes, s.replace(": ", "=").upper(), "depth" in s
+
+
 @compiled("Generator expressions that are used up at once, any, all, sum, min, max", X)
 def generator_expressions(x):
     return sum(v * v for v in x), any(v > 2 for v in x), max(abs(v) for v in x)

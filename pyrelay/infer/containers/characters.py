@@ -9,12 +9,14 @@ is computed by the program. All else is asked of Python (text.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.code_points import MOST_KNOWN, from_codes, from_items
 from pyrelay.infer.in_python import characters as in_python
+from pyrelay.infer.in_python import strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
@@ -26,6 +28,8 @@ PROPERTIES = frozenset({
     "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric", "isspace",
     "isupper",
 })  # fmt: skip
+#: Methods that make another character of one.
+CASES = frozenset({"capitalize", "casefold", "lower", "swapcase", "title", "upper"})
 
 
 # -- what a value is -------------------------------------------------------------------------------
@@ -236,10 +240,18 @@ def _all_codes(it: Interpreter, *strings: V.Value) -> list[V.Value] | None:
 
 
 def contains(it: Interpreter, container: V.Value, wanted: V.Value) -> V.Value | None:
-    """`wanted in container` for a character and a string; None where Python has to be asked."""
+    """`wanted in container` of strings; None where Python has to be asked."""
     from pyrelay.infer import operators
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.containers.open_sequences import written
 
     code = code_of(wanted)
+    if code is None and code_of(container) is None:
+        string, part = written(it, container), written(it, wanted)
+        if not is_data(string) or not (is_data(part) or isinstance(part, V.Known)):
+            return None
+        return operators.compare(it, ">=", call(it, V.Known(strings.find), (string, part), {}),
+                                 V.Known(0))
     if code is None or code_of(container) is not None:
         return None
     if isinstance(container, V.Known) and len(set(container.value)) <= MOST_KNOWN:
@@ -267,16 +279,42 @@ def has_property(it: Interpreter, value: V.Value, name: str) -> V.Value | None:
     return call(it, V.Known(in_python.lies_inside), (code, bounds), {})
 
 
-def as_int(it: Interpreter, value: V.Value) -> V.Value | None:
-    """int(value) of a character; None for any other value."""
+def in_other_case(it: Interpreter, value: V.Value, name: str) -> V.Value | None:
+    """`value.upper()` and the like of a character; None for any other value."""
     from pyrelay.infer.attributes import captured
     from pyrelay.infer.calls import call
 
     code = code_of(value)
-    if code is None:
+    if code is None or name not in CASES or isinstance(code, V.Known):
         return None
-    zeros = captured(it, own_arrays.zeros_of_scripts())
-    return call(it, V.Known(in_python.digit_of), (code, zeros), {})
+    made = (getattr(chr(k), name)() for k in range(128))
+    tables = own_arrays.numbers(tuple(map(ord, made))), own_arrays.cases_of(name)
+    given = (code, *(captured(it, table) for table in tables), V.Known(name))
+    found = call(it, V.Known(in_python.other_case), given, {})
+    return of_code(it, found)
+
+
+def as_number(it: Interpreter, cls: Any, value: V.Value, base: V.Value) -> V.Value | None:
+    """int(value, base) or float(value) of a string that is an array, and int(value) of a
+    character; None where Python has to be asked."""
+    from pyrelay.infer.attributes import captured
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.containers.open_sequences import written
+
+    code = code_of(value)
+    if code is not None:
+        if cls is not int or base != V.Known(10):
+            return None
+        zeros = captured(it, own_arrays.zeros_of_scripts())
+        return call(it, V.Known(in_python.digit_of), (code, zeros), {})
+    string = written(it, value)
+    if not is_data(string):
+        return None
+    if cls is float:
+        return call(it, V.Known(strings.real), (string,), {})
+    if cls is not int or not isinstance(base, V.Known) or base.value not in range(2, 37):
+        return None
+    return call(it, V.Known(strings.whole), (string, base), {})
 
 
 def are_characters(it: Interpreter, items: V.Value) -> bool:
@@ -315,6 +353,6 @@ def joined(it: Interpreter, separator: V.Value, items: V.Value) -> V.Value | Non
 
 
 __all__ = [
-    "are_characters", "as_int", "code_of", "codes", "compare", "contains", "has_property",
-    "is_data", "item", "iteration", "joined", "length", "of_code",
+    "are_characters", "as_number", "code_of", "codes", "compare", "contains", "has_property",
+    "in_other_case", "is_data", "item", "iteration", "joined", "length", "of_code",
 ]

@@ -9,6 +9,7 @@ names apply. An attempt makes them only where one without them failed (`open_lay
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -169,10 +170,14 @@ def open_text(it: Interpreter, value: V.Value) -> V.Value:
             whole = string_of(it, _joined(it, whole, open_text(it, part)))
             whole = in_list(it.builder, it.heap, it.atom, whole)
         return whole
+    from pyrelay.infer.calls import call
+
+    if value.function is operator.mul and _is_written(value.args[0]):
+        codes = call(it, V.Known(in_python.repeated_codes), value.args, {})
+        assert isinstance(codes, V.Ref)
+        return string_of(it, codes)
     number = _whole_number(value)
     if number is not None:
-        from pyrelay.infer.calls import call
-
         of, *form = number
         known = {name: V.Known(v) for name, v in zip(in_python.FORM, form, strict=True)}
         digits = call(it, V.Known(in_python.digits_of), (of,), known)
@@ -227,8 +232,12 @@ def _is_written(value: V.Value) -> bool:
     if isinstance(value, V.Text):
         if value.function is text.joined:
             return all(map(_is_written, value.args))
+        if value.function is operator.mul:
+            return _is_written(value.args[0])
         own = value.function in (chr, from_codes, from_items)
         return own or _whole_number(value) is not None
+    if isinstance(value, V.Union):
+        return all(map(_is_written, value.possible))
     return isinstance(value, V.Known)
 
 

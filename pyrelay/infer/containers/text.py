@@ -120,9 +120,20 @@ def from_parts(it: Interpreter, args: Sequence[V.Value], attrs: Any) -> V.Value:
             pieces.append(V.Known(part))
             continue
         value, conversion, spec = next(waiting)
-        plain = isinstance(value, V.Text) and conversion in ("", "s") and spec == V.Known("")
-        pieces.append(value if plain else text(it, formatted, value, V.Known(conversion), spec))
+        pieces.append(_shown(it, value, conversion, spec))
     return _grown(it, text(it, joined, *pieces), *args[::2])
+
+
+def _shown(it: Interpreter, value: V.Value, conversion: str, spec: V.Value) -> V.Value:
+    """What an f-string puts for `{value!conversion:spec}`."""
+    plain = conversion in ("", "s") and spec == V.Known("")
+    if plain and isinstance(value, V.Union) and V.node_of(value) is None:
+        from pyrelay.infer.flow.unions import distribute
+
+        return distribute(it, value, lambda case: _shown(it, case, conversion, spec))
+    if plain and isinstance(value, V.Text):
+        return value
+    return text(it, formatted, value, V.Known(conversion), spec)
 
 
 def _grown(it: Interpreter, whole: V.Value, *of: V.Value) -> V.Value:
@@ -185,6 +196,8 @@ def method(
 ) -> V.Value:
     """Call a method of a string."""
     answer = characters.has_property(it, receiver, name)
+    if answer is None and not (args or keywords):
+        answer = characters.in_other_case(it, receiver, name)
     if answer is not None:
         return answer
     if name == "join" and args:
@@ -205,12 +218,16 @@ def method(
                 errors.TypeMismatchError, f"'join' takes strings, not {V.describe(wrong)}",
                 hints=("write str(...) around the item",),
             )
-    if isinstance(receiver, V.Text) and receiver.origin and name not in _ANSWERS:
-        raise needs.NeedsStatic(receiver.origin, f"a string whose method {name!r} is called")
-    if name in strings.METHODS and not isinstance(receiver, V.Known):
+    origin = receiver.origin if isinstance(receiver, V.Text) and name not in _ANSWERS else None
+    if name in strings.METHODS and not isinstance(receiver, V.Known) and not (
+        origin and it.program.texts_known
+    ):
         own = _in_program(it, receiver, name, args, keywords)
         if own is not None:
+            it.program.texts_read |= bool(origin)
             return own
+    if origin:
+        raise needs.NeedsStatic(origin, f"a string whose method {name!r} is called")
     named = tuple(V.Tuple((V.Known(k), v)) for k, v in keywords.items())
     given = (V.Known(name), receiver, V.Tuple(tuple(args)), V.Tuple(named))
     if name in _TEXTS:
@@ -234,7 +251,7 @@ def _in_program(
     from pyrelay.infer.containers.open_sequences import open_text, written
 
     string = written(it, receiver)
-    lists = name in ("split", "partition")
+    lists = name in ("split", "splitlines", "partition", "rpartition")
     if lists and not characters.is_data(string):
         string = open_text(it, string)
     takes = strings.METHODS[name].__code__.co_argcount - 1

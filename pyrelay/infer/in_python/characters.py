@@ -26,6 +26,31 @@ def lies_inside(code: Any, bounds: Any) -> Any:
     return places_before(bounds, code) % 2 == 1
 
 
+def other_case(code: Any, ascii: Any, cases: Any, name: Any) -> Any:
+    """The code point of what a method of str makes of a character, by a table of those of ASCII and
+    one of others (`own_arrays.cases_of`)."""
+    if code < 128:
+        return ascii[code]
+    k = places_before(cases[0], code) - 1
+    if k < 0 or cases[0, k] != code:
+        return code
+    if cases[1, k] < 0:
+        raise NotImplementedError(
+            f"{chr(code)!r}.{name}() has several characters, which a compiled function does not "
+            "make of one"
+        )
+    return cases[1, k]
+
+
+def repeated_codes(string: Any, count: Any) -> Any:
+    """The code points of string * count."""
+    codes: list[Any] = []
+    once = codes_of_item(string)
+    for _ in range(count):
+        codes.extend(once)
+    return codes
+
+
 def digit_of(code: Any, zeros: Any) -> Any:
     """int(character), by the code points of the zeros of all scripts."""
     if code >= 48 and code <= 57:

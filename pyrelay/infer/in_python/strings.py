@@ -150,10 +150,306 @@ def isspace(string: Any) -> Any:
     return len(string) > 0 and all(character.isspace() for character in string)
 
 
+def isascii(string: Any) -> Any:
+    """string.isascii()."""
+    return all(character.isascii() for character in string)
+
+
+def isdecimal(string: Any) -> Any:
+    """string.isdecimal()."""
+    return len(string) > 0 and all(character.isdecimal() for character in string)
+
+
+def isnumeric(string: Any) -> Any:
+    """string.isnumeric()."""
+    return len(string) > 0 and all(character.isnumeric() for character in string)
+
+
+def islower(string: Any) -> Any:
+    """string.islower(): letters that are capitals only when they begin a word are none, either."""
+    if any(c.isupper() or c.lower() != c for c in string):
+        return False
+    return any(character.islower() for character in string)
+
+
+def isupper(string: Any) -> Any:
+    """string.isupper()."""
+    if any(c.islower() or c.upper() != c for c in string):
+        return False
+    return any(character.isupper() for character in string)
+
+
+# -- other cases: Python is asked where there are others than ASCII's characters -------------------
+
+
+def codes_of_python(string: Any, name: Any) -> Any:
+    """The code points of what the method of this name gives; a handler asks Python for them."""
+    return list(map(ord, getattr(string, name)()))
+
+
+def _text(codes: Any) -> Any:
+    return "".join([chr(code) for code in codes])
+
+
+def _lowered(code: Any) -> Any:
+    return code + 32 if code >= 65 and code <= 90 else code
+
+
+def _raised(code: Any) -> Any:
+    return code - 32 if code >= 97 and code <= 122 else code
+
+
+def _turned(code: Any) -> Any:
+    lower = _lowered(code)
+    return lower if lower != code else _raised(code)
+
+
+def _cased(string: Any, name: Any, change: Any) -> Any:
+    if string.isascii():
+        return _text([change(ord(character)) for character in string])
+    return _text(codes_of_python(string, name))
+
+
+def lower(string: Any) -> Any:
+    """string.lower()."""
+    return _cased(string, "lower", _lowered)
+
+
+def casefold(string: Any) -> Any:
+    """string.casefold()."""
+    return _cased(string, "casefold", _lowered)
+
+
+def upper(string: Any) -> Any:
+    """string.upper()."""
+    return _cased(string, "upper", _raised)
+
+
+def swapcase(string: Any) -> Any:
+    """string.swapcase()."""
+    return _cased(string, "swapcase", _turned)
+
+
+def capitalize(string: Any) -> Any:
+    """string.capitalize()."""
+    if not string.isascii():
+        return _text(codes_of_python(string, "capitalize"))
+    codes = [_lowered(ord(character)) for character in string]
+    if len(codes) > 0:
+        codes[0] = _raised(codes[0])
+    return _text(codes)
+
+
+def title(string: Any) -> Any:
+    """string.title()."""
+    if not string.isascii():
+        return _text(codes_of_python(string, "title"))
+    codes: list[Any] = []
+    inside = False
+    for character in string:
+        code = ord(character)
+        codes.append(_lowered(code) if inside else _raised(code))
+        inside = _lowered(code) != _raised(code)
+    return _text(codes)
+
+
+# -- longer and shorter ones -----------------------------------------------------------------------
+
+
+def replace(string: Any, old: Any, new: Any, count: Any = -1) -> Any:
+    """string.replace(old, new, count)."""
+    codes: list[Any] = []
+    into = [ord(character) for character in new]
+    size, done, at = len(old), 0, 0
+    while at + size <= len(string):
+        if done != count and _is_at(string, old, at):
+            codes.extend(into)
+            done += 1
+            at += size
+            if size > 0:
+                continue
+        if at < len(string):
+            codes.append(ord(string[at]))
+        at += 1
+    while at < len(string):
+        codes.append(ord(string[at]))
+        at += 1
+    return _text(codes)
+
+
+def removeprefix(string: Any, prefix: Any) -> Any:
+    """string.removeprefix(prefix)."""
+    return string[len(prefix) if startswith(string, prefix) else 0 :]
+
+
+def removesuffix(string: Any, suffix: Any) -> Any:
+    """string.removesuffix(suffix)."""
+    return string[: len(string) - len(suffix) if endswith(string, suffix) else len(string)]
+
+
+def _filled(string: Any, before: Any, after: Any, fillchar: Any) -> Any:
+    if len(fillchar) != 1:
+        raise TypeError("The fill character must be exactly one character long")
+    codes = [ord(fillchar[0])] * before
+    codes.extend([ord(character) for character in string])
+    codes.extend([ord(fillchar[0])] * after)
+    return _text(codes)
+
+
+def ljust(string: Any, width: Any, fillchar: Any = " ") -> Any:
+    """string.ljust(width, fillchar)."""
+    return _filled(string, 0, max(width - len(string), 0), fillchar)
+
+
+def rjust(string: Any, width: Any, fillchar: Any = " ") -> Any:
+    """string.rjust(width, fillchar)."""
+    return _filled(string, max(width - len(string), 0), 0, fillchar)
+
+
+def center(string: Any, width: Any, fillchar: Any = " ") -> Any:
+    """string.center(width, fillchar)."""
+    spare = max(width - len(string), 0)
+    before = spare // 2 + (spare & width & 1)
+    return _filled(string, before, spare - before, fillchar)
+
+
+def zfill(string: Any, width: Any) -> Any:
+    """string.zfill(width)."""
+    spare = max(width - len(string), 0)
+    signed = len(string) > 0 and (string[0] == "+" or string[0] == "-")
+    codes = [ord(string[0])] if signed else []
+    codes.extend([48] * spare)
+    codes.extend([ord(character) for character in (string[1:] if signed else string)])
+    return _text(codes)
+
+
+# -- from the end, and by lines --------------------------------------------------------------------
+
+
+def rfind(string: Any, wanted: Any, start: Any = 0, end: Any = None) -> Any:
+    """string.rfind(wanted, start, end)."""
+    count, size = len(string), len(wanted)
+    low = max(start + count, 0) if start < 0 else start
+    high = count if end is None else (max(end + count, 0) if end < 0 else min(end, count))
+    at = high - size
+    while at >= low:
+        if _is_at(string, wanted, at):
+            return at
+        at -= 1
+    return -1
+
+
+def rindex(string: Any, wanted: Any, start: Any = 0, end: Any = None) -> Any:
+    """string.rindex(wanted, start, end). Raises ValueError."""
+    at = rfind(string, wanted, start, end)
+    if at < 0:
+        raise ValueError("substring not found")
+    return at
+
+
+def rpartition(string: Any, sep: Any) -> Any:
+    """string.rpartition(sep)."""
+    if len(sep) == 0:
+        raise ValueError("empty separator")
+    at = rfind(string, sep)
+    if at < 0:
+        return string[:0], string[:0], string[:]
+    return string[:at], string[at : at + len(sep)], string[at + len(sep) :]
+
+
+def splitlines(string: Any) -> Any:
+    """string.splitlines()."""
+    lines: list[Any] = []
+    first = at = 0
+    while at < len(string):
+        if string[at] not in "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029":
+            at += 1
+            continue
+        lines.append(string[first:at])
+        at += 2 if string[at] == "\r" and at + 1 < len(string) and string[at + 1] == "\n" else 1
+        first = at
+    if first < len(string):
+        lines.append(string[first:])
+    return lines
+
+
+# -- numbers: Python is asked for what is not plain ------------------------------------------------
+
+
+def whole_of_python(string: Any, base: Any) -> Any:
+    """int(string, base); a handler asks Python."""
+    return int(string, base)
+
+
+def real_of_python(string: Any) -> Any:
+    """float(string); a handler asks Python."""
+    return float(string)
+
+
+def _bounds(string: Any) -> Any:
+    """Where a number begins and ends, its sign left out, and whether that is a minus."""
+    first, last = 0, len(string)
+    while first < last and string[first] == " ":
+        first += 1
+    while last > first and (string[last - 1] == " " or string[last - 1] == "\n"):
+        last -= 1
+    negative = first < last and string[first] == "-"
+    if negative or (first < last and string[first] == "+"):
+        first += 1
+    return first, last, negative
+
+
+def whole(string: Any, base: Any) -> Any:
+    """int(string, base), for a base from 2 to 36."""
+    first, last, negative = _bounds(string)
+    value = 0
+    plain = first < last and last - first <= (18 if base <= 10 else 12)
+    for k in range(first, last):
+        code = ord(string[k])
+        if code >= 48 and code <= 57:
+            digit = code - 48
+        elif (code >= 65 and code <= 90) or (code >= 97 and code <= 122):
+            digit = (code | 32) - 87
+        else:
+            digit = 36
+        if not plain or digit >= base:
+            plain = False
+            break
+        value = value * base + digit
+    if not plain:
+        return whole_of_python(string, base)
+    return -value if negative else value
+
+
+def real(string: Any) -> Any:
+    """float(string): up to 15 digits are an int, which is divided by a power of ten; both are
+    exact."""
+    first, last, negative = _bounds(string)
+    value, digits, power = 0, 0, 1
+    plain, behind = True, False
+    for k in range(first, last):
+        code = ord(string[k])
+        if code >= 48 and code <= 57 and digits < 15:
+            value = value * 10 + code - 48
+            digits += 1
+            if behind:
+                power *= 10
+        elif code == 46 and not behind:
+            behind = True
+        else:
+            plain = False
+            break
+    if not plain or digits == 0:
+        return real_of_python(string)
+    return -(value / power) if negative else value / power
+
+
 METHODS = {
     f.__name__: f for f in (
         split, partition, find, index, startswith, endswith, count, lstrip, rstrip, strip, isalpha,
-        isdigit, isalnum, isspace,
+        isdigit, isalnum, isspace, isascii, isdecimal, isnumeric, islower, isupper, lower, casefold,
+        upper, swapcase, capitalize, title, replace, removeprefix, removesuffix, ljust, rjust,
+        center, zfill, rfind, rindex, rpartition, splitlines,
     )
 }  # fmt: skip
 """The methods by their names."""

@@ -285,7 +285,8 @@ def _int_of_text(it: Interpreter, x: V.Value, base: V.Value) -> V.Value:
             errors.TypeMismatchError, "int() can't convert non-string with explicit base"
         )
     try:
-        return ask(it, types.PY_INT, int, x, base)
+        read = characters.as_number(it, int, x, base)
+        return ask(it, types.PY_INT, int, x, base) if read is None else read
     except ValueError as error:
         raise raised(it, error) from None
 
@@ -316,8 +317,8 @@ def complex_(it: Interpreter, real: V.Value = ZERO, imag: V.Value = ZERO) -> V.V
 def converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.Value:
     """`cls(x)`: a number of Python's of this type."""
     if isinstance(x, V.Text):
-        digit = characters.as_int(it, x) if cls is int else None
-        return ask(it, types.TensorType(dtype, weak=True), cls, x) if digit is None else digit
+        read = characters.as_number(it, cls, x, V.Known(10))
+        return ask(it, types.TensorType(dtype, weak=True), cls, x) if read is None else read
     if isinstance(x, V.Known):
         try:
             return V.Known(cls(x.value))

@@ -11,7 +11,8 @@ from pyrelay.infer import calls
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import get_attribute
 from pyrelay.infer.containers import characters, mappings
-from pyrelay.infer.containers.text import ask, is_text, text
+from pyrelay.infer.containers.text import ask, called, is_text, text
+from pyrelay.infer.in_python import strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.dicts import new_dict
@@ -53,6 +54,27 @@ def maketrans(
     except (TypeError, ValueError) as error:
         raise raised(it, error) from None
     return new_dict(it, {k: V.Known(v) for k, v in made.items()})
+
+
+@handles(strings.codes_of_python)
+def codes_of_python(it: Interpreter, string: V.Value, name: V.Value) -> V.Value:
+    """The code points of what a method gives that only Python can tell, in a list of their own."""
+    from pyrelay.infer.containers.open_sequences import codes_of_item
+
+    none = V.Tuple(())
+    return codes_of_item(it, text(it, called, name, string, none, none))
+
+
+@handles(strings.whole_of_python)
+def whole_of_python(it: Interpreter, string: V.Value, base: V.Value) -> V.Value:
+    """int(string, base) of a text that only Python can read."""
+    return ask(it, types.PY_INT, int, string, base)
+
+
+@handles(strings.real_of_python)
+def real_of_python(it: Interpreter, string: V.Value) -> V.Value:
+    """float(string) of a text that only Python can read."""
+    return ask(it, types.PY_FLOAT, float, string)
 
 
 @keeps_unions

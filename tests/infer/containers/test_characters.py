@@ -115,3 +115,70 @@ def looked_for(text, item):
 def test_only_texts_are_looked_for_in_a_text(item):
     for text in ("abc", "abc" * 20):
         assert pyrelay.jit(looked_for)(text, item) == looked_for(text, item)
+
+
+def described(text):
+    counts = {}
+    for word in text.lower().replace(",", " ").split():
+        word = word.strip(".!?").capitalize()
+        counts[word] = counts.get(word, 0) + 1
+    return counts, text.title(), text.upper().rfind("THE"), "".join(c.swapcase() for c in text)
+
+
+LINES = (
+    "The cat, the dog, and the end.", "WHAT is it THAT we see? a cat!", "one two three four five",
+)
+
+
+def test_methods_of_long_texts_are_computed_by_one_program_for_all():
+    compiled = pyrelay.jit(described)
+    for line in LINES:
+        assert compiled(line) == described(line)
+    assert compiled.cache_info().compilations == 1
+
+
+def test_characters_that_are_not_asciis_have_the_cases_that_python_knows():
+    compiled = pyrelay.jit(described)
+    line = "\xfcn\xefc\xf6de \u0391\u03a3 \u039f\u0394\u039f\u03a3, \u03b1\u03b2 words of it"
+    assert compiled(line) == described(line)
+    sharp = "stra\xdfe of no return"
+    with pytest.raises(NotImplementedError, match="several characters, which a compiled function"):
+        compiled(sharp)
+    assert pyrelay.jit(lambda s: s.upper())(sharp) == sharp.upper()
+
+
+def test_a_program_that_has_to_know_what_a_method_gives_knows_the_text():
+    @pyrelay.jit
+    def total(spec, x):
+        first, last = spec.replace(" ", "").split("->")
+        return np.einsum(f"{first}->{last}", x)
+
+    for spec in ("i  j  ->  j       ", "i  j  ->  i       "):
+        found = total(spec, np.arange(6.0).reshape(2, 3))
+        assert found.tolist() == total.py(spec, np.arange(6.0).reshape(2, 3)).tolist()
+
+
+def test_numbers_in_long_texts_are_read_by_the_program():
+    def numbers(text):
+        rows = [[float(part) for part in line.split(",")] for line in text.splitlines()]
+        return rows, int(text[:4], 16), "2.5" in text
+
+    compiled = pyrelay.jit(numbers)
+    for text in ("1010,2.5\n-3,0.125\n", "beef,1\n2,3\n4,5.5\n", "0123456,1e3\n 7 ,-0\n1,2"):
+        try:
+            wanted = numbers(text)
+        except ValueError as error:
+            with pytest.raises(ValueError, match=str(error)):
+                compiled(text)
+            continue
+        assert compiled(text) == wanted
+    assert compiled.cache_info().compilations == 1
+
+
+def test_what_an_fstring_shows_may_be_a_number_or_a_text():
+    @pyrelay.jit
+    def bottles(n):
+        return [f"{k or 'no more'} bottle{'' if k == 1 else 's'}" + "!" * k for k in range(n)]
+
+    for n in (0, 1, 4):
+        assert bottles(n) == bottles.py(n)

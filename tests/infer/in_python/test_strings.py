@@ -9,7 +9,10 @@ import pytest
 import pyrelay
 from pyrelay.infer.in_python import strings
 
-STRINGS = ("", " ", "a", "abcabcab", "  a b\t c  ", "aaaa", "aXbX", "7\u0660", "\n\u3000x\u2028")
+STRINGS = (
+    "", " ", "a", "abcabcab", "  a b\t c  ", "aaaa", "aXbX", "7\u0660", "\n\u3000x\u2028", "-12",
+    "it's ONE\r\nand\n\rTwo\n", "stra\xdfe \u01c5", "\u01c5", "\u039f\u03a3 b",
+)
 PARTS = ("", "a", "ab", "aa", "X", " ", "abcabcabc")
 BOUNDS = (-20, -3, -1, 0, 2, 20)
 PLACES = [
@@ -18,6 +21,15 @@ PLACES = [
 ]
 SINGLE = [(part,) for part in PARTS]
 ARGUMENTS = {
+    **dict.fromkeys(("rfind", "rindex"), PLACES),
+    **{name: [(width, *rest) for width in (-1, 3, 8, 11) for rest in ((), ("*",))]
+       for name in ("ljust", "rjust", "center")},
+    **dict.fromkeys(("removeprefix", "removesuffix", "rpartition"), SINGLE),
+    "zfill": [(width,) for width in (-1, 3, 8)],
+    "replace": [
+        (part, new, *count) for part in PARTS for new in ("", "a", "xyz")
+        for count in ((), (-2,), (0,), (1,), (3,))
+    ],
     "split": [(), *itertools.product((None, "a", " ", "ab"), (-2, -1, 0, 1, 2, 9))],
     "partition": SINGLE, "find": PLACES, "index": PLACES,
     "startswith": SINGLE, "endswith": SINGLE, "count": SINGLE,
@@ -40,6 +52,24 @@ def test_methods_are_pythons(name):
         assert (list(found) == list(expected) if name == "split" else found == expected), (
             string, args, found,
         )
+
+
+NUMBERS = (
+    "12", " -7 ", "+0", "zz", "1_000", "", "-", "٣", "123456789012345678", "1234567890123456789",
+    "ff", "0x1f", "3.25", "-.5", "2.", ".", "1e3", "nan", "0.1", "123456.789012345", "-0",
+    "9007199254740993", "4\n", "1.2.3",
+)
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_are_read_as_python_reads_them(text):
+    def outcome_of(read, *args):
+        found = outcome(read, *args)
+        return type(found), repr(found)
+
+    assert outcome_of(strings.real, text) == outcome_of(float, text)
+    for base in (2, 10, 16, 36):
+        assert outcome_of(strings.whole, text, base) == outcome_of(int, text, base)
 
 
 def test_what_is_left_by_split_keeps_its_spaces():
