@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyrelay.direct_text import NeedsMore, Text
-from pyrelay.infer.kinds import code
 from pyrelay.infer.result_trees import (
     CaseResult,
     ConstantResult,
@@ -89,6 +88,8 @@ def _case(text: Text, tag: str, cases: Sequence[ResultTree], made: Sequence[str]
 
 def of_kind(text: Text, kinds: Sequence[types.TensorType], kind: str, number: str) -> str:
     """A number as one of the kind whose code stands beside it."""
+    from pyrelay.infer.kinds import code  # few programs have such results
+
     made: dict[int, Any] = {
         code(ty): types.python_type(ty) if ty.weak else ty.dtype.numpy.type for ty in kinds
     }
