@@ -18,6 +18,7 @@ from pyrelay.lower.passes.idle_rounds import without_idle_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
 from pyrelay.lower.passes.joined_checks import with_joined_checks
 from pyrelay.lower.passes.lone_calls import with_lone_calls
+from pyrelay.lower.passes.paired_angles import with_paired_angles
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.stepped_rows import stepped
 from pyrelay.lower.passes.unrolling import unrolled
@@ -28,6 +29,7 @@ def printable(kernel: Kernel) -> Kernel:
     kernel = replace(kernel, body=stepped(kernel))
     kernel = replace(kernel, body=parted(kernel.body))
     kernel = replace(kernel, body=with_held_elements(kernel))
+    kernel = replace(kernel, body=with_paired_angles(kernel.body))
     kernel = replace(kernel, body=with_checked_blocks(kernel))
     kernel = replace(kernel, body=jammed(kernel))
     body = with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))
@@ -40,5 +42,6 @@ def printable(kernel: Kernel) -> Kernel:
 
 def _called(routine: Routine) -> Body:
     """The body of a function that a kernel calls, as the kernel's own is."""
-    body = with_cold_paths(with_chosen_arms(routine.body), routine.results)
+    body = with_chosen_arms(with_paired_angles(routine.body))
+    body = with_cold_paths(body, routine.results)
     return with_lone_calls(with_early_breaks(body))
