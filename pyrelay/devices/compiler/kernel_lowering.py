@@ -48,6 +48,7 @@ from pyrelay.devices.compiler.kernel_operators import (
     truth,
 )
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
+from pyrelay.devices.compiler.lookups import looks_up_short
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.python_trees import nodes
 from pyrelay.records import dataclass
@@ -68,9 +69,10 @@ Value = tuple[Any, types.Type]
 class _Loop:
     """A loop being written: where `continue` and `break` go, whether any goes there, whether no
     loop is inside, whether it calls a function whose instructions wait for each other, how many
-    vectors its rounds are the lanes of, if they are, and whether they are never lanes. `sums`: the
-    floats that its rounds add to one after the other; `beside`: whether loops right inside of it
-    are such sums, True, or may become vectors, False."""
+    vectors its rounds are the lanes of, if they are, and whether they are never lanes. `looks_up`:
+    whether its rounds look up short numbers at places that they have read. `sums`: the floats that
+    its rounds add to one after the other; `beside`: whether loops right inside of it are such sums,
+    True, or may become vectors, False."""
 
     again: llvm.Block
     out: llvm.Block
@@ -80,6 +82,7 @@ class _Loop:
     chained: bool = False
     vectors: int | None = None
     one_by_one: bool = False
+    looks_up: bool = False
     sums: set[str] = field(default_factory=set)
     beside: set[bool] = field(default_factory=set)
 
@@ -363,6 +366,7 @@ class _Lowering:
         self.loops.append(loop)
         self._suite(body)
         self.loops.pop()
+        loop.looks_up = loop.innermost and looks_up_short(body)
         self._note(loop)
         if self._go(loop.again) or loop.repeats:
             self._begin(loop.again)
@@ -392,6 +396,9 @@ class _Lowering:
             # and `lower/passes/loop_versions` has taken checks out already.
             self.module.add_metadata(["llvm.loop.unswitch.injection.disable"]),
         ]
+        if loop.looks_up:
+            never = llvm.Constant(BIT, False)
+            hints.append(self.module.add_metadata(["llvm.loop.vectorize.enable", never]))
         interleaved = loop.vectors
         if interleaved is not None:  # written out before it is vectors, it would be as many numbers
             hints.append(self.module.add_metadata(["llvm.loop.unroll.disable"]))

@@ -30,7 +30,7 @@ _PAIR = frozenset(["sin", "cos"])
 
 def with_paired_angles(body: Body) -> Body:
     """The body with sines and cosines of one angle side by side."""
-    if not _PAIR <= {s.primitive for s in statements(body) if isinstance(s, Compute)}:
+    if not {s.primitive for s in statements(body) if isinstance(s, Compute)} >= _PAIR:
         return body
     out: list[list[Statement]] = []
     first: dict[Local, int] = {}
