@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 import inspect
+import operator
 import types as python_types
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -188,6 +189,7 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
         ):
             return class_attribute(it, obj, cls, name)
     from pyrelay.infer import methods
+    from pyrelay.infer.names.builtins import class_of, type_
 
     found = methods.attribute(it, obj, name)
     if found is not None:
@@ -197,9 +199,10 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
 
         let_grow(it, obj)
     if name == "__class__":
-        from pyrelay.infer.names.builtins import type_
-
         return type_(it, obj)
+    operation = _OPERATIONS.get(name)
+    if operation is not None and hasattr(class_of(obj), name):
+        return V.Partial(V.Known(operation), (obj,), ())
     raise _missing(it, obj, name, methods.names_of(obj))
 
 
@@ -212,6 +215,13 @@ def dict_of_attributes(it: Interpreter, obj: V.Value) -> V.Value:
         raise _missing(it, obj, "__dict__", ())
     return call(it, V.Known(AttributeDict), (obj,), {})
 
+
+_OPERATIONS = {
+    "__contains__": operator.contains, "__delitem__": operator.delitem,
+    "__getitem__": operator.getitem, "__iter__": iter, "__len__": len,
+    "__setitem__": operator.setitem,
+}  # fmt: skip
+"""What methods do that Python calls for an operator, as functions, by their names."""
 
 _WINDOWS = "for windows of an array: np.lib.stride_tricks.sliding_window_view(x, size)"
 _INSTEAD = {

@@ -397,11 +397,29 @@ class Close:
         self.certain = before
         return tree
 
+    def _either(self, root: V.Root, cls: Any, entries: V.Union) -> ResultTree:
+        """A set, a Counter or the like that may be one of the caller's, or a new one."""
+        containers = self.attempt.containers
+        given = given_back(self.it, V.Ref(root, cls))
+        assert given is not None
+        made, arguments = given
+        key = self.keys.setdefault(root, len(self.keys))
+
+        def tree(case: V.Value) -> ResultTree:
+            if isinstance(case, V.Ref) and case.root in containers:
+                return ContainerResult(containers.index(case.root))
+            parts = (case if each is entries else each for each in arguments)
+            return NodeResult("call", made, (), tuple(map(self._case, parts)), key)
+
+        return CaseResult(self._result(entries.tag), tuple(map(tree, entries.cases)))
+
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.attempt.containers:
             return ContainerResult(self.attempt.containers.index(root))
         if cls in (Counts, Defaults, Members):
             entries = self.it.content(root)["table" if cls is Members else "entries"]
+            if isinstance(entries, V.Union):
+                return self._either(root, cls, entries)
             if entries.root in self.attempt.containers:
                 return ContainerResult(self.attempt.containers.index(entries.root))
         held = self.it.heap.contents[root]

@@ -363,7 +363,9 @@ class Joiner:
                     waiting.remove(new)
                     break
             cases.append(self._alone(old, True) if joined is None else joined)
-        cases += [self._alone(new, False) for new in waiting]
+        for new in waiting:  # what is computed of several texts may be one text in many cases
+            if not (isinstance(new, LKnown) and isinstance(new.value, str) and new in cases):
+                cases.append(self._alone(new, False))
         if all(_number_type(c) is not None for c in cases):
             return functools.reduce(self._common, cases)
         if len(cases) > _MOST_CONSTANTS or (

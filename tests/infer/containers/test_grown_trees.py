@@ -81,3 +81,14 @@ def test_arrays_in_nested_tuples_stay_arrays() -> None:
     first, rest = pyrelay.jit(pairs_of_arrays)(np.array([1.0, 2.0]), 5.0)
     np.testing.assert_array_equal(first, [2.0, 3.0])
     np.testing.assert_array_equal(rest[0], [1.0, 2.0])
+
+
+def test_methods_that_stand_for_operators_are_functions():
+    def chosen(values, names):
+        table = {name: len(name) for name in names}
+        place = max(range(values.__len__()), key=values.__getitem__)
+        return place, sorted(names, key=table.__getitem__), list(filter(table.__contains__, "ab"))
+
+    compiled = pyrelay.jit(chosen)
+    for values, names in (([3, 1, 7, 2, 5, 4], ["bbb", "a", "cc"]), ([1.5], ["a"])):
+        assert compiled(values, names) == chosen(values, names)

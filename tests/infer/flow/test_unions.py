@@ -78,3 +78,31 @@ def successors(edges):
 def test_lists_of_other_words_are_told_apart_by_their_words():
     edges = [("shirt", "tie"), ("tie", "hat"), ("pants", "shoes"), ("pants", "belt")]
     assert interpreted(successors, (edges,)).result == successors(edges)
+
+
+def test_texts_computed_of_several_are_one_case_each_however_often_they_come():
+    from pyrelay.infer.flow.joining import Joiner
+    from pyrelay.infer.layout import LKnown, LUnion
+
+    before = LUnion(tuple(map(LKnown, ("ab", "bb"))))
+    again = LUnion(tuple(map(LKnown, ("ab", "bb", "ab", "ba", "ba"))))
+    joined = Joiner()(before, again)
+    assert joined == LUnion(tuple(map(LKnown, ("ab", "bb", "ba"))))
+    assert Joiner()(joined, again) == joined
+
+
+def counted(seen, n):
+    for k in range(n):
+        new = collections.Counter()
+        new[k] += seen[k] + 1
+        seen = new
+    return seen
+
+
+def test_a_counter_is_the_callers_or_a_new_one():
+    compiled = pyrelay.jit(counted)
+    for n in (3, 0):
+        given = collections.Counter({0: 5, 1: 7})
+        found = compiled(given, n)
+        assert (type(found), found) == (collections.Counter, counted(given, n))
+        assert given == {0: 5, 1: 7}
