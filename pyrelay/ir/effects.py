@@ -25,6 +25,7 @@ from pyrelay.ir.nodes import (
 )
 from pyrelay.ir.op import Effect
 from pyrelay.ir.types import TensorType
+from pyrelay.records import once
 
 # Ops on Python ints whose result may leave 64 bits.
 _OVERFLOWING = frozenset({"add", "subtract", "multiply", "negative", "absolute", "square"})
@@ -70,6 +71,7 @@ def of_functions(module: Module) -> Mapping[str, Effect]:
     return own
 
 
+@once
 def _without_calls(function: Function) -> Effect:
     own = (_own_or_kernel(let.rhs) for let in walk.nested_lets(function.body))
     return max(own, default=Effect.PURE)
@@ -98,6 +100,7 @@ def _own(rhs: Rhs, of_function: Callable[[str], Effect] | None) -> Effect:
     return Effect.PURE
 
 
+@once
 def _instance_raises(call: OpCall) -> bool:
     if call.op.effect is not Effect.PURE:
         return False  # the record says it already

@@ -127,8 +127,14 @@ class _Unread:
 UNREAD = _Unread()
 
 
+class _Call:
+    """What passes find out about a call over and over is kept with it (`records.once`)."""
+
+    __slots__ = ("_instance_raises",)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class OpCall:
+class OpCall(_Call):
     """An operator of the `ops` package applied to atoms."""
 
     op: Op
@@ -327,8 +333,14 @@ class Parameter:
     has_default: bool = False
 
 
+class _Body:
+    """What passes find out about a function over and over is kept with it (`records.once`)."""
+
+    __slots__ = ("_called", "_without_calls")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Function:
+class Function(_Body):
     """A closed function. `dims` are the symbols a call supplies, `signature` is Relay's.
 
     In Relay, `params` are the parameters in the order of `signature`, then one per name in `cells`

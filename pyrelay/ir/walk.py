@@ -30,7 +30,7 @@ from pyrelay.ir.nodes import (
     Vjp,
 )
 from pyrelay.ir.types import TapeType, TensorType
-from pyrelay.records import dataclass
+from pyrelay.records import dataclass, once
 
 
 def operands(rhs: Rhs) -> tuple[Atom, ...]:
@@ -282,6 +282,7 @@ def with_blocks(block: Block, change: Callable[[Block], Block]) -> Block:
     return replace(block, lets=tuple(lets))
 
 
+@once
 def called(function: Function) -> tuple[str, ...]:
     """Names of the functions that a function calls, differentiates or has as rules, each once."""
     names: dict[str, None] = {}

@@ -103,15 +103,26 @@ class _Rewriter:
 
     def block(self, block: Block, scope: Scope) -> Block:
         builder = Builder()
-        lets, definitions = builder.lets, scope.definitions
+        lets, definitions, rule, names = builder.lets, scope.definitions, self.rule, self.names
         seen: list[Var] = []
         outside: dict[Var, Atom] = {}
         for let in block.lets:
             builder.span = let.span
             before = len(lets)
-            for var, atom in self._let(let, builder, scope).items():
-                outside.setdefault(var, self.names.atom(var))
-                self.names.atoms[var] = atom
+            if isinstance(let.rhs, OpCall) and not names.atoms and not names.dims:
+                replacement = rule(let, builder, scope)
+                if replacement is None:  # most are as they were, and stay
+                    lets[before:] = (let,)
+                    for out in let.outs:
+                        definitions[out] = let
+                    seen += let.outs
+                    continue
+                after = self._replaced(let, let.outs, replacement)
+            else:
+                after = self._let(let, builder, scope)
+            for var, atom in after.items():
+                outside.setdefault(var, names.atom(var))
+                names.atoms[var] = atom
             for made in lets[before:]:
                 for out in made.outs:
                     definitions[out] = made
@@ -144,6 +155,12 @@ class _Rewriter:
             del builder.lets[emitted:]
             builder.lets.append(new)
             return {}
+        return self._replaced(let, outs, replacement)
+
+    def _replaced(
+        self, let: Let, outs: Sequence[Var], replacement: Sequence[Atom] | Replaced
+    ) -> Mapping[Var, Atom]:
+        """Note what is read instead of a Let, whose outputs are `outs` now."""
         if not isinstance(replacement, Replaced):
             replacement = Replaced(replacement)
         for symbol, extent in zip(let.dims, replacement.extents, strict=True):

@@ -104,3 +104,10 @@ def test_removable_lets_are_pure() -> None:
     do(b, "add", Var("x", PY_INT), Var("y", PY_INT))
     assert [effects.is_pure(let) for let in b.lets] == [True, False]
     assert OpCall(OPS["extent"], ()).op.effect is Effect.PURE
+
+
+def test_what_a_call_does_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = OpCall(OPS["add"], (constant(1), Var("n", PY_INT)))
+    assert effects.effect_of(call) is Effect.RAISES
+    monkeypatch.setattr(effects, "_OVERFLOWING", frozenset())
+    assert effects.effect_of(call) is Effect.RAISES

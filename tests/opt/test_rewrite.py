@@ -14,6 +14,7 @@ from pyrelay.ir.nodes import Const, Let, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import PY_FLOAT
 from pyrelay.ir.verify import verify
+from pyrelay.ir.walk import nested_lets
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
 
 
@@ -25,6 +26,22 @@ def test_a_rule_that_keeps_everything_keeps_every_program_as_it_is() -> None:
     for make in PROGRAMS.values():
         module = make().module
         assert rewrite_module(module, _keep) is module
+
+
+def test_a_rule_is_asked_once_about_each_let() -> None:
+    for make in PROGRAMS.values():
+        module, asked = make().module, list[Let]()
+
+        def rule(let: Let, builder: Builder, scope: Scope, asked: list[Let] = asked) -> Replacement:
+            asked.append(let)
+            copied = let.rhs if isinstance(let.rhs, OpCall) and not let.dims else None
+            if copied is None:
+                return None
+            return [h.atom for h in builder.bind(copied, [v.type for v in let.outs])]  # type: ignore[misc]
+
+        rewrite_module(module, rule)
+        count = sum(1 for f in module.functions.values() for _ in nested_lets(f.body))
+        assert len(asked) == count
 
 
 def test_what_a_rule_emits_and_takes_back_leaves_no_trace() -> None:

@@ -543,6 +543,8 @@ class _Handover:
     renamed: dict[Var, Var]
 
     def apply(self) -> None:
+        if not self.renamed:
+            return
         env = self.it.frame.env
         for key, value in env.items():
             env[key] = self._value(value)
@@ -578,13 +580,12 @@ class _Handover:
                 if new_tag is tag and all(a is b for a, b in zip(cases, new_cases, strict=True)):
                     return value
                 return V.Union(new_tag, new_cases, alive)
-        head = L.head_of(value)
-        if head is None:
-            return value
         children = L.children_of(value)
         new = [self._value(c) for c in children]
         if all(a is b for a, b in zip(children, new, strict=True)):
             return value
+        head = L.head_of(value)
+        assert head is not None
         return L.rebuild(head, new, value.made if isinstance(value, V.Tuple) else frozenset())
 
 

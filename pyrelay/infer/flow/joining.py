@@ -162,6 +162,8 @@ class Joiner:
         return LNode(("data", schema, kinds), (pool, number, number))
 
     def _number(self, a: Layout, b: Layout) -> Layout | None:
+        if isinstance(a, LScalar) and a.origin is None and a == b:
+            return _same_number(a, self.kinds)
         ta, tb = _number_type(a), _number_type(b)
         if (ta is None and not _is_natural(a)) or (tb is None and not _is_natural(b)):
             return None
@@ -174,17 +176,7 @@ class Joiner:
         both = isinstance(a, LKnown) and isinstance(b, LKnown) and ta == tb
         if both and same_value(a.value, b.value):  # type: ignore[union-attr]
             return a
-        dtype, weak = types.promote((ta, tb))
-        same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
-        extent = a.extent if same and isinstance(a, LScalar) else None
-        held_by = _holders(a) & _holders(b)
-        common = TensorType(dtype, (), weak)
-        if not self.kinds:
-            return LScalar(common, extent, None, (), held_by)
-        common, kinds = numbers_as(common, [
-            (t, _kinds(x, t), _holders(x)) for x, t in ((a, ta), (b, tb))
-        ])
-        return LScalar(common, None if kinds else extent, None, kinds, held_by)
+        return _joined_number((a, b), (ta, tb), self.kinds)
 
     def _place(self, a: LPlace, b: LPlace) -> Layout:
         known = (a.key, b.key) in self.keys
@@ -554,6 +546,30 @@ def same_reference(x: Any, y: Any) -> bool:
     if type(x) is not type(y) or x.root is not y.root:
         return False
     return not isinstance(x, V.ArrayRef) or x.view == y.view
+
+
+def _joined_number(
+    sides: tuple[Layout, Layout], own: tuple[TensorType, TensorType], tells: bool
+) -> LScalar:
+    """A number that is one of two, of their own types; it `tells` which kind, if need be."""
+    a, b = sides
+    dtype, weak = types.promote(own)
+    same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
+    extent = a.extent if same and isinstance(a, LScalar) else None
+    held_by = _holders(a) & _holders(b)
+    common = TensorType(dtype, (), weak)
+    if not tells:
+        return LScalar(common, extent, None, (), held_by)
+    common, kinds = numbers_as(common, [
+        (t, _kinds(x, t), _holders(x)) for x, t in zip(sides, own, strict=True)
+    ])
+    return LScalar(common, None if kinds else extent, None, kinds, held_by)
+
+
+@functools.lru_cache(maxsize=1024)
+def _same_number(number: LScalar, tells: bool) -> LScalar:
+    """The same of two equal ones, which most are."""
+    return _joined_number((number, number), (number.type, number.type), tells)
 
 
 def _kinds(layout: Layout, ty: TensorType) -> tuple[TensorType, ...]:

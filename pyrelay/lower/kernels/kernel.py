@@ -430,9 +430,8 @@ def statements(body: Body) -> Iterator[Statement]:
     while pending:
         for statement in pending[-1]:
             yield statement
-            inner = bodies(statement)
-            if inner:
-                pending.extend(iter(b) for b in reversed(inner))
+            if isinstance(statement, (If, For, While)):
+                pending.extend(iter(b) for b in reversed(bodies(statement)))
                 break
         else:
             pending.pop()

@@ -1,0 +1,45 @@
+"""Loops whose test computes what their body reads."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pyrelay.infer import layout, values
+from pyrelay.infer.flow.fixpoint import _Handover
+from pyrelay.ir import types
+from pyrelay.ir.nodes import Var
+
+
+def handed(renamed: dict[Var, Var], value: values.Value) -> values.Value:
+    """What a value is when these variables have other names."""
+    it: Any = SimpleNamespace(
+        frame=SimpleNamespace(env={"x": value}), heap=SimpleNamespace(contents={})
+    )
+    _Handover(it, renamed).apply()
+    return it.frame.env["x"]
+
+
+def test_what_mentions_nothing_renamed_is_not_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How a text begins says of what all its parts are: asked at each, of a text that grows round
+    by round, that took half of the time of compiling it."""
+    old, new = (Var(name, types.PY_INT) for name in "ab")
+    text: values.Value = values.Text(str, (values.Scalar(types.PY_INT, old),))
+    for _ in range(30):
+        text = values.Text(max, (text, values.Known("x")))
+    described: list[values.Value] = []
+    head_of = layout.head_of
+
+    def noted(value: values.Value) -> Any:
+        described.append(value)
+        return head_of(value)
+
+    monkeypatch.setattr(layout, "head_of", noted)
+    assert handed({new: old}, text) is text
+    assert handed({}, text) is text
+    assert not described
+    changed = handed({old: new}, text)
+    assert isinstance(changed, values.Text)
+    assert len(described) == 31

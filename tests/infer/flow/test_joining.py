@@ -1,0 +1,31 @@
+"""Layouts of two paths: what they have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyrelay.infer import layout
+from pyrelay.infer.flow import joining
+from pyrelay.infer.kinds import holders
+from pyrelay.ir import dims, types
+from pyrelay.ir.dims import Origin, Symbol
+
+EXTENT = dims.of(Symbol("n", Origin.RUNTIME))
+NUMBERS = [
+    layout.LScalar(types.PY_INT), layout.LScalar(types.PY_FLOAT, holders=holders(2)),
+    layout.LScalar(types.PY_INT, EXTENT), layout.LScalar(types.TensorType(types.f32)),
+    layout.LScalar(types.PY_FLOAT, kinds=(types.PY_INT, types.TensorType(types.f32))),
+    layout.LScalar(types.PY_FLOAT, kinds=(types.PY_INT, types.PY_FLOAT)),
+]
+
+
+@pytest.mark.parametrize("kinds", [False, True])
+@pytest.mark.parametrize("number", NUMBERS, ids=range(len(NUMBERS)))
+def test_equal_numbers_are_joined_once_as_any_two_are(
+    number: layout.LScalar, kinds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joiner, ty = joining.Joiner(kinds=kinds), number.type
+    wanted = joining._joined_number((number, number), (ty, ty), kinds)
+    assert joiner(number, number) == wanted
+    monkeypatch.setattr(joining, "_joined_number", None)
+    assert joiner(number, number) == wanted
