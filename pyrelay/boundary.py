@@ -10,7 +10,7 @@ others are copied in, and back if they are written, also when the program raises
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from typing import Any
 
@@ -20,9 +20,10 @@ from pyrelay import errors
 from pyrelay.build import Build
 from pyrelay.infer.arrays.device_arrays import DeviceArray, LiesElsewhereError
 from pyrelay.infer.arrays.memory_order import layout_of
+from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.result_trees import RaisedResult, assemble, nodes_of, restore
-from pyrelay.infer.specialised import Binding, Specialised
-from pyrelay.infer.structure import Flattened, flatten
+from pyrelay.infer.specialised import Binding, HiddenArgument, Specialised
+from pyrelay.infer.structure import Flattened, Key, flatten
 from pyrelay.ir import types
 from pyrelay.records import dataclass
 from pyrelay.tracebacks import frames_to_the_user
@@ -62,12 +63,11 @@ class Program:
         binding = self.binding
         if not all(guard.holds() for guard in binding.names):
             return False
-        for hidden in binding.hidden:
-            try:
-                if flatten([(hidden.read(), hidden.name)], flat, captured=True) != hidden.key:
-                    return False
-            except (KeyError, ValueError, AttributeError, errors.TypeMismatchError):
+        try:
+            if any(key != hidden.key for hidden, key in self.captured(flat)):
                 return False
+        except (KeyError, ValueError, AttributeError, errors.TypeMismatchError):
+            return False
         if not all(_same_number(flat.leaves[k], v) for k, v in binding.static.items()):
             return False
         if any(layout_of(flat.leaves[k]) != layout for k, layout in binding.layouts.items()):
@@ -80,6 +80,17 @@ class Program:
                     return False
                 self.held[:] = (sizes,)
         return True
+
+    def captured(self, flat: Flattened) -> Iterator[tuple[HiddenArgument, Key]]:
+        """The objects that the program reads, and their keys, as their leaves are appended: taken
+        apart as it needs them, which arguments may not have asked for."""
+        given = flat.apart, flat.families
+        flat.apart, flat.families = self.binding.apart, self.binding.families or EVERYWHERE
+        try:
+            for hidden in self.binding.hidden:
+                yield hidden, flatten([(hidden.read(), hidden.name)], flat, captured=True)
+        finally:
+            flat.apart, flat.families = given
 
     def caller(self) -> Callable[[Flattened], Any]:
         """A function that runs the program on leaves it accepts, and gives the Python result."""

@@ -142,8 +142,8 @@ class Compiled:
         self._hits[0] += not new
         if new:
             self._key(args, keywords, flat := Flattened())
-            for hidden in entry.program.binding.hidden:
-                flatten([(hidden.read(), hidden.name)], flat, captured=True)
+            for _ in entry.program.captured(flat):
+                pass
         try:
             return entry.call(flat)
         except errors.AliasError as error:

@@ -362,3 +362,23 @@ def test_extents_of_the_last_call_are_not_compared_again(monkeypatch):
         assert total(tree, np.arange(size)) == 3 * sum(range(size))
         counts.append(len(asked) - before)
     assert counts[2] == 0 < counts[3]
+
+
+CONSTANTS = {f"valve {k}": (k + 1.0, k + 2.0) for k in range(40)}
+
+
+def test_a_table_is_taken_apart_as_its_program_needs_it_whatever_arguments_ask_for() -> None:
+    def loss(x: float, name: str) -> float:
+        first = None
+        if name in CONSTANTS:
+            first, _ = CONSTANTS[name]
+        if first is None:
+            try:
+                first, _ = VALUES[KEYS.index(name)]  # noqa: F821 -- defined elsewhere at times
+            except NameError as error:
+                raise ValueError("not in the table") from error
+        return x * first
+
+    compiled = pyrelay.jit(loss)
+    for name in ("valve 3", "valve 11"):
+        assert compiled(2.0, name) == loss(2.0, name)
