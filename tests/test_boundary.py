@@ -374,7 +374,7 @@ def test_a_table_is_taken_apart_as_its_program_needs_it_whatever_arguments_ask_f
             first, _ = CONSTANTS[name]
         if first is None:
             try:
-                first, _ = VALUES[KEYS.index(name)]  # noqa: F821 -- defined elsewhere at times
+                first, _ = VALUES[KEYS.index(name)]
             except NameError as error:
                 raise ValueError("not in the table") from error
         return x * first

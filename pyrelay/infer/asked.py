@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyrelay import errors
 from pyrelay.infer import needs, own_arrays
 from pyrelay.infer.arrays.named_arrays import named_arrays, named_texts
+from pyrelay.infer.effort import Effort
 from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.in_python.nested import ORDERED, NestedTable
 from pyrelay.infer.memoising import Memo, NeedsMemo
@@ -72,6 +73,7 @@ class Asked:
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     unrolled: frozenset[Let] = frozenset()
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
+    effort: Effort = field(default_factory=Effort)
     ahead: frozenset[Let] = frozenset()
     gathered: frozenset[Function] = frozenset()  # generators that call themselves
     gathered_softly: frozenset[Function] = frozenset()  # those that may run in line, if need be

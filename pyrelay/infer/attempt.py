@@ -139,6 +139,7 @@ class Attempt:
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=asked.exact, chooses=asked.chooses,
             unrolled=asked.unrolled, families=asked.families, ahead=asked.ahead,
+            effort=asked.effort,
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
             follows_ops=asked.raises > 1,

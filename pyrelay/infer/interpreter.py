@@ -220,6 +220,7 @@ class Interpreter:
         """Interpret one Let."""
         from pyrelay.infer.flow import control, handling
 
+        self.program.effort.step(self)
         self.program.lacking.step()
         saved, self.let = self.let, let
         mark, tried = len(self.builder.lets), self.tries_ops

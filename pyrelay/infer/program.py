@@ -13,6 +13,7 @@ from typing import Any
 from pyrelay.errors import PyrelayError
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.memory_order import Layout, Memory
+from pyrelay.infer.effort import Effort
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.needs import NeedsCapture
 from pyrelay.infer.nodes.anonymous import Groups
@@ -58,6 +59,7 @@ class Program:
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     nodes: Groups = field(default_factory=Groups)  # tuples that are nodes (anonymous.py)
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (plans.py)
+    effort: Effort = field(default_factory=Effort)
     lacking: Lacking = field(default_factory=Lacking)  # what the pools turned out not to hold
     leaves: bool = False  # by a `raise` that the code at hand may be behind
     raises_late: bool = False  # behind a write to an object of the caller

@@ -20,6 +20,7 @@ from pyrelay.infer.asked import Asked, NeedsFewer, NeedsLayouts, NeedsWrites
 from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.containers import columns
+from pyrelay.infer.effort import MOST_STEPS, MOST_STEPS_BY_ITEMS, Effort, TooManySteps
 from pyrelay.infer.memoising import NeedsMemo
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.anonymous import NeedsNodes
@@ -61,18 +62,37 @@ def specialise(
 
     callee is a Python function or an abstract value (a `Derivative`). near: whether it runs where a
     loop over short arrays is better one kernel (`short_arrays`). Raises a PyrelayError at the
-    user's line for what cannot be compiled.
+    user's line for what cannot be compiled, or takes too long to.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
     that computed arrays have one shape, short ones enter as structures of their items; if it still
     would, arrays in lists keep shapes of their own. Lists of many trees enter as arrays, too,
     unless the program does with them what only lists can do; so do lists of many objects, as nodes
     of data types of this program. What methods of long texts give is computed by the program, or,
-    if there is none, known.
+    if there is none, known. Short lists of rows of numbers enter as tables where taking them apart
+    turns out to be much to compile.
     """
-    entered = Entered()
-    infer = functools.partial(_specialised, callee, args, keywords, parse, near=near)
+    effort = Effort()
+    infer = functools.partial(_specialised, callee, args, keywords, parse, near=near, effort=effort)
     every = [*args, *keywords.values()]
+    try:
+        if any(map(_is_short_table, every)):
+            effort.allow(MOST_STEPS_BY_ITEMS)
+            try:
+                return _inferred(infer, every)
+            except TooManySteps:
+                effort.allow(MOST_STEPS)
+                found = _tried(infer, columns.NONE_APART, Entered())
+            if found is not None:
+                return found
+        return _inferred(infer, every)
+    except TooManySteps as error:
+        raise error.failure from None
+
+
+def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any]) -> Specialised:
+    """The program by the first way to take lists that it is compiled with."""
+    entered = Entered()
     listed = _listed(every, columns.MOST_RECORDS)
     if listed is not None:
         found = _tried(infer, columns.MOST_APART, Entered(), listed)
@@ -128,6 +148,14 @@ def specialise(
     return made
 
 
+def _is_short_table(value: Any) -> bool:
+    """Whether a list of lists is a structure that could be a table of numbers as well."""
+    if not _is_short_of_lists(value):
+        return False
+    kinds = {type(number) for row in value for number in row}
+    return len(kinds) == 1 and kinds <= columns.NUMBERS.keys() and len(set(map(len, value))) == 1
+
+
 def _is_short_of_lists(value: Any) -> bool:
     """Whether a list of a few lists enters as a structure, which keeps them in their places."""
     return type(value) is list and len(value) <= columns.MOST_APART and bool(value) and (
@@ -148,7 +176,7 @@ def _tried(
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
-    counts_known: bool = False, texts_known: bool = False, near: bool,
+    counts_known: bool = False, texts_known: bool = False, near: bool, effort: Effort,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -157,7 +185,7 @@ def _specialised(
     def begun(own: frozenset[Function] | None) -> Asked:
         return Asked(
             ragged=ragged, counts_known=counts_known, texts_known=texts_known, near=near,
-            families=listed or Families(EVERYWHERE), own=own,
+            families=listed or Families(EVERYWHERE), own=own, effort=effort,
         )
 
     asked, checks = begun(own=frozenset()), False

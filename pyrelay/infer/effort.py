@@ -1,0 +1,73 @@
+"""How long one program is worked at before another way is taken, or none.
+
+In: each operation that is looked at, in all attempts at a program. Out: TooManySteps where there
+have been too many, with what is said to the user.
+
+What is known when a function is compiled (numbers, texts, the lengths of short lists) unrolls loops
+and makes functions of their own for calls. Programs that search by recursion over such values would
+be compiled for minutes, or without end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.records import dataclass
+
+if TYPE_CHECKING:
+    from pyrelay.infer.interpreter import Interpreter
+
+MOST_STEPS = 60_000
+"""The largest networks take some thousands; about a minute."""
+
+MOST_STEPS_BY_ITEMS = 600
+"""While lists of lists are taken apart that could enter as tables as well."""
+
+_MANY = 8  # functions made of one, to be worth a word
+
+
+class TooManySteps(Exception):
+    """A program was worked at for long enough; failure: what is said if there is no other way."""
+
+    def __init__(self, failure: errors.PyrelayError) -> None:
+        super().__init__()
+        self.failure = failure
+
+
+@dataclass(slots=True)
+class Effort:
+    """How many operations were looked at, and how many may be."""
+
+    steps: int = 0
+    most: int = field(default_factory=lambda: MOST_STEPS)
+
+    def step(self, it: Interpreter) -> None:
+        """Count one. Raises TooManySteps."""
+        self.steps += 1
+        if self.steps > self.most:
+            raise TooManySteps(_refusal(it, self.steps - 1))
+
+    def allow(self, steps: int) -> None:
+        """Go on for some steps more."""
+        self.most = self.steps + steps
+
+
+def _refusal(it: Interpreter, steps: int) -> errors.PyrelayError:
+    made: dict[str, int] = {}
+    for entries in it.program.specialisations.values():
+        if isinstance(entries, list) and entries:
+            name = V.function_name(entries[0].closure.function)
+            made[name] = made.get(name, 0) + len(entries)
+    name, count = max(made.items(), key=lambda item: item[1], default=("", 0))
+    notes = (f"so far {name!r} was compiled {count} times, for calls that differ in what is known "
+             "of their arguments",) if count >= _MANY else ()  # fmt: skip
+    return it.failure(
+        errors.UnsupportedOperationError,
+        f"this program is too much to compile: its end is not in sight after {steps:,} steps",
+        notes=notes,
+        hints=("loops over what is known when a function is compiled (texts, short lists, numbers "
+               "in the code) are unrolled: pass arrays, or compile a smaller part",),
+    )  # fmt: skip

@@ -1,0 +1,71 @@
+"""Programs whose compiling would not end are refused, and short tables are not taken apart at any
+price."""
+
+from __future__ import annotations
+
+import pytest
+
+import pyrelay
+from pyrelay.infer import effort, specialise
+
+
+def pools(grid: list[list[int]]) -> int:
+    """Regions of ones, found by a queue."""
+    height, width = len(grid), len(grid[0])
+    seen = [[0] * width for _ in range(height)]
+    queue: list[tuple[int, int]] = []
+    count = 0
+    for i in range(height):
+        for j, cell in enumerate(grid[i]):
+            if cell == 1 and seen[i][j] != 1:
+                seen[i][j] = 1
+                queue.append((i, j))
+                while queue:
+                    x, y = queue.pop(0)
+                    for dx, dy in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+                        u, v = x + dx, y + dy
+                        if 0 <= u < height and 0 <= v < width and seen[u][v] != 1 and grid[u][v]:
+                            queue.append((u, v))
+                            seen[u][v] = 1
+                count += 1
+    return count
+
+
+def determinant(m: list[list[float]]) -> float:
+    (a, b), (c, d) = m
+    return a * d - b * c
+
+
+def test_a_small_grid_enters_as_a_table_where_its_rows_would_be_much_to_compile() -> None:
+    compiled = pyrelay.jit(pools)
+    for grid in ([[1, 1, 0], [0, 0, 1], [1, 0, 1]], [[0, 1, 0], [1, 0, 1], [0, 1, 0]]):
+        assert compiled(grid) == pools(grid)
+    assert compiled.cache_info().compilations == 1
+    assert "i64[grid0, grid1]" in str(compiled.ir([[1, 1, 0], [0, 0, 1], [1, 0, 1]]))
+
+
+def test_the_rows_of_a_short_table_are_known_where_that_costs_little() -> None:
+    compiled, m = pyrelay.jit(determinant), [[1.0, 2.0], [3.0, 4.5]]
+    assert compiled(m) == determinant(m)
+    assert "(a0: float, a1: float, a2: float, a3: float)" in str(compiled.ir(m))
+
+
+def parted(text: str, parts: tuple[str, ...]) -> int:
+    """Ways to part a text into pieces, no two of them the same."""
+    if not text:
+        return 1
+    ways = 0
+    for end in range(1, len(text) + 1):
+        if text[:end] not in parts:
+            ways += parted(text[end:], (*parts, text[:end]))
+    return ways
+
+
+def test_a_program_without_an_end_in_sight_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "MOST_STEPS", 1000)
+    monkeypatch.setattr(specialise, "MOST_STEPS", 1000)
+    with pytest.raises(pyrelay.UnsupportedOperationError) as caught:
+        pyrelay.jit(lambda: parted("abracadabra", ()))()
+    text = str(caught.value)
+    assert "this program is too much to compile: its end is not in sight after 1,000 steps" in text
+    assert "'parted' was compiled" in text
