@@ -108,15 +108,22 @@ def _starred_by_case(
             return handler(it, args, attrs)
         for k, (_, mark) in zip(spread, found, strict=True):
             value = args[k]
-            if words == "starred" or mark == "*":
-                value = protocols.gone_through(it, value)
-            value = generators.taken(it, value)
-            if words == "starred" and generators.is_generator(value):
-                value = generators.collected(it, value)
+            if words == "starred":
+                value = _spread(it, value)
+            else:
+                if mark == "*":
+                    value = protocols.gone_through(it, value)
+                value = generators.taken(it, value)
             args = _with(it, args, k, value)
         return _by_case(handler, *spread, python=python)(it, args, attrs)
 
     return over_cases
+
+
+def _spread(it: Interpreter, value: V.Value) -> V.Value:
+    """All that there is to go through of an iterable; anything else unchanged."""
+    value = generators.taken(it, protocols.gone_through(it, value))
+    return generators.collected(it, value) if generators.is_generator(value) else value
 
 
 def _taking(
@@ -143,7 +150,10 @@ def _item(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _set_item(it: Interpreter, args: Args, attrs: Any) -> None:
-    subscripts.set_item(it, *args)
+    obj, key, value = args
+    if isinstance(key, V.Slice) and isinstance(obj, V.Ref) and obj.root.kind == "list":
+        value = _spread(it, value)
+    subscripts.set_item(it, obj, key, value)
 
 
 def _exchange(it: Interpreter, args: Args, attrs: Any) -> None:

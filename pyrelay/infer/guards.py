@@ -223,6 +223,8 @@ class Guards:
             return bool(PYTHON[op](difference, 0))
         if not self._hinted(difference):
             return self._by_ranges(op, difference)
+        if not (self._hinted(left) and self._hinted(right)):  # the same index in both
+            left, right = difference, 0
         truth = bool(PYTHON[op](
             dims.evaluate(left, self.hints), dims.evaluate(right, self.hints)
         ))

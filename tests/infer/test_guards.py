@@ -63,6 +63,18 @@ def test_a_branch_on_a_shape_is_decided_by_a_guard() -> None:
     assert not holds(specialised, np.ones(4))
 
 
+def test_ends_of_texts_are_compared_behind_the_same_position() -> None:
+    def one_edit(a, b):
+        for k in range(len(a)):
+            if a[k] != b[k]:
+                return a[k + 1 :] == b[k + 1 :] or a[k:] == b[k + 1 :]
+        return True
+
+    compiled = pyrelay.jit(one_edit)
+    for a, b in (("abc", "abd"), ("abc", "axbc"), ("abcde", "xbcde"), ("abc", "xyz")):
+        assert compiled(a, b) is one_edit(a, b)
+
+
 def test_a_method_of_a_ufunc_is_the_same_each_time_it_is_looked_up() -> None:
     def counts(k):
         n = np.zeros(4)

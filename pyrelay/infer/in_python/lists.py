@@ -6,6 +6,7 @@ only at run time, and for other iterables. Derivatives follow from the bodies.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -31,6 +32,11 @@ def add_items(items: Any, more: Any) -> Any:
 def listed(iterable: Any) -> Any:
     """list(iterable) for a number of items known only at run time."""
     return [item for item in iterable]  # noqa: C416
+
+
+def copied_rows(rows: Any) -> Any:
+    """copy.deepcopy(rows) for lists in a list."""
+    return [copy.deepcopy(row) for row in rows]
 
 
 def column(rows: Any, k: Any) -> Any:

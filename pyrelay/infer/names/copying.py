@@ -12,8 +12,10 @@ from pyrelay import errors
 from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import call_method
+from pyrelay.infer.calls import call
 from pyrelay.infer.containers import growing, lists
 from pyrelay.infer.flow.generators import is_generator
+from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles
 
@@ -76,6 +78,10 @@ def _deep(it: Interpreter, x: V.Value, made: dict[V.Root, V.Ref]) -> V.Value:
                 raise _not_copied(it, "deepcopy", x)
             content = it.content(root)
             if isinstance(content, V.Growing):
+                if growing.inner_lists(content.template) and cls is None:
+                    rows = call(it, V.Known(in_python.copied_rows), (x,), {})
+                    assert isinstance(rows, V.Ref)
+                    return made.setdefault(root, rows)
                 if growing.inner_lists(content.template):
                     raise _not_copied(it, "deepcopy", x)
                 content = lists.copied(it, content, deep=True)
