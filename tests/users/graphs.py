@@ -285,15 +285,25 @@ def slopes_by_child(w, x):
     return y.data, w.grad, x.grad
 
 
-@use((3, 0.5), (0, 0.5))
-def tuples_of_unlike_lengths(n, x):
+@use((np.array([0.5, -1.0, 2.0, 3.0, 1.0]),), (np.array([0.5, -1.0]),), wrt=(0,))
+def known_items_beside_others(x):
+    found = []
+    for v in x:
+        if v > 0:
+            found.append(v)
+    total = 0.0
+    for weight, v in zip((1.0, 0.5, 0.25), found, strict=False):
+        total += weight * v
+    return total
+
+
+@use((3, 0.5), wrt=(1,))
+def called_with_all_items(n, x):
     last = Scalar(x)
     for k in range(n):
-        parents, slopes = ((last,), (x,)) if k % 2 else ((last, last), (0.5, x + k))
-        last = Scalar(last.data * x, parents, slopes)
+        last = Scalar(x, (last,), (x, k * x) if k % 2 else (x,))
     total = 0.0
     while last.children:
-        for child, slope in zip(last.children, last.slopes, strict=True):
-            total += child.data * slope
+        total += max(*last.slopes, 0.25)
         last = last.children[0]
     return total

@@ -181,7 +181,10 @@ def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
     now = count_now if all(p.count_now or not p.lists for p in parts) else None
     count = _least(it, [p.count for p in parts])
     if static and not isinstance(count, V.Known):
-        count = V.Known(it.static(count, "the number of items"))
+        try:
+            count = V.Known(it.static(count, "the number of items"))
+        except errors.StaticValueError:
+            parts, static = [_by_index(it, p) if p.static else p for p in parts], False
     match value.kind:
         case "zip":
             return Iteration(
@@ -210,6 +213,15 @@ def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
                 through, now,
             )
     raise AssertionError(value.kind)
+
+
+def _by_index(it: Interpreter, part: Iteration) -> Iteration:
+    """Over known items, one of which a number of the program chooses in each round."""
+    from pyrelay.infer.flow import choice
+
+    count = it.static(part.count, "the number of items")
+    items = tuple(part.item(V.Known(k)) for k in range(count))
+    return Iteration(part.count, lambda i: choice.item(it, items, i, "tuple"))
 
 
 def _product(it: Interpreter, parts: list[Iteration], static: bool) -> Iteration:

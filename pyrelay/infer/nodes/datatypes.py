@@ -240,10 +240,6 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
             return of_numbers((s, t))
         case (Number(), Number()) | (Array(), Array()):
             raise Incompatible
-        case (Struct() | Items() | Constant(), Struct() | Items() | Constant()) if (
-            promote and (tuples := _of_floats((a, b))) is not None
-        ):
-            return tuples
         case Choice(cases), _:
             found = list(cases)
             for case in b.cases if isinstance(b, Choice) else (b,):
@@ -252,41 +248,6 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
         case _, Choice():
             return merged(Choice((a,)), b, promote=promote)
     return Choice((a, b))
-
-
-def _of_floats(tuples: Sequence[Sort]) -> Sort | None:
-    """The sort of tuples of numbers, floats among them, of any length if that differs; None if
-    these are others. Tuples of ints, as shapes are, and of constants are told apart instead."""
-    if all(isinstance(t, Constant) for t in tuples):
-        return None
-    rows: list[tuple[Sort, ...]] = []
-    for one in tuples:
-        match one:
-            case Struct(parts):
-                rows.append(parts)
-            case Items(cls, item) if cls is tuple:
-                rows.append((item,))
-            case Constant(value, cls) if cls is tuple:
-                kinds = [types.of_scalar(v) for v in value]
-                rows.append(tuple(one if t is None else Number(t) for t in kinds))
-            case _:
-                return None
-    if not all(isinstance(c, (Number, Nothing)) for row in rows for c in _cases(row)):
-        return None
-    numbers = [c.type for row in rows for c in _cases(row) if isinstance(c, Number)]
-    if not any(ty.dtype.kind == "f" for ty in numbers):
-        return None
-    if len(set(map(len, rows))) > 1 or any(isinstance(t, Items) for t in tuples):
-        return Items(tuple, of_numbers(numbers))
-    columns = zip(*rows, strict=True)
-    return Struct(tuple(
-        of_numbers([c.type for c in _cases(column) if isinstance(c, Number)]) for column in columns
-    ))
-
-
-def _cases(sorts: Iterable[Sort]) -> Iterator[Sort]:
-    for sort in sorts:
-        yield from sort.cases if isinstance(sort, Choice) else (sort,)
 
 
 def enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
@@ -300,13 +261,6 @@ def enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
         every = of_numbers((*numbers, new.type))
         cases[:] = [case for case in cases if not isinstance(case, Number)]
         cases += every.cases if isinstance(every, Choice) else (every,)
-        return
-    tuples = [case for case in cases if promote and _of_floats((case, new)) is not None]
-    if tuples:
-        both = _of_floats((*tuples, new))
-        assert both is not None
-        cases[:] = [both if case is tuples[0] else case for case in cases
-                    if case is tuples[0] or case not in tuples]
         return
     for k, old in enumerate(cases):
         alike = type(old) is type(new) or _holds_none(old, new) or (
