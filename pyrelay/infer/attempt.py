@@ -227,7 +227,7 @@ class Attempt:
         """Note how arguments lie on whose order hangs what is written; raises NeedsLayouts if that
         was taken to be another way."""
         program = it.program
-        deciding = frozenset[int]().union(
+        deciding = program.laid.union(
             *(leaves for root, leaves in program.reshaped.items() if root in it.heap.written)
         )
         now = {k: memory_order.layout_of(self.flat.leaves[k]) for k in deciding}

@@ -223,9 +223,8 @@ _OPERATIONS = {
 }  # fmt: skip
 """What methods do that Python calls for an operator, as functions, by their names."""
 
-_WINDOWS = "for windows of an array: np.lib.stride_tricks.sliding_window_view(x, size)"
 _INSTEAD = {
-    "strides": f"how arrays lie in memory is the compiler's choice; {_WINDOWS}",
+    "strides": "only the running program knows how this array lies: x.copy().strides",
     "base": "ask 'x is y'",
     "to_bytes": "write its digits in a list: [n >> 8 * k & 255 for k in range(size)]",
     "hex": "return the number, and write it outside of the compiled function",

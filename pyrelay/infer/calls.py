@@ -223,10 +223,6 @@ _REFUSED: dict[Any, tuple[str, str]] = {
         "is the compiler's choice",
         "ask 'x is y' whether two are one array, or ask outside of the compiled function",
     )),
-    np.lib.stride_tricks.as_strided: (
-        "'as_strided' cannot be compiled: how arrays lie in memory is the compiler's choice",
-        "write np.lib.stride_tricks.sliding_window_view(x, size), np.broadcast_to, or slices",
-    ),
     set: (
         "a set whose items only the running program knows cannot be used like this: its order is "
         "not compiled, and its items are numbers, characters, constants, or tuples of them",

@@ -14,7 +14,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import calls, progress, random_state
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays import memory_order
+from pyrelay.infer.arrays import memory_order, strides
 from pyrelay.infer.containers import list_arrays, lists, methods, sets, text
 from pyrelay.infer.containers.open_keys import note
 from pyrelay.infer.flow.iteration import sequence_of
@@ -54,6 +54,8 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
             return V.Known(ty.dtype.numpy)
         case "itemsize":
             return V.Known(ty.dtype.size)
+        case "strides":
+            return strides.in_bytes(it, obj)
         case "nbytes":
             return V.Scalar.of_extent(dims.multiply(ty.size, ty.dtype.size))
         case "T":

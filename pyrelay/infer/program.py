@@ -111,6 +111,7 @@ class Program:
     layouts: dict[int, Layout | None] = field(default_factory=dict)
     memory: dict[V.Root, Memory] = field(default_factory=dict)
     reshaped: dict[V.Root, frozenset[int]] = field(default_factory=dict)
+    laid: frozenset[int] = frozenset()  # leaves whose strides the program reads
     wide: bool | None = False  # ints may have 64 bits and no sign; None if that can be asked for
     moves: bool = False  # items of a list changed places by an operation that can note them
     forwards: list[Any] = field(default_factory=list)  # halves of rules that are interpreted now

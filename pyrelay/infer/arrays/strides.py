@@ -42,6 +42,24 @@ def of_view(it: Interpreter, array: V.ArrayRef) -> tuple[Axis, ...] | None:
     return axes
 
 
+def in_bytes(it: Interpreter, array: V.Value) -> V.Value | None:
+    """What `array.strides` is; None where only the running program knows how an argument lies."""
+    ty = it.tensor(array)
+    axes: Sequence[Axis] | None = contiguous(ty.shape)
+    if isinstance(array, V.ArrayRef):
+        axes = of_view(it, array)
+        it.program.laid |= memory_order.of_root(it.program, array.root).leaves
+    if axes is None or any(_is_untold(axis.stride) for axis in axes):
+        return None
+    return V.Tuple(tuple(
+        V.Scalar.of_extent(dims.multiply(axis.stride, ty.dtype.size)) for axis in axes
+    ))
+
+
+def _is_untold(stride: Extent) -> bool:
+    return any(s.origin is Origin.RUNTIME for s in dims.symbols(stride))
+
+
 def contiguous(shape: Sequence[Extent]) -> tuple[Axis, ...]:
     """The axes of an array whose elements lie one after the other, the last axis fastest."""
     found: list[Axis] = []

@@ -70,6 +70,29 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
     return x
 
 
+def as_strided(x: Any, shape: Any, strides: Any) -> Array:
+    """Elements of an array whose elements lie one after the other, at distances in bytes: a view.
+
+    Raises ValueError for what NumPy would take from outside of the array.
+    """
+    if len(shape) != len(strides):
+        raise ValueError("strides is incompatible with shape of requested array and itemsize")
+    flat, places, last = x.reshape(-1), np.zeros((1,), np.int64), 0
+    for extent, stride in zip(shape, strides):  # noqa: B905 -- their number is the same
+        if stride < 0 or stride % x.itemsize != 0:
+            raise ValueError(
+                f"a stride of {stride} bytes leads before or between the elements of an array "
+                f"whose elements have {x.itemsize}"
+            )
+        last += (extent - 1) * (stride // x.itemsize)
+        places = places[..., None] + np.arange(extent) * (stride // x.itemsize)
+    if last >= flat.size:
+        raise ValueError(
+            f"strides and shape lead to element {last} of an array of {flat.size}, beyond its end"
+        )
+    return seen_at(flat, (places,), (0,))[0]
+
+
 # -- creation --------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,9 @@ from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import strides
 from pyrelay.infer.arrays.numpys_words import not_reshaped
-from pyrelay.infer.attributes import is_our_own
+from pyrelay.infer.arrays.strides import is_contiguous as lies_in_one_piece
+from pyrelay.infer.attributes import get_attribute, is_our_own
+from pyrelay.infer.calls import call
 from pyrelay.infer.containers import text
 from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.in_python import arrangement
@@ -316,6 +318,27 @@ def seen_at(it: Interpreter, x: V.Value, indices: V.Value, axes: V.Value) -> V.V
         return it.result(found)
     step = V.ViewStep("gather", atoms, (("axes", along),))
     return V.ArrayRef(x.root, (*x.view, step), found.type)
+
+
+@handles(np.lib.stride_tricks.as_strided)
+def as_strided(
+    it: Interpreter, x: V.Value, shape: V.Value = V.NONE, strides: V.Value = V.NONE,
+    subok: V.Value = FALSE, writeable: V.Value = TRUE,
+) -> V.Value:
+    """np.lib.stride_tricks.as_strided of an array that lies in one piece; nobody may write it."""
+    x = operand(it, x)
+    if isinstance(x, V.ArrayRef) and not lies_in_one_piece(it, x):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "'as_strided' of an array whose elements do not lie one after the other is not "
+            "compiled",
+            hints=("copy it before: as_strided(x.copy(), ...)",),
+        )
+    extents = V.Tuple(tuple(map(V.Scalar.of_extent, it.tensor(x).shape if shape == V.NONE else (
+        shape_of(it, shape)
+    ))))
+    distances = get_attribute(it, x, "strides") if strides == V.NONE else strides
+    return call(it, V.Known(arrangement.as_strided), (x, extents, distances), {})
 
 
 @handles(np.atleast_1d)

@@ -14,6 +14,8 @@ import pytest
 
 import pyrelay
 
+as_strided = np.lib.stride_tricks.as_strided
+
 VIEWS = (
     "x.T", "x[::2]", "x[:, 1:]", "x[1:]", "x[:, ::2]", "x[::-1]", "x[1]", "x[:, 1]", "x[None]",
     "x[1:3, 1:3]", "x.reshape(2, 8)", "x[1:].T", "x.ravel()[2:10]",
@@ -155,3 +157,77 @@ def test_no_rows_of_any_length_are_refused_when_run() -> None:
     for function in (in_as_many_rows_as_are_left, jitted):
         with pytest.raises(ValueError, match=r"array of size 0 into shape \(0,newaxis\)"):
             function(np.array([1.0, 0.0]))
+
+
+def mean_of_windows(x: Any, k: int) -> Any:
+    (step,) = x.strides
+    return as_strided(x, shape=(len(x) - k + 1, k), strides=(step, step)).mean(axis=1)
+
+
+def patches(x: Any, k: int) -> Any:
+    n, c, h, w = x.shape
+    s = x.strides
+    found = as_strided(x, (n, c, h - k + 1, w - k + 1, k, k), s + s[2:])
+    return found.transpose(0, 2, 3, 1, 4, 5).reshape(n * (h - k + 1) * (w - k + 1), -1)
+
+
+def pooled(x: Any, k: int) -> Any:
+    y = np.pad(x, 1)
+    s = y.strides
+    shape = (y.shape[0] // k, y.shape[1] // k, k, k)
+    return as_strided(y, shape, (s[0] * k, s[1] * k, *s)).max(axis=(2, 3))
+
+
+def toeplitz(x: Any, k: int) -> Any:
+    y = np.concatenate([x, x[::-1]])
+    return as_strided(y, (k, k), 2 * y.strides), as_strided(x)
+
+
+@pytest.mark.parametrize(
+    ("program", "x", "k"),
+    [(mean_of_windows, np.arange(10.0), 3), (mean_of_windows, np.arange(9, dtype=np.int16), 4),
+     (patches, np.arange(252.0).reshape(2, 3, 6, 7), 3), (pooled, np.arange(42.0).reshape(6, 7), 2),
+     (toeplitz, np.arange(5.0), 4)],
+)  # fmt: skip
+def test_strides_lead_to_the_elements_that_they_lead_to_in_numpy(
+    program: Any, x: Any, k: int
+) -> None:
+    got, expected = pyrelay.jit(program)(x, k), program(x, k)
+    if not isinstance(expected, tuple):
+        got, expected = (got,), (expected,)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_windows_by_strides_have_a_gradient_and_share_memory() -> None:
+    def loss(x: Any) -> Any:
+        seen = as_strided(x, (8, 3), 2 * x.strides)
+        x[4] = 7.0
+        return (seen**2).sum()
+
+    x = np.arange(10.0)
+    assert pyrelay.jit(loss)(x.copy()) == loss(x.copy())
+    slope = pyrelay.grad(lambda x: (mean_of_windows(x, 3) ** 2).sum())(x)
+    np.testing.assert_allclose(slope[:3], [2 / 3, 2.0, 4.0])
+
+
+def test_the_strides_of_an_argument_are_those_of_the_call() -> None:
+    compiled = pyrelay.jit(lambda x: (x.strides, x[1:].strides, x[::2].strides, x.T.strides))
+    x = np.arange(24.0).reshape(4, 6)
+    for given in (x, x.T, np.asfortranarray(x), x.astype(np.float32)):
+        assert compiled(given) == compiled.py(given)
+    with pytest.raises(pyrelay.PyrelayError, match=r"(?s)'strides' of .*x\.copy\(\)\.strides"):
+        compiled(x[:, ::2])
+
+
+def test_strides_beyond_the_array_are_an_error() -> None:
+    @pyrelay.jit
+    def taken(x: Any, n: int, step: int) -> Any:
+        return as_strided(x, (n, 2), (step, 8))
+
+    x = np.arange(6.0)
+    np.testing.assert_array_equal(taken(x, 3, 16), x.reshape(3, 2))
+    with pytest.raises(ValueError, match="strides and shape lead to element 7 of an array of 6"):
+        taken(x, 4, 16)
+    with pytest.raises(ValueError, match="a stride of -8 bytes leads before or between the elem"):
+        taken(x, 2, -8)
