@@ -7,12 +7,15 @@ stands for (`standing_for`).
 
 from __future__ import annotations
 
+import functools
+import queue
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import queues
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.polynomials import Poly1d
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
@@ -187,5 +190,11 @@ standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] 
     Keys: (type({}.keys()), _keys, _table_of),
     Values: (type({}.values()), _values, _table_of),
     Pairs: (type({}.items()), _items, _table_of),
+    queues.SimpleQueue: (queue.SimpleQueue, queues.simple, lambda x: (list(x.queue),)),
+    **{
+        ours: (theirs, functools.partial(queues.filled, theirs),
+               lambda x: (list(x.queue), x.maxsize, x.unfinished_tasks))
+        for ours, theirs in queues.STANDS_FOR.items()
+    },
     Poly1d: (np.poly1d, np.poly1d, lambda x: (x.given,)),
 }

@@ -1,4 +1,4 @@
-"""`collections`, `heapq` and `bisect`, and dicts and sets with keys known only at run time.
+"""`collections`, `heapq`, `bisect`, `queue`, and dicts and sets with keys known only at run time.
 
 In: iterables, keys. Out: objects of the classes of in_python/containers.py, which have the methods
 of the containers they stand for. A dict or set of the program is one if an attempt with keys that
@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import collections
 import heapq
+import queue
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,15 @@ from pyrelay.infer.containers.open_keys import is_by_identity, is_hashable
 from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import order_wanted as order_wanted_at
-from pyrelay.infer.in_python import containers, counting, entries, heaps, set_order, tables
+from pyrelay.infer.in_python import (
+    containers,
+    counting,
+    entries,
+    heaps,
+    queues,
+    set_order,
+    tables,
+)
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.in_python.set_order import OrderedMembers
 from pyrelay.infer.interpreter import Interpreter
@@ -43,6 +52,11 @@ def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
 _BY_OBJECT = {getattr(bisect if hasattr(bisect, n) else heapq, n): n for n in heaps.__all__}
 for _object, _name in _BY_OBJECT.items():
     handles(_object)(_in_python(getattr(heaps, _name)))
+
+
+handles(queue.SimpleQueue)(_in_python(queues.SimpleQueue))
+for _ours, _theirs in queues.STANDS_FOR.items():
+    handles(_theirs)(_in_python(_ours))
 
 
 def class_here(it: Interpreter, cls: type) -> V.Known:
