@@ -250,7 +250,8 @@ def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
         )
     name = str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", type(fn).__name__))
     module = getattr(fn, "__module__", None) or type(fn).__module__
-    full = name if module in (None, "builtins") else f"{module}.{name}"
+    elsewhere = isinstance(fn, np.ufunc) and getattr(np, name, None) is not fn  # SciPy's
+    full = name if elsewhere or module in (None, "builtins") else f"{module}.{name}"
     close = _similar(fn, name)
     return it.failure(
         errors.UnsupportedOperationError,

@@ -855,6 +855,12 @@ sp.expit(n)
 sp.softmax(i)
 sp.gammaln(i + 1)
 sp.beta(100 * x, 60)
+sp.binom(np.array([5, 60, 100, 0, 7, 30, -3, 4, 171]), np.array([2, 30, 50, 0, 7, 25, 2, 5, 80]))
+sp.binom(np.array([3.5, -2.5, 7.5, 1000.0]), np.array([2.0, 1.5, 2.5, 3.0]))
+sp.binom(5, 2)
+sp.comb(np.array([5, 10, 3]), np.array([2, 3, 4]))
+sp.comb(10, 3)
+sp.exp10(x)
 """
 
 LINEAR_ALGEBRA = """

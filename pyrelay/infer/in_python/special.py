@@ -13,9 +13,9 @@ import numpy as np
 Array = Any
 
 __all__ = [
-    "beta", "betaln", "entr", "erfcinv", "erfinv", "huber", "i0", "i0e", "i1", "i1e", "kl_div",
-    "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "pseudo_huber",
-    "rel_entr", "softmax", "xlog1py", "xlogy",
+    "beta", "betaln", "binom", "entr", "erfcinv", "erfinv", "exp10", "huber", "i0", "i0e", "i1",
+    "i1e", "kl_div", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri",
+    "pseudo_huber", "rel_entr", "softmax", "xlog1py", "xlogy",
 ]
 
 
@@ -26,6 +26,11 @@ def _float(x: Array) -> Array:
 
 
 # -- exponentials and logarithms -------------------------------------------------------------------
+
+
+def exp10(x: Array) -> Array:
+    """10 ** x."""
+    return np.power(10.0, _float(x))
 
 
 def logit(x: Array) -> Array:
@@ -144,6 +149,22 @@ def beta(a: Array, b: Array) -> Array:
     near_x, near_y = np.where(small, x, 1.0), np.where(small, y, 1.0)
     near = gamma(near_x) / gamma(near_x + near_y) * gamma(near_y)
     return np.where(small, near, np.exp(betaln(x, y)))[()]
+
+
+def binom(n: Array, k: Array) -> Array:
+    """n choose k: of whole k below 20 a product, else by the beta function (as SciPy's)."""
+    x, y = _float(n), _float(k)
+    whole = np.floor(x) == x
+    steps = np.where(whole & (2.0 * y > x) & (x > 0.0), x - y, y)
+    few = (np.floor(y) == y) & (steps >= 0.0) & (steps < 20.0)
+    product = np.ones(np.shape(x + y), dtype=(x + y).dtype)
+    for i in range(1, 20):
+        product = np.where(i <= steps, product * (x - steps + i) / i, product)
+    left, above = 1.0 + x - y, np.where(few, 1.0, 1.0 + y)
+    none = ~few & (left <= 0.0) & (np.floor(left) == left)  # a pole of the beta function
+    left = np.where(few | none, 1.0, left)
+    found = np.where(few, product, 1.0 / (np.where(few, 1.0, x + 1.0) * beta(left, above)))
+    return np.where(whole & (x < 0.0), np.nan, np.where(none, 0.0, found))[()]
 
 
 # -- the normal distribution -----------------------------------------------------------------------

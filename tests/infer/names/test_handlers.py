@@ -7,6 +7,10 @@ import builtins
 from collections import Counter
 from pathlib import Path
 
+import pytest
+import scipy.special
+
+import pyrelay
 import pyrelay.infer
 
 
@@ -27,3 +31,8 @@ def test_no_name_has_two_handlers() -> None:
     found = Counter(name for path in folder.rglob("*.py") for name in entered(path))
     assert found["functools.cache"] == 1  # this finds names
     assert [name for name, times in found.items() if times > 1] == []
+
+
+def test_a_function_of_scipys_that_is_not_compiled_is_not_called_numpys() -> None:
+    with pytest.raises(pyrelay.UnsupportedOperationError, match=r"^'j0' cannot be compiled"):
+        pyrelay.jit(lambda x: scipy.special.j0(x))(1.0)
