@@ -10,7 +10,7 @@ others are copied in, and back if they are written, also when the program raises
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
 from typing import Any
 
@@ -22,7 +22,7 @@ from pyrelay.infer.arrays.device_arrays import DeviceArray, LiesElsewhereError
 from pyrelay.infer.arrays.memory_order import layout_of
 from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.result_trees import RaisedResult, assemble, nodes_of, restore
-from pyrelay.infer.specialised import Binding, HiddenArgument, Specialised
+from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.infer.structure import Flattened, Key, flatten
 from pyrelay.ir import types
 from pyrelay.records import dataclass
@@ -64,7 +64,7 @@ class Program:
         if not all(guard.holds() for guard in binding.names):
             return False
         try:
-            if any(key != hidden.key for hidden, key in self.captured(flat)):
+            if self.captured(flat) != [hidden.key for hidden in binding.hidden]:
                 return False
         except (KeyError, ValueError, AttributeError, errors.TypeMismatchError):
             return False
@@ -81,14 +81,16 @@ class Program:
                 self.held[:] = (sizes,)
         return True
 
-    def captured(self, flat: Flattened) -> Iterator[tuple[HiddenArgument, Key]]:
-        """The objects that the program reads, and their keys, as their leaves are appended: taken
-        apart as it needs them, which arguments may not have asked for."""
+    def captured(self, flat: Flattened) -> list[Key]:
+        """Append the leaves of the objects that the program reads; their keys. They are taken apart
+        as it needs them, which arguments may not have asked for."""
         given = flat.apart, flat.families
         flat.apart, flat.families = self.binding.apart, self.binding.families or EVERYWHERE
         try:
-            for hidden in self.binding.hidden:
-                yield hidden, flatten([(hidden.read(), hidden.name)], flat, captured=True)
+            return [
+                flatten([(hidden.read(), hidden.name)], flat, captured=True)
+                for hidden in self.binding.hidden
+            ]
         finally:
             flat.apart, flat.families = given
 

@@ -142,8 +142,7 @@ class Compiled:
         self._hits[0] += not new
         if new:
             self._key(args, keywords, flat := Flattened())
-            for _ in entry.program.captured(flat):
-                pass
+            entry.program.captured(flat)
         try:
             return entry.call(flat)
         except errors.AliasError as error:

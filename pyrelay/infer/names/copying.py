@@ -78,12 +78,12 @@ def _deep(it: Interpreter, x: V.Value, made: dict[V.Root, V.Ref]) -> V.Value:
                 raise _not_copied(it, "deepcopy", x)
             content = it.content(root)
             if isinstance(content, V.Growing):
-                if growing.inner_lists(content.template) and cls is None:
+                if growing.inner_lists(content.template):
+                    if cls is not None:
+                        raise _not_copied(it, "deepcopy", x)
                     rows = call(it, V.Known(in_python.copied_rows), (x,), {})
                     assert isinstance(rows, V.Ref)
                     return made.setdefault(root, rows)
-                if growing.inner_lists(content.template):
-                    raise _not_copied(it, "deepcopy", x)
                 content = lists.copied(it, content, deep=True)
                 return made.setdefault(root, it.new_ref(root.kind, content, cls))
             copied = made[root] = it.new_ref(root.kind, content, cls)
