@@ -26,12 +26,12 @@ struct pyrelay_record {
 };
 // Whether an earlier launch has failed: what follows it is not to happen. Programs that cannot fail
 // say so with launch 0, and read no memory. Status 3: the graph with the launch is over. 4: a gate
-// is closed (`guesses`).
+// is closed (`guesses`). What earlier launches wrote lies in memory when a launch begins, and L1
+// holds nothing then: the first look may stay there, or all warps would wait for one word of L2.
 __device__ bool pyrelay_over(pyrelay_record *record, i64 launch) {
-    if (launch == 0) return false;
-    const i64 status = *(volatile i64 *)&record->status;
-    if (status == 0) return false;
+    if (launch == 0 || record->status == 0) return false;
     __threadfence();  // what stands beside the status was written before it
+    const i64 status = *(volatile i64 *)&record->status;
     return *(volatile i64 *)&record->launch != launch || status >= 3;
 }
 // True for the thread that may write the values of its failure, and then has to release the record.
