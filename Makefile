@@ -69,7 +69,8 @@ gpu-test: $(GPU_NEEDS)
 	  tests/lower/passes/test_narrow.py tests/lower/passes/test_long_chunks.py \
 	  tests/lower/passes/test_online.py tests/infer/arrays/test_bits.py \
 	  tests/end_to_end/test_bfloat16.py tests/test_pullbacks.py tests/ops/test_scalar.py \
-	  tests/opt/test_extremes.py tests/lower/passes/test_reciprocals.py
+	  tests/opt/test_extremes.py tests/lower/passes/test_reciprocals.py \
+	  tests/lower/passes/test_known_divisors.py
 
 gpu-bench: $(firstword $(GPU_NEEDS))
 	$(GPU_PYTHON) -m benchmarks.gpu $(OUT)

@@ -137,6 +137,18 @@ __device__ i64 pyrelay_multiply_remainder(i64 a, i64 b, i64 n) {
 // Quotients of numbers up to 1 by a number from 1 to 2, which is 1 beside those below 2^-24.
 __device__ float pyrelay_share(float part, float whole);
 __device__ double pyrelay_share(double part, double whole) { return part / whole; }
+// A division whose second number is the same many times: what is asked of it here compilers ask
+// once. No branch, where a division has one. Rounded once, but for results below 2^-60, which may be
+// the neighbour of that.
+__device__ float pyrelay_quotient(float part, float whole) {
+    const float size = fabsf(whole);
+    const float scale = size > 0x1p125f ? 0x1p-4f : size < 0x1p-40f ? 0x1p40f : 1.0f;
+    const float scaled = whole * scale, inverse = 1.0f / scaled;
+    part = part * scale;
+    const float near = part * inverse, found = fabsf(near);
+    const float rounded = fmaf(fmaf(-scaled, near, part), inverse, near);
+    return found > 0x1p-60f && found <= 0x1.fffffep127f ? rounded : near;
+}
 #define PYRELAY_FLOAT(T)                                                                   \
     __device__ T pyrelay_remainder(T a, T b) {                                             \
         T rest = fmod(a, b);                                                               \

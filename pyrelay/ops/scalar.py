@@ -161,6 +161,11 @@ _ARITHMETIC = (
     _infix("subtract", "-", "iufc"),
     _infix("multiply", "*", "biufc", on_bool="&"),
     _infix("divide", "/", "fc"),
+    # The same where divisors come again (`lower/passes/known_divisors`); only on GPUs.
+    Scalar(
+        "quotient", 2, "f", SAME, _always("{0} / {1}"),
+        lambda dtype: "pyrelay_quotient({0}, {1})" if dtype.size == 4 else "({0} / {1})",
+    ),
     _plain("floor_divide", 2, "iuf", _prelude("floor_divide", 2)),
     _plain("remainder", 2, "iuf", _prelude("remainder", 2)),
     _plain("power", 2, "iufc", _kinds(_prelude("power", 2), f=_math("pow", 2))),

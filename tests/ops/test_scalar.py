@@ -17,6 +17,7 @@ from tests.dtypes import HERE
 
 NUMPY: dict[str, Callable[..., Any]] = {
     "add_reassociated": np.add,
+    "quotient": np.divide,
     "multiply_reassociated": np.multiply,
     "fma": lambda a, b, c: a * b + c,
     "sigmoid": lambda a: 1 / (1 + np.exp(-a)),

@@ -61,6 +61,7 @@ from pyrelay.lower.passes.column_blocks import BLOCK_THREADS as COLUMN_THREADS
 from pyrelay.lower.passes.column_blocks import ColumnBlocks, column_blocks
 from pyrelay.lower.passes.cooperation import BLOCK_THREADS, Cooperation, cooperation
 from pyrelay.lower.passes.held_rows import HeldRows, held_rows, length_of
+from pyrelay.lower.passes.known_divisors import known_divisors
 from pyrelay.lower.passes.loads_first import loads_first
 from pyrelay.lower.passes.packs import Packs, packs
 from pyrelay.lower.passes.row_packs import row_packs
@@ -93,6 +94,8 @@ def emit(
     thread does neighbouring items at once. Where elements are `owned`, the text is that of a phase
     which is told by which blocks, `last` is the number of rows, and `line` that of columns. A block
     does `several` short items at once, but not in a phase, whose items are a block's each."""
+    if owned is None:
+        kernel = known_divisors(kernel)
     names = parameter_names(kernel)
     printers = [_Printer(kernel, names, routine) for routine in kernel.routines]
     parts = [f"{routine_head(n, p.signature())};\n" for n, p in enumerate(printers)]
