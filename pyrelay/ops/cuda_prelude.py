@@ -138,8 +138,8 @@ __device__ i64 pyrelay_multiply_remainder(i64 a, i64 b, i64 n) {
 __device__ float pyrelay_share(float part, float whole);
 __device__ double pyrelay_share(double part, double whole) { return part / whole; }
 // A division whose second number is the same many times: what is asked of it here compilers ask
-// once. No branch, where a division has one. Rounded once, but for results below 2^-60, which may be
-// the neighbour of that.
+// once. No branch, where a division has one. Rounded once, but results below 2^-60 may be the
+// neighbour of that.
 __device__ float pyrelay_quotient(float part, float whole) {
     const float size = fabsf(whole);
     const float scale = size > 0x1p125f ? 0x1p-4f : size < 0x1p-40f ? 0x1p40f : 1.0f;
