@@ -263,9 +263,10 @@ __device__ u32 pyrelay_peers(u32 number) {
     u32 peers = 0xffffffffu;
 #pragma unroll
     for (int bit = 0; bit < 8; bit++) {
-        const bool mine = (number & 1u << bit) != 0;
-        const u32 set = __ballot_sync(0xffffffffu, mine);
-        peers &= mine ? set : ~set;
+        u32 mine = number & 1u << bit;
+        pyrelay_forget(mine);  // NVRTC tests `number >> bit & 1`, three instructions for each bit
+        const u32 set = __ballot_sync(0xffffffffu, mine != 0);
+        peers &= mine != 0 ? set : ~set;
     }
     return peers;
 }
