@@ -12,6 +12,7 @@ from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
 from pyrelay.ir.nodes import Atom, Block, Let, OpCall, Var
 from pyrelay.ir.op import Effect
+from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
 from pyrelay.opt.finishing import gates, is_product
 from pyrelay.opt.joining import END, NEAREST, Group, Joining, Use
@@ -71,6 +72,7 @@ class Grouping(Joining):
         readers = list(dict.fromkeys(u.group for u in uses if u.group is not None))
         everywhere = len(readers) <= _MOST_COPIES and all(u.group for u in uses)
         shared = group is not None and group.slices is not None and not alone and everywhere
+        shared |= len(readers) > 1 and everywhere and _widens(let)
         if shared and self._copies(k, readers):
             return  # a result for the others would cost memory
         if self._numbers_a_row(k):
@@ -324,3 +326,16 @@ class Grouping(Joining):
             yield kernel_call(members, outs, {**self.copies, **copies})
         else:
             yield kernel_call(members, outs, self.copies)
+
+
+def _widens(let: Let) -> bool:
+    """Whether a Let casts an array to a larger dtype: to read that array again moves fewer bytes
+    than to read the result."""
+    if not walk.is_call(let, "cast"):
+        return False
+    (x,) = walk.call_of(let).args
+    given, made = x.type, let.outs[0].type
+    return (
+        isinstance(given, TensorType) and isinstance(made, TensorType) and is_array(x)
+        and given.dtype.size < made.dtype.size
+    )

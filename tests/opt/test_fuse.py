@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 import pyrelay.ops
-from pyrelay.ir import dims, types
+from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.nodes import Loop, Var
 from pyrelay.ir.types import PY_FLOAT, TensorType, f32, i64
 from pyrelay.opt.fuse import fuse
+from pyrelay.pipeline import lowered
 from tests.opt.fusing import Body, M, N, array, floats, fused, kernels, m, n, op, program
 
 
@@ -45,6 +46,23 @@ def test_overlapping_parts_of_a_stack_of_products_are_no_gates() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(2, 4, 5)), rng.normal(size=(2, 5, 4))
     np.testing.assert_allclose(pyrelay.jit(parts)(x, w), parts(x, w), rtol=1e-12)
+
+
+def test_each_group_widens_an_array_by_itself() -> None:
+    def squares(x: Any, w: Any) -> Any:
+        wide = x.astype(np.float64)
+        first = (np.maximum(wide, 0.5) @ w).T
+        return first * wide
+
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=(6, 6)).astype(np.float32), rng.normal(size=(6, 6))]
+    module = lowered(pyrelay.jit(squares)._specialised(args, {}).module, "fuse")
+    for call in kernels(module):
+        body = call.rhs.function.body
+        assert not any(
+            walk.is_call(let, "cast") and let.outs[0] in body.results for let in body.lets
+        )
+    np.testing.assert_allclose(pyrelay.jit(squares)(*args), squares(*args), rtol=1e-12)
 
 
 def test_a_loss_is_one_kernel_from_difference_to_mean() -> None:
