@@ -17,7 +17,8 @@ from pyrelay.ir.nodes import Atom, Const, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import DType, TensorType, i64
 from pyrelay.lower.kernels.kernel import ARRAY, SCALAR, Array, Parameter
-from pyrelay.lower.kernels.reductions import Reduction, RuleEmitter
+from pyrelay.lower.kernels.reductions import Reduction
+from pyrelay.lower.kernels.rule_emitter import RuleEmitter
 from pyrelay.lower.kernels.values import Value
 
 Index = tuple[Value, ...]

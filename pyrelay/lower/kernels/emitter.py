@@ -405,6 +405,17 @@ class Emitter:
         bounded = last.extent is not None
         self.emit(For(index, first.operand, last.operand, tuple(statements), barrier, bounded))
 
+    @contextmanager
+    def lanes(self, count: int, dtype: DType) -> Iterator[Value]:
+        """A loop whose rounds are lanes of vectors, as many as small arrays have elements; numbers
+        of `dtype` are the largest in it."""
+        index = Local(i64)
+        self.trips[index] = count
+        with self.body() as statements:
+            yield Value(self, index, i64, self.scope)
+        first, last = Literal(0, i64), Literal(count, i64)
+        self.emit(For(index, first, last, tuple(statements), lanes=dtype.size))
+
     def _index_extent(self, start: Value, stop: Value) -> Extent | None:
         """A fresh symbol for an index that runs from 0 to a known extent."""
         if start.literal != 0 or stop.extent is None:

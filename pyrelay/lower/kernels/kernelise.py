@@ -25,8 +25,9 @@ from pyrelay.lower.kernels.attention_gradient import attended_gradient
 from pyrelay.lower.kernels.column_schedule import ColumnSchedule, own_size
 from pyrelay.lower.kernels.elements import Elements
 from pyrelay.lower.kernels.kernel import Kernel, Long, Lowering
-from pyrelay.lower.kernels.reductions import RuleEmitter, partial_dtype
+from pyrelay.lower.kernels.reductions import partial_dtype
 from pyrelay.lower.kernels.row_schedule import RowSchedule
+from pyrelay.lower.kernels.rule_emitter import RuleEmitter
 from pyrelay.lower.kernels.scalar_program import is_scalar_program, scalar_program
 from pyrelay.lower.kernels.schedule import (
     CHUNK,

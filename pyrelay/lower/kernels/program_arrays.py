@@ -24,7 +24,7 @@ from pyrelay.lower.kernels.kernel import (
     Parameter,
     Pointed,
 )
-from pyrelay.lower.kernels.reductions import RuleEmitter
+from pyrelay.lower.kernels.rule_emitter import RuleEmitter
 from pyrelay.lower.kernels.values import Value
 from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds

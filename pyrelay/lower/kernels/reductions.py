@@ -1,4 +1,4 @@
-"""Reductions: accurate and vectorisable loops for `s.reduce` and `s.argreduce`.
+"""Reductions: accurate and vectorisable loops for `s.reduce`.
 
 In: a way to compute the element at a reduction index. Out: loops that leave the result in a scalar.
 
@@ -18,8 +18,7 @@ import numpy as np
 
 from pyrelay.ir import dims, limits
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.types import DType, bool_, c128, f32, f64, i32, i64
-from pyrelay.lower.kernels.bisection import first_without
+from pyrelay.ir.types import DType, c128, f32, f64, i64
 from pyrelay.lower.kernels.emitter import Emitter
 from pyrelay.lower.kernels.kernel import Assign, If, Local
 from pyrelay.lower.kernels.values import Run, Value
@@ -27,10 +26,6 @@ from pyrelay.records import dataclass
 
 #: Elements whose sum is taken in free order.
 BLOCK = 1024
-_FEW = 128  # elements whose extreme is found in one pass
-_SOUGHT = 128  # elements among which an extreme is sought once more
-_SOUGHT_LONG = 512  # the same among so many that this is little, or for numbers of few bytes
-_LONG = 8192  # elements, at least
 
 _FREE_ORDER = {"add": "add_reassociated", "multiply": "multiply_reassociated"}
 
@@ -154,7 +149,7 @@ def over_range(
     """
     blocked = any(in_blocks(r.op, r.dtype) for r in reductions)
     if not blocked or (length is not None and _is_few(length, BLOCK)):
-        totals = _one_block(s, reductions, start, stop, length, element)
+        totals = one_block(s, reductions, start, stop, length, element)
         return [
             s.cast(total, partial_dtype(r.op, r.dtype))
             for total, r in zip(totals, reductions, strict=True)
@@ -163,13 +158,13 @@ def over_range(
     def by_blocks() -> list[Value]:
         accumulators = [Accumulator(s, r.op, r.dtype) for r in reductions]
         with blocks(s, start, stop, BLOCK) as (first, last):
-            partials = _one_block(s, reductions, first, last, length, element)
+            partials = one_block(s, reductions, first, last, length, element)
             for accumulator, partial in zip(accumulators, partials, strict=True):
                 accumulator.add(partial)
         return [a.result() for a in accumulators]
 
     def at_once() -> list[Value]:
-        return _one_block(s, reductions, start, stop, length, element)
+        return one_block(s, reductions, start, stop, length, element)
 
     if not s.often_short or length is None:
         return by_blocks()
@@ -194,7 +189,7 @@ def _if_short(
     return [Value(s, local, local.dtype, s.scope) for local in chosen]
 
 
-def _one_block(
+def one_block(
     s: Emitter, reductions: Sequence[Reduction], start: Value, stop: Value, length: Extent | None,
     element: Callable[[Value], Sequence[Value]],
 ) -> list[Value]:
@@ -271,184 +266,3 @@ def _is_few(count: Extent, most: int) -> bool:
     """Whether there are known to be no more elements."""
     greatest = limits.greatest(count)
     return greatest is not None and greatest <= most
-
-
-def index_of_extreme(
-    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
-) -> Value:
-    """The flat index of the first largest ("max") or smallest element; the first NaN wins.
-
-    Of many, in two passes, since both become vector code: the extreme, then the first place where
-    it stands. The second needs to look at one block of elements only, where one thread does the
-    first block by block. Of few, in one pass, unless there is a NaN.
-    """
-    if not s.often_short:
-        found = _place_by_blocks(s, kind, extents, element, dtype) if s.alone else None
-        if found is not None:
-            return found
-        return _place_of_extreme(s, kind, extents, element, dtype)
-    size = dims.product(extents)
-    few = s.primitive("less_equal", s.extent(size), _FEW)
-    place, unsure = s.variable(s.const(0, i64)), s.variable(s.primitive("logical_not", few))
-    with s.body() as quick:
-        found, is_nan = _first_extreme(s, kind, extents, element, dtype)
-        s.assign(place, found)
-        if is_nan is not None:
-            s.assign(unsure, is_nan)
-    with s.body() as thorough:
-        s.assign(place, _place_of_extreme(s, kind, extents, element, dtype))
-    s.emit(If(few.operand, tuple(quick)))
-    s.emit(If(s.now(unsure).operand, tuple(thorough)))
-    return place
-
-
-def _first_extreme(
-    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
-) -> tuple[Value, Value | None]:
-    """The index of the first extreme among numbers, kept beside it; whether there was a NaN."""
-    op, beyond = ("maximum", "greater") if kind == "max" else ("minimum", "less")
-    best = s.variable(s.const(identity(op, dtype), dtype))
-    place = s.variable(s.const(0, i64))
-    is_nan = s.variable(s.const(False, bool_)) if dtype.kind == "f" else None
-
-    def look(index: tuple[Value, ...]) -> None:
-        if len(index) < len(extents):
-            extent = extents[len(index)]
-            with s.loop(0, s.extent(extent)) as k:
-                look((*index, s.bounded(k, extent)))
-            return
-        value, held = s.cast(element(index), dtype), s.now(best)
-        better = s.primitive(beyond, value, held)
-        s.assign(place, s.where(better, s.ravel(index, extents), s.now(place)))
-        s.assign(best, s.where(better, value, held))
-        if is_nan is not None:
-            s.assign(is_nan, s.now(is_nan) | s.primitive("not_equal", value, value))
-
-    look(())
-    return place, is_nan
-
-
-def _place_by_blocks(
-    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
-) -> Value | None:
-    """The index, from the first block with the extreme in it; None if an index over several axes
-    had to be divided. Nothing is beyond a truth value: the first block with one is the last."""
-    op, beyond = ("maximum", "greater") if kind == "max" else ("minimum", "less")
-    size, restore = dims.product(extents), s.scope.snapshot()
-    runs: list[Run] = []
-
-    def at(k: Value) -> Value:
-        runs.append(Run(s.bounded(k, size), tuple(extents)))
-        return element(runs[-1].parts())
-
-    def extreme(start: Value, stop: Value) -> Value:
-        reduction = Reduction(op, tuple(extents), element, dtype)
-        return _one_block(s, [reduction], start, stop, None, lambda k: [at(k)])[0]
-
-    length = s.extent(size)
-    few, many = s.const(_SOUGHT, i64), s.const(_SOUGHT_LONG, i64)
-    is_long = s.primitive("greater_equal", length, _LONG)
-    if dtype.kind == "b" or dtype.size < 4:
-        is_long = s.const(dtype.kind != "b", bool_)
-    sought = s.where(is_long, many, few)
-    count = s.where(is_long, (length + (many - 1)) // many, (length + (few - 1)) // few)
-    best = s.variable(s.const(identity(op, dtype), dtype))
-    block = s.variable(s.const(0, i64))
-
-    def look(b: Value) -> Value:
-        """Takes in a block; whether there is something in it beyond all before."""
-        start = b * sought
-        found = extreme(start, s.primitive("minimum", start + sought, length))
-        held = s.now(best)
-        better = s.primitive(beyond, found, held)
-        if dtype.kind == "f":  # the first NaN is beyond all, and nothing beyond it
-            is_nan = s.primitive("not_equal", found, found)
-            better = better | (is_nan & s.primitive("equal", held, held))
-        s.assign(block, s.where(better, b, s.now(block)))
-        s.assign(best, s.where(better, found, held))
-        return better
-
-    if dtype.kind == "b":
-        number = s.variable(s.const(0, i64))
-        with s.repeat():
-            s.leave(s.now(number) >= count)
-            s.leave(look(s.now(number)))
-            s.assign(number, s.now(number) + 1)
-    else:
-        with s.loop(0, count, trips=dims.quotient_up(size, _SOUGHT)) as b:
-            look(b)
-    first, most = s.now(block) * sought, s.now(best)
-    last = s.primitive("minimum", first + sought, length)
-
-    def place(k: Value) -> Value:
-        value = at(k)
-        here = s.primitive("equal", value, most)
-        if dtype.kind == "f":
-            here = here | s.primitive("not_equal", value, value)
-        return s.where(here, s.cast(k - first, i32), s.const(_SOUGHT_LONG, i32))
-
-    # Counted from the block's first, in 32 bits: a vector has more of these.
-    least = Reduction("minimum", tuple(extents), element, i32)
-    index = first + s.cast(_one_block(s, [least], first, last, None, lambda k: [place(k)])[0], i64)
-    if any(run.taken_apart for run in runs):
-        restore()
-        return None
-    return index
-
-
-def _place_of_extreme(
-    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
-) -> Value:
-    """The index of the first element that is equal to the extreme, or a NaN."""
-    op = "maximum" if kind == "max" else "minimum"
-    best = in_place(s, Reduction(op, tuple(extents), element, dtype))
-    size = s.extent(dims.product(extents))
-
-    def place(r: tuple[Value, ...]) -> Value:
-        value = element(r)
-        here = s.primitive("equal", value, best)
-        if dtype.kind == "f":
-            here = here | s.primitive("not_equal", value, value)
-        return s.where(here, s.ravel(r, extents), size)
-
-    return in_place(s, Reduction("minimum", tuple(extents), place, i64))
-
-
-class RuleEmitter(Emitter):
-    """The emitter that element rules meet: scalars and reductions.
-
-    While `captured` is a list, a reduction that a rule asks for is noted there instead of written,
-    and the rule gets `placeholder`.
-    """
-
-    captured: list[Reduction] | None = None
-
-    def reduce(
-        self, op: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
-    ) -> Value:
-        """`op` over the elements at all index tuples below `extents`, computed in `dtype`.
-
-        `op` is add, multiply, minimum, maximum, logical_and or logical_or.
-        """
-        reduction = Reduction(op, tuple(extents), element, dtype)
-        if self.captured is not None:
-            self.captured.append(reduction)
-            return self.placeholder(dtype)
-        return in_place(self, reduction)
-
-    def argreduce(
-        self, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value]
-    ) -> Value:
-        """The flat index of the first "max" or "min"; NaN counts as the extreme, as in NumPy."""
-        restore = self.scope.snapshot()
-        dtype = element(tuple(self.const(0, i64) for _ in extents)).dtype
-        restore()
-        return index_of_extreme(self, kind, extents, element, dtype)
-
-    def bisect(self, extent: Extent, asked: Callable[[Value], Value]) -> Value:
-        """The first of so many places where `asked` is not true, if it is true at all before."""
-        return first_without(self, extent, asked)
-
-    def placeholder(self, dtype: DType) -> Value:
-        """Stands for a captured reduction; equal to `const(0)` of the bool type nobody reads."""
-        return self.const(False, bool_) if dtype == bool_ else self.const(0, dtype)

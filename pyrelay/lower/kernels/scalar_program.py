@@ -40,7 +40,7 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.kernels.kernel import If as KernelIf
 from pyrelay.lower.kernels.program_arrays import ProgramArrays
-from pyrelay.lower.kernels.reductions import RuleEmitter
+from pyrelay.lower.kernels.rule_emitter import RuleEmitter
 from pyrelay.lower.kernels.values import Value
 from pyrelay.lower.passes.chosen_stores import with_chosen_stores
 from pyrelay.lower.passes.cleaning import finish_body, without_unused

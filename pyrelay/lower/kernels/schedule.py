@@ -30,13 +30,13 @@ from pyrelay.lower.kernels.reductions import (
     BLOCK,
     Accumulator,
     Reduction,
-    RuleEmitter,
     combine,
     identity,
     over_range,
     over_rows,
     partial_dtype,
 )
+from pyrelay.lower.kernels.rule_emitter import RuleEmitter
 from pyrelay.lower.kernels.values import Run, Value
 from pyrelay.records import dataclass
 

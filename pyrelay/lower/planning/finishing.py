@@ -39,7 +39,7 @@ from pyrelay.lower.kernels.kernel import (
     Parameter,
     Product,
 )
-from pyrelay.lower.kernels.reductions import RuleEmitter
+from pyrelay.lower.kernels.rule_emitter import RuleEmitter
 from pyrelay.lower.kernels.schedule import Result, Schedule, Space, collapsed, one_by_one
 from pyrelay.lower.kernels.values import Value
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
