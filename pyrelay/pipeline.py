@@ -73,6 +73,7 @@ from pyrelay.opt.sorting import sorting
 from pyrelay.opt.spectra import spectra
 from pyrelay.opt.stacks import stacks
 from pyrelay.opt.systems import systems
+from pyrelay.opt.turned import turned
 from pyrelay.records import dataclass
 
 Pass = Callable[[Module], Module]
@@ -110,7 +111,7 @@ STAGES = (
         "optimise",
         (
             picks, sorting, compaction, halves, inline, barriers, lengths, ranges, commits, checks,
-            *CLEAN, spectra, decompositions, batch_rounds, hoist, rows, remember, rolling,
+            turned, *CLEAN, spectra, decompositions, batch_rounds, hoist, rows, remember, rolling,
             near_loops, ranges, *CLEAN,
         ),
         "grad", "optimise",

@@ -1,0 +1,123 @@
+"""Reductions of transposed arrays, as reductions of the arrays that they are the transposes of.
+
+In: a module whose derivatives are expanded. Out: one where what is computed of a transposed array
+element by element, and summed or compared along its axes, is computed of the array as it lies,
+along the axes that these are of it; results are transposed instead, which is an index. The loops of
+schedules go through memory in order then. What nobody reduces stays: it is stored in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyrelay.ir import walk
+from pyrelay.ir.build import Builder
+from pyrelay.ir.nodes import Atom, Function, Let, Module, OpCall, Var
+from pyrelay.ir.op import OPS, Fusion
+from pyrelay.ops.shape import inverse
+from pyrelay.opt.rewrite import Replacement, Scope, rewrite
+from pyrelay.opt.shapes import shape_of
+
+_REDUCTIONS = frozenset(["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"])
+
+Axes = tuple[int, ...]
+
+
+def turned(module: Module) -> Module:
+    """The module whose reductions go along axes of arrays as they lie."""
+    return module.holding({name: _of(f) for name, f in module.functions.items()})
+
+
+def _of(function: Function) -> Function:
+    calls = {
+        let.outs[0]: let.rhs for let in walk.nested_lets(function.body)
+        if isinstance(let.rhs, OpCall) and len(let.outs) == 1
+    }
+    names = {call.op.name for call in calls.values()}
+    if "transpose" not in names or not names & _REDUCTIONS:
+        return function
+    reduced = _reduced(calls)
+
+    def rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
+        call = let.rhs
+        if not isinstance(call, OpCall) or len(let.outs) != 1:
+            return None
+        if call.op.name in _REDUCTIONS:
+            return _reduction(call, builder, scope)
+        return _elementwise(let, call, builder, scope) if let.outs[0] in reduced else None
+
+    return rewrite(function, rule)
+
+
+def _reduced(calls: Mapping[Var, OpCall]) -> set[Atom]:
+    """What is computed element by element and then reduced."""
+    found: set[Atom] = set()
+    waiting = [call.args[0] for call in calls.values() if call.op.name in _REDUCTIONS]
+    while waiting:
+        atom = waiting.pop()
+        call = calls.get(atom) if isinstance(atom, Var) else None
+        if call is None or atom in found or call.op.fusion is not Fusion.ELEMENTWISE:
+            continue
+        found.add(atom)
+        waiting += call.args
+    return found
+
+
+def _reduction(call: OpCall, b: Builder, scope: Scope) -> Replacement:
+    inner = scope.op(call.args[0], "transpose")
+    if inner is None:
+        return None
+    order: Axes = inner.attrs["axes"]
+    axes = [a % len(order) for a in call.attrs["axes"]]
+    if "arg" in call.op.name and len(axes) != 1:
+        return None  # positions count the axes in order
+    along, keepdims = tuple(sorted(order[a] for a in axes)), call.attrs["keepdims"]
+    made = b.call(call.op, inner.args[0], axes=along, keepdims=keepdims)
+    left = order if keepdims else tuple(a for k, a in enumerate(order) if k not in axes)
+    places = sorted(left)
+    return (_transposed(made.atom, tuple(places.index(a) for a in left), b),)
+
+
+def _elementwise(let: Let, call: OpCall, b: Builder, scope: Scope) -> Replacement:
+    order: Axes | None = None
+    for atom in call.args:
+        inner = scope.op(atom, "transpose")
+        if inner is None or _is_line(shape_of(atom)):
+            continue
+        if order is not None and order != inner.attrs["axes"]:
+            return None
+        order = inner.attrs["axes"]
+    if order is None or len(shape_of(let.outs[0])) != len(order):
+        return None
+    found = [_turned(atom, order, b, scope) for atom in call.args]
+    args = [atom for atom in found if atom is not None]
+    if len(args) < len(found):
+        return None
+    made = b.call(call.op, *args, **call.attrs)
+    return (_transposed(made.atom, order, b),)
+
+
+def _turned(atom: Atom, order: Axes, b: Builder, scope: Scope) -> Atom | None:
+    """What is the operand after its axes are taken in this order, if that is no copy."""
+    shape, inner = shape_of(atom), scope.op(atom, "transpose")
+    if not shape:
+        return atom
+    if inner is not None and inner.attrs["axes"] == order:
+        return inner.args[0]
+    if not _is_line(shape):
+        return None
+    missing = tuple(range(len(order) - len(shape)))
+    whole = b.call(OPS["expand_dims"], atom, axes=missing).atom if missing else atom
+    return _transposed(whole, tuple(inverse(order)), b)
+
+
+def _is_line(shape: Sequence[object]) -> bool:
+    """Whether no more than one axis has elements side by side."""
+    return sum(extent != 1 for extent in shape) <= 1
+
+
+def _transposed(atom: Atom, order: Axes, b: Builder) -> Atom:
+    if order == tuple(range(len(order))):
+        return atom
+    found: Atom = b.call(OPS["transpose"], atom, axes=order).atom
+    return found
