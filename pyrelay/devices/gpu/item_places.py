@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from pyrelay.devices.gpu.hazards import Frozen, Monomial, Place
+from pyrelay.devices.gpu.hazards import Frozen, Monomial, Place, is_fixed
 from pyrelay.ir.types import i64
 from pyrelay.lower.kernels.kernel import (
     Body,
@@ -61,6 +61,20 @@ def places_of(
             place = Place(frozenset(addend.items()), extent, parameter.dtype.size)
         places.setdefault(given[parameter], set()).add(place)
     return {operand: frozenset(each) for operand, each in places.items()}
+
+
+def moving(kernel: Kernel, launch: Launch, column: For | None, valued: Valued) -> set[Any]:
+    """The operands that a launch accesses at other places in other rounds, as far as is known. For
+    `column` see `accesses`."""
+    given = {p: words[0] for p, words in kernel.split(launch.operands)}
+    found: set[Any] = set()
+    for parameter, index in accesses(kernel, column):
+        rest = {} if index is None else {
+            tuple(f for f in monomial if f not in (ITEM, COLUMN)): 1 for monomial in index
+        }
+        if index is None or not is_fixed(frozenset(value_of(rest, given, valued).items())):
+            found.add(given[parameter])
+    return found
 
 
 def accesses(

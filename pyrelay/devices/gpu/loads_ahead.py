@@ -42,10 +42,10 @@ def ahead(source: str, changing: Collection[str], arrays: Collection[str]) -> st
         if found is not None and "[" in found[2]:
             dropped.add(found[1])
             if load is not None and load[1] in arrays and {*_NAME.findall(load[2])} & hanging:
-                made.append(f"pyrelay_ahead(&{load[1]}[{load[2]}]);")
+                made.append(f"pyrelay_ahead<NEAR>(&{load[1]}[{load[2]}]);")
                 asked = True
         elif _OVER not in line and not line.startswith("#define"):
-            made.append(line)
+            made.append(line.replace("own.begin()", "own.beside()"))
     depth = sum(line.count("{") - line.count("}") for line in made)
     text = "\n".join([*made, "}" * depth, ""])
     return text.replace(_KERNEL, "__device__ void ahead(", 1) if asked else ""

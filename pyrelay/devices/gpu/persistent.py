@@ -303,13 +303,14 @@ def _any_in(slots: set[int], values: Iterable[Any]) -> bool:
 class Written:
     """The kernel of a loop: its text; what bounds its integers of 32 bits, as Python of the loop's
     slots, and the text with 64 bits, if any has 32; at how many places all threads of it meet; the
-    slots whose buffers take turns with others."""
+    slots whose buffers take turns with others; those of arrays that are changed in place."""
 
     text: Text
     bounds: tuple[str, ...]
     wide: Text
     meets: int
     turned: tuple[int, ...]
+    near: tuple[int, ...]
 
 
 def written(
@@ -320,9 +321,9 @@ def written(
     Its parameters: a word for each slot that it is given, or its address where that may lie on the
     device; constant arrays; the arena; for each group the bytes from one buffer to the next and
     those of each, and how many there are if they escape; the tape, its words, and where the state
-    goes, if it hands over to the host; where arrays are to be copied to, with their bytes; what
-    buffers take turns with, with their bytes; where scalars are to be left; how
-    products round their operands, a number of `cuda_convolution.MODES`.
+    goes, if it hands over to the host; where arrays are to be copied to, with their bytes; of those
+    that are changed in place the bytes, behind what they take turns with if they do; where scalars
+    are to be left; how products round their operands, a number of `cuda_convolution.MODES`.
     """
     ways = [(False, None), (True, None), *((True, grid) for grid in _grids(plan, function, loop))]
     # Neighbours are worth less than a meeting.
@@ -337,11 +338,14 @@ def written(
     kinds += ("i64",) * len(loop.data) + (ADDRESS,)
     kinds += ("i64",) * sum(3 if group.escapes else 2 for group in loop.groups)
     kinds += (ADDRESS, "i64", ADDRESS) * loop.resumes
-    kinds += (ADDRESS, "i64") * (len(loop.arrays) + len(writer.turned))
+    kinds += (ADDRESS, "i64") * len(loop.arrays)
+    for slot in writer.near:
+        kinds += (*(ADDRESS,) * (slot in writer.turned), "i64")
     kinds += (*(ADDRESS,) * len(loop.scalars), "i64")
     bounds = tuple(writer.bounds) if text != wide else ()
     return Written(
-        Text(text, kinds), bounds, Text(wide, kinds), writer.meets, tuple(writer.turned)
+        Text(text, kinds), bounds, Text(wide, kinds), writer.meets, tuple(writer.turned),
+        tuple(writer.near),
     )
 
 

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from pyrelay.devices.gpu import cuda_library
 from pyrelay.devices.gpu.bounded import Bounded
 from pyrelay.devices.gpu.driver import ADDRESS, Text
+from pyrelay.devices.gpu.persistent_near import with_room
+from pyrelay.devices.gpu.persistent_prelude import THREADS
 from pyrelay.errors import DeviceError
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.planning import instructions as ins
@@ -65,9 +67,9 @@ def extents_of(
     return tuple(k for k in given if k in found and k not in others)
 
 
-def with_known(text: Text, words: Mapping[str, int], blocks: int) -> Text:
+def with_known(text: Text, words: Mapping[str, int], blocks: int, near: bool = False) -> Text:
     """The kernel of a loop for these values of its parameters, by name, and so many blocks. It is
-    launched with the same words."""
+    launched with the same words. near: whether it keeps what it works in in shared memory."""
     support, _, kernel = text.source.rpartition(_HEAD)
     head, _, body = kernel.partition("\n")
     for name in words:
@@ -75,7 +77,10 @@ def with_known(text: Text, words: Mapping[str, int], blocks: int) -> Text:
         assert count == 1, name
     known = "".join(f"    const i64 {name} = {word}ll;\n" for name, word in words.items())
     source = f"{support}{_HEAD}{head}\n{known}{body}".replace("gridDim.x", f"{blocks}u")
-    return replace(text, source=source.replace("blockIdx.x", "0u") if blocks == 1 else source)
+    source = source.replace("blockDim.x", f"{THREADS}u")
+    if blocks == 1:
+        source = source.replace("blockIdx.x", "0u")
+    return replace(text, source=with_room(source) if near else source)
 
 
 Form = tuple[Any, int]
@@ -95,7 +100,7 @@ class Known:
         words: tuple[int, ...],
     ) -> Form:
         """What is to be launched for a loop, and with how many blocks: as many as asked, or as many
-        as may meet. words: those of `Persistent.extents`."""
+        as may meet. words: `Persistent.told` for one block, else those of its extents."""
         key = made.launch, blocks, precision, words
         found = self.made.get(key)
         return self._other(program, made, key) if found is None else found
@@ -130,13 +135,14 @@ class Known:
 
     def _make(self, program: GpuExecutable, made: Persistent, key: Any) -> None:
         launch, blocks, precision, words = key
-        named = {f"s{made.loop.given[k]}": w for k, w in zip(made.extents, words, strict=True)}
+        named = dict(zip(made.told, words, strict=False))
         named["precision"] = precision
+        near = len(words) == len(made.told) and not made.loop.resumes
 
         def make() -> None:
             most = blocks
             while True:
-                text = with_known(program.code.text_of(launch), named, most)
+                text = with_known(program.code.text_of(launch), named, most, near and most == 1)
                 (function,) = program.compiled([text])
                 resident = program.driver.resident(function)
                 if resident >= most:

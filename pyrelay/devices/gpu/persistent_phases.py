@@ -22,7 +22,7 @@ from pyrelay.devices.gpu.hazards import (
     divided,
     is_fixed,
 )
-from pyrelay.devices.gpu.item_places import places_of
+from pyrelay.devices.gpu.item_places import moving, places_of
 from pyrelay.devices.gpu.launch_guards import bound_of, bound_of_product
 from pyrelay.devices.gpu.loads_ahead import ahead
 from pyrelay.devices.gpu.ownership import (
@@ -30,6 +30,7 @@ from pyrelay.devices.gpu.ownership import (
     Shared,
     Values,
     filled,
+    form_of,
     owned,
     owned_places,
     shared,
@@ -121,7 +122,8 @@ class PhaseWriter:
         self.owned_lines: dict[Frozen, int] = {}  # columns of phases with owned elements: numbers
         self.turned: dict[int, str] = {}  # slots whose buffer takes turns with another: its bytes
         self.turning: set[int] = set()  # those that have done so since all have met
-        self.cells = 0
+        self.moving: set[Any] = set()  # buffers that are not accessed alike in all rounds
+        self.cells = self.weights = 0  # bytes of weights, at most
 
     @abstractmethod
     def _word(self, operand: Any) -> str:
@@ -221,6 +223,8 @@ class PhaseWriter:
                 given.append(buffer_text(kind, self._word(first)))
         if alone:
             source = source.replace(") {\n", f") {{\n{_ALONE}", 1)
+        elsewhere = moving(code, launch, form_of(code)[1], self.values.now)
+        self.moving |= {self.pending.buffers.of(operand) for operand in elsewhere}
         places: Places | None = None
         turns: list[int] = []
         extent = [self._word(launch.extent)]
@@ -426,10 +430,11 @@ class PhaseWriter:
         room = max(min(MOST_SHARED - used, MOST_KEPT), 0) // CELL if stay else 0
         if room:
             lines += [
-                f"PYRELAY_SHARED(u64, weights, {2 * room});", "char *shelf = (char *)&weights[0];",
+                "PYRELAY_SHARED(u64, weights, WEIGHTS / 8);", "char *shelf = (char *)&weights[0];",
             ]
+        self.weights = CELL * room
         if self.factors:
-            lines.append(f"i64 space = {CELL * room};")
+            lines.append("i64 space = WEIGHTS;")
         for number, factor in enumerate(self.factors):
             t, words = factor.dtype.name, factor.words
             m, n, k, _, turned = words[3:8]
@@ -481,6 +486,7 @@ class PhaseWriter:
             word = self._word(operand)
             given.append(word if kind is None else buffer_text(kind, word))
             if kind is not None:
+                self.moving.add(self.pending.buffers.of(operand))
                 (reads if kind.startswith("const ") else writes).append(operand)
         self._call(source, launch, [self._word(launch.extent)], given, reads, writes)
         if cuda_library.can_fail(text):
@@ -525,7 +531,10 @@ def writes_of(plan: Plan, part: Sequence[ins.Instruction]) -> list[Any]:
                     found += [o for kind, o in typed if kind and not kind.startswith("const ")]
                 else:
                     arrays = stored(code)
-                    found += [w[0] for p, w in code.split(operands) if p in arrays]
+                    found += [
+                        w[0] for p, w in code.split(operands)
+                        if p in arrays and p.role not in BY_VALUE
+                    ]
             case ins.Copy(target=target) | ins.Zero(target=target):
                 found.append(target)
             case ins.Store(address=address):
@@ -537,6 +546,7 @@ def shared_bytes(text: str) -> int:
     """Bytes of shared memory that a text takes, at most."""
     named = re.findall(r"PYRELAY_SHARED\(([\w<>]+), \w+, (\d+)\)", text)
     found = sum(_SIZES[kind] * int(count) for kind, count in named)
+    found += sum(map(int, re.findall(r"#define WEIGHTS (\d+)", text)))
     found += _HELD * ("pyrelay_of_column(" in text)
     found += _SORT_ROOM * ("pyrelay_sort_room<" in text)
     return found + _COMBINED * len(re.findall(r"pyrelay_(?:combined|in_order)\(", text))

@@ -11,8 +11,7 @@ a fixed order. For few rows neighbouring threads, as many as the sum has use for
 have a column or four, whose operands they read along the sum, 16 bytes at a time. With
 `matmul_precision` tf32 or bf16 tensor cores multiply tiles of 8 rows and more of float32, whose
 weights lie in shared memory as they read them. Weights, right operands that the loop does not
-change, stay in shared memory from round to round if a block's part of them fits there (Diamos et
-al., "Persistent RNNs", 2016).
+change, stay in shared memory from round to round if a block's part of them fits there.
 """
 
 from __future__ import annotations
@@ -118,17 +117,20 @@ template <class T> __device__ void pyrelay_keep(
     Index line
 ) {
     if (!split.kept) return;
-    const Index first = split.first(blockIdx.x);
-    const Index columns = split.held, depth = split.few ? split.padded : k;
+    const Index first = split.mine, columns = split.held, depth = split.few ? split.padded : k;
     for (Index e = threadIdx.x; split.cores && e < split.held * split.padded; e += blockDim.x) {
         const Index lane = e / 4 % 32, slice = e / (8 * STEPS) % (split.padded / STEPS);
         const Index step = slice * STEPS + lane % 4 * 4 + e % 4;
         const Index j = split.at(first, e / 8 / split.padded * 8 + lane / 4, n);
         kept[e] = j < 0 || step >= k ? T(0) : b[turned ? j * line + step : step * line + j];
     }
-    for (Index e = threadIdx.x; !split.cores && e < depth * columns; e += blockDim.x) {
-        // Neighbours read neighbours.
-        const Index step = turned ? e % depth : e / columns, own = turned ? e / depth : e % columns;
+    // Neighbours read neighbours; eight where these lie apart here: more wait for each other.
+    const Index wide = split.few && !turned ? 8 : columns;
+    const Index places = (columns + wide - 1) / wide * wide * depth;
+    for (Index e = threadIdx.x; !split.cores && e < places; e += blockDim.x) {
+        const Index step = turned ? e % depth : e / wide % depth, some = e / wide / depth * wide;
+        const Index own = turned ? e / depth : some + e % wide;
+        if (own >= columns) continue;
         const Index j = split.at(first, own, n);
         const T value = j < 0 || step >= k ? T(0) : b[turned ? j * line + step : step * line + j];
         kept[split.few ? own * depth + step : step * columns + own] = value;
@@ -178,7 +180,7 @@ template <int R, int W, class T, class Add> __device__ void pyrelay_tile(
 #pragma unroll
                 for (int w = 0; w < W; w++) sums[r][w] = T(0);
             }
-            // Neighbours have lines, and packs of these; the next ones come while others are used.
+            // Neighbours have lines, and packs of these; the next ones come meanwhile.
             constexpr int TAKES = WORK / (THREADS * W);
             Pack some[TAKES];
             const auto fetch = [&](Index start) {

@@ -81,10 +81,12 @@ def _given(run: Run | Drawing, made: Persistent, given: Sequence[Any]) -> list[i
 
 
 def _launch(
-    run: Run | Drawing, made: Persistent, blocks: int, given: Sequence[Any], taken: Sequence[int]
+    run: Run | Drawing, made: Persistent, blocks: int, given: Sequence[Any], taken: Sequence[int],
+    sizes: Sequence[int] = (),
 ) -> None:
-    """Run the kernel, with so many blocks if they may meet."""
-    words = tuple(given[k] for k in made.extents)
+    """Run the kernel, with so many blocks if they may meet. sizes: bytes of what it works in, for
+    one block that may keep it in shared memory."""
+    words = (*(given[k] for k in made.extents), *sizes)
     function, blocks = run.known_kernel(made, blocks, words)
     run.program.forms[made.launch] = blocks
     run.launch(made.launch, 1, [*taken, run.precision], blocks, function)
@@ -106,15 +108,19 @@ def persist(
         found.append(run.allocate(nbytes))
         taken += [found[-1], nbytes]
     others = []
-    for slot in made.turned:
-        nbytes = run.size_at(words[slot]) or 0  # 0: it stays where it is
-        others.append(run.allocate(nbytes))
-        taken += [others[-1], nbytes]
+    ends = []
+    for slot in made.near:
+        ends.append(run.size_at(words[slot]) or 0)  # 0: it stays where it is
+        if slot in made.turned:
+            others.append(run.allocate(ends[-1]))
+            taken.append(others[-1])
+        taken.append(ends[-1])
     for _ in loop.scalars:
         cell = run.cell()
         taken.append(cell.address)
         found.append(cell)
-    _launch(run, made, blocks, given, taken)
+    sizes = (*layout.told, *ends) if blocks == 1 else ()
+    _launch(run, made, blocks, given, taken, sizes)
     for address in (arena, *others, *(words[slot] for slot in loop.arrays)):
         run.free(address)
     return found

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.devices.gpu import cuda_library, persistent_product
+from pyrelay.devices.gpu import cuda_library, persistent_near, persistent_product
 from pyrelay.devices.gpu.arena_places import placed
 from pyrelay.devices.gpu.hazards import Buffers, Pending, Used
 from pyrelay.devices.gpu.ownership import Grid, Values
-from pyrelay.devices.gpu.persistent_phases import Emit, PhaseWriter, buffer_text
+from pyrelay.devices.gpu.persistent_phases import Emit, PhaseWriter, buffer_text, writes_of
 from pyrelay.devices.gpu.persistent_prelude import (
     ALIGNED,
     ASK,
@@ -63,6 +63,7 @@ class Writer(PhaseWriter):
     """Writes the kernel of one loop.
 
     before: what each round begins with; if it is None, all meet before. left: what rounds leave.
+    near: slots of arrays that one block may keep in shared memory while the loop lasts.
     text: the kernel's; meets: at how many places all blocks wait for each other.
     """
 
@@ -108,6 +109,13 @@ class Writer(PhaseWriter):
             if k not in self.changed and [s for s in slots if of(Slot(s)) == of(Slot(k))] == [k]
         )
 
+    def _in_place(self) -> list[int]:
+        """Slots of arrays that the loop changes, as a whole or at the same places in all rounds:
+        their size is then none of how many rounds there are."""
+        of = self.pending.buffers.of
+        stored = {of(operand) for operand in writes_of(self.plan, self.part)} - self.moving
+        return [k for k in sorted(self.alone) if of(Slot(k)) in stored or k in self.turned]
+
     def _text(self) -> str:
         """The whole text."""
         loop = self.loop
@@ -121,6 +129,7 @@ class Writer(PhaseWriter):
                     self.pending.rebound(slot)
             elif place == block.start:
                 self._leave(place, instruction)
+        self.near = self._in_place()
         rounds = self.meets
         self._flush()
         self.meets = rounds  # once behind the loop
@@ -133,34 +142,36 @@ class Writer(PhaseWriter):
         declared = [
             f"const i64 *s{k}_at" if k in self.on_device else f"i64 s{k}" for k in loop.given
         ]
-        declared += [*(f"i64 d{k}" for k in loop.data), "i64 arena"]
+        declared += [*(f"i64 d{k}" for k in loop.data), "i64 far"]
         for g, group in enumerate(loop.groups):
             declared += [f"i64 step{g}, i64 bytes{g}", *[f"i64 most{g}"] * group.escapes]
         if loop.resumes:
             declared += ["i64 *tape", "i64 room", "i64 *state"]
         for k in loop.arrays:
             declared += [f"i64 o{k}", f"i64 ends{k}"]
-        for k in self.turned:
-            declared += [f"i64 other{k}", f"i64 ends{k}"]
+        for k in self.near:
+            declared += [*[f"i64 other{k}"] * (k in self.turned), f"i64 ends{k}"]
         declared += [*(f"i64 *r{k}" for k in loop.scalars), "i64 precision"]
         own = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
         head = ", ".join([*own, *declared])
         slots = sorted(self._slots() - {k for k in loop.given if k not in self.on_device})
         body = [f"i64 s{k} = {f'*s{k}_at' if k in loop.given else 0};" for k in slots]
+        held = CELL * (2 * loop.cells + 1)
+        chunks = persistent_near.counts(places, [group.chunks for group in loop.groups])
+        body += persistent_near.begun(held, chunks, self.near, self.turned)
         body += ["int rounds = 0;", "pyrelay_meeting grid = {(u32 *)arena, 0u};", *self.declared]
         for k in self.turned:
             body += [f"const i64 home{k} = s{k};", f"i64 next{k} = 0;"]
             body.append(f"PYRELAY_TAKEN(other{k}, ends{k});")
-        start = f"arena + {CELL * (2 * loop.cells + 1)}"
+        start = "begins"
         for g, group in enumerate(loop.groups):
-            body.append(f"const i64 base{g} = (({start}) + {ALIGNED - 1}) / {ALIGNED} * {ALIGNED};")
+            body.append(f"const i64 base{g} = {start};")
             if group.escapes:
                 body.append(f"i64 taken{g} = 0;")
             elif searches:
                 body.append(f"const f32 each{g} = 1.0f / (f32)(step{g} / {ALIGNED});")
                 body.append(f"u64 used{g} = 0;")
-            chunks = f"most{g}" if group.escapes else group.chunks
-            start = f"base{g} + {chunks} * step{g}"
+            start = f"base{g} + {f'most{g}' if group.escapes else chunks[g]} * step{g}"
         if loop.resumes:
             body += ["i64 where = -1, taped = 0;"]
         body += [
@@ -170,7 +181,7 @@ class Writer(PhaseWriter):
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")
         body += [f"pyrelay_copy(o{k}, s{k}, ends{k});" for k in loop.arrays]
-        body += [f"pyrelay_copy(home{k}, s{k}, ends{k});" for k in self.turned]
+        body += persistent_near.ended(self.near)
         if loop.resumes:
             body.append("if (blockIdx.x == 0 && threadIdx.x == 0) {")
             body += ["    state[0] = where;", "    state[1] = taped;"]
@@ -181,7 +192,8 @@ class Writer(PhaseWriter):
             body += [f"    *r{k} = s{k};" for k in loop.scalars]
             body.append("}")
         parts = [
-            f"#define BLOCK_THREADS {THREADS}", "#define MEETS 1",
+            f"#define BLOCK_THREADS {THREADS}", "#define MEETS 1", persistent_near.SWITCH,
+            f"#define WEIGHTS {self.weights}",
             index_type(self.small and not self.boundless), SUPPORT,
         ]
         split = any("pyrelay_split" in source for source in self.phases)
@@ -359,10 +371,12 @@ class Writer(PhaseWriter):
                 self._move(target, None, nbytes)
             case ins.Load(kind, target, address, index):
                 self._uses([address], [])
+                self.moving.add(self.pending.buffers.of(address))
                 array = buffer_text(f"const {kind}", word(address))
                 self._line(f"s{target} = (i64)({array}[{word(index)}]);")
             case ins.Store(kind, address, index, value):
                 self._uses([], [address])
+                self.moving.add(self.pending.buffers.of(address))
                 place = f"({buffer_text(kind, word(address))}[{word(index)}])"
                 first = "blockIdx.x == 0 && threadIdx.x == 0"
                 self._line(f"if ({first}) {place} = ({kind}){word(value)};")

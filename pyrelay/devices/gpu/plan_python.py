@@ -38,18 +38,28 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 class Persistent:
     """A loop that may run as one kernel, the number of that launch, at how many places of a round
     its blocks meet, the first line of the program that it computes (0 for a loop of a library
-    function, as sorting is), slots whose buffers take turns with others, which of the words that it
-    is given are to lie on the device, and which are extents (`persistent_known`). large: whether it
-    is the version with indices of 64 bits of the one before."""
+    function, as sorting is), slots whose buffers take turns with others, those of arrays that it
+    changes in place, which of the words that it is given are to lie on the device, and which are
+    extents (`persistent_known`). large: whether it is the version with indices of 64 bits of the
+    one before."""
 
     loop: Loop
     launch: int
     meets: int
     line: int
     turned: tuple[int, ...] = ()
+    near: tuple[int, ...] = ()
     placed: tuple[int, ...] = ()
     extents: tuple[int, ...] = ()
     large: bool = False
+
+    @property
+    def told(self) -> list[str]:
+        """The kernel's names of its extents, and of the bytes that it needs."""
+        found = [f"s{self.loop.given[k]}" for k in self.extents]
+        for g in range(len(self.loop.groups)):
+            found += [f"step{g}", f"bytes{g}"]
+        return [*found, *(f"ends{k}" for k in self.near)]
 
     @property
     def name(self) -> str:
@@ -341,7 +351,7 @@ class _Function(InstructionWriter):
         changed = flow(self.plan, part)[1]
         known = extents_of(self.plan, part, loop.given, {*changed, *self.on_device})
         extents = tuple(loop.given.index(slot) for slot in known)
-        found = Persistent(loop, launch, made.meets, line, made.turned, placed, extents)
+        found = Persistent(loop, launch, made.meets, line, made.turned, made.near, placed, extents)
         self.shared.persistent.append(found)
         kernel = str(number)
         if made.bounds:

@@ -40,18 +40,18 @@ ASKED = """\
 __device__ void ahead(
     Buffer<const f32> a0, Buffer<const f32> a1, i64 s0, i64 n0, Buffer<f32> o0
 ) {
-    for (Index cell = own.begin(); cell < line.end; cell += own.step()) {
+    for (Index cell = own.beside(); cell < line.end; cell += own.step()) {
         const i64 x0 = i64(u64(s0) * u64(n0));
         {
             const i64 x1 = i64(u64(x0) + u64(at.column));
-pyrelay_ahead(&a0[x1]);
+pyrelay_ahead<NEAR>(&a0[x1]);
 }}}
 """
 
 
 def test_loads_that_hang_on_the_round_are_asked_for_and_nothing_else_is_done() -> None:
     assert ahead(PHASE, {"s0"}, {"a0"}) == ASKED
-    assert "pyrelay_ahead(&a1[x1]);" in ahead(PHASE, {"s0"}, {"a0", "a1"})
+    assert "pyrelay_ahead<NEAR>(&a1[x1]);" in ahead(PHASE, {"s0"}, {"a0", "a1"})
 
 
 def test_nothing_is_asked_for_where_it_does_not_hang_on_the_round() -> None:
