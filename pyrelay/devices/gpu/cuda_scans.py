@@ -23,21 +23,14 @@ change places.
 
 from __future__ import annotations
 
-from pyrelay.devices.gpu import cuda_recurrences
+from pyrelay.devices.gpu import cuda_one_pass_scans, cuda_recurrences
 from pyrelay.devices.gpu.cuda_recurrences import BLOCK_THREADS, HEAD, THREADS
+from pyrelay.devices.gpu.cuda_scan_forms import EACH, Form, form_of, is_grouped
 from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import ScanKernels
-from pyrelay.lower.text.cuda_numbers import literal
-from pyrelay.ops.running import identity, step_of
-from pyrelay.ops.scalar import SCALARS
-from pyrelay.records import dataclass
 
-EACH = 8
 _TILE = THREADS * EACH
-
-#: What stands before the first element, and two values that follow each other as one.
-_JOINED = {"cumsum": (-0.0, "a + b"), "cumprod": (1, "a * b")}
 
 # What goes from element to element, and how the elements at a place enter it.
 _COMBINE = """\
@@ -238,33 +231,21 @@ _KINDS = {count: (ADDRESS,) * (count + 2) + ("i64",) * 5 for count in (1, 2)}
 _made: dict[str, tuple[str, ...]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """How a scan goes, as text: the type of what goes from element to element, what it is before
-    the first one, how `a` and the `b` that follows it are one, what enters at `at`, and the result
-    of `v`; how many such values a thread keeps in shared memory."""
-
-    state: str
-    identity: str
-    combined: str
-    entering: str
-    value: str
-    nbytes: int
-    each: int = EACH
-
-
 def scan(name: str, dtype: DType, side_by_side: bool) -> ScanKernels:
     """The kernels of a scan; `side_by_side`: whether the elements of a line are neighbours."""
     if cuda_recurrences.is_guarded(name, dtype):
         return _guarded(name, dtype, side_by_side)
-    form, grouped = _form(name, dtype), _is_grouped(name, dtype)
+    form, grouped = form_of(name, dtype), is_grouped(name, dtype)
     by_blocks = side_by_side and grouped
     last = _text(name, dtype, form, by_blocks=by_blocks, totals=False)
     if not grouped:
         return ScanKernels("", last, 64, 1, 0, form.nbytes)
     totals = _text(name, dtype, form, by_blocks=by_blocks, totals=True)
     if by_blocks:
-        return ScanKernels(totals, last, _TILE, 1024, 512, form.nbytes)
+        once = None if form.value != "v" else cuda_one_pass_scans.scan(dtype, form)
+        if once is not None:
+            _made[once.source] = cuda_one_pass_scans.KINDS
+        return ScanKernels(totals, last, _TILE, 1024, 512, form.nbytes, once)
     return ScanKernels(totals, last, 64, 64, 1 << 14, form.nbytes)
 
 
@@ -286,27 +267,7 @@ def kinds_of(text: str) -> tuple[str, ...] | None:
     return _made.get(text)
 
 
-def _is_grouped(name: str, dtype: DType) -> bool:
-    """Whether elements may be taken together before what precedes them is known."""
-    return dtype.kind in "iu" if name == "cumprod" else name != "linear_scan"
-
-
-def _form(name: str, dtype: DType) -> _Form:
-    t, step = dtype.name, step_of(name)
-    if step is not None:
-        first = literal(identity(step, dtype), dtype)
-        joined = SCALARS[step].cuda(dtype).format("a", "b")
-        return _Form(t, first, joined, "x0[at]", "v", dtype.size)
-    if name in _JOINED:
-        start, joined = _JOINED[name]
-        return _Form(t, literal(start, dtype), joined, "x0[at]", "v", dtype.size)
-    state = f"pyrelay_affine<{t}>"
-    first = f"State({literal(1, dtype)}, {literal(-0.0, dtype)})"
-    joined = "b.factor * a.factor, b.factor * a.term + b.term"
-    return _Form(state, first, joined, "x0[at], x1[at]", "v.term", 2 * dtype.size, EACH // 2)
-
-
-def _text(name: str, dtype: DType, form: _Form, *, by_blocks: bool, totals: bool) -> str:
+def _text(name: str, dtype: DType, form: Form, *, by_blocks: bool, totals: bool) -> str:
     t, operands = dtype.name, 1 + (form.value != "v")
     tile, pack = THREADS * form.each, max(min(4, 16 // dtype.size), 1)
     words = {
@@ -324,7 +285,7 @@ def _text(name: str, dtype: DType, form: _Form, *, by_blocks: bool, totals: bool
         words["work"] = "".join(works).format(**words)
         text = BLOCK_THREADS + (HEAD + _COMBINE + _BY_BLOCKS).format(**words)
     else:
-        words["carry"] = _THREAD_CARRY if not totals and _is_grouped(name, dtype) else ""
+        words["carry"] = _THREAD_CARRY if not totals and is_grouped(name, dtype) else ""
         words["store"] = "" if totals else f"            y[at] = {form.value};\n"
         words["total"] = "        totals[item] = v;\n" if totals else ""
         text = (HEAD + _COMBINE + _BY_THREADS).format(**words)

@@ -41,7 +41,7 @@ _SORTED = """\
             }}
             if (!__syncthreads_or(some)) continue;
             // What lies behind the last index has the greatest digits and stays there.
-            ranked(to, [&](int i) {{ return key[i] >> 8 * pass & 255; }});
+            ranked(to, [&](int i) {{ return key[i] >> 8 * pass & 255; }}, [](u32) {{}});
 #pragma unroll
             for (int i = 0; i < EACH; i++) room[to[i]] = key[i];
             __syncthreads();

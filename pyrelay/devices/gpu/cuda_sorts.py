@@ -16,9 +16,10 @@ as many at a time as a tile has room for, the number of its line being the last 
 
 Of long lines one kernel counts all digits. Then there is one for each digit, in which tiles tell
 each other how many elements of a digit they and those before them have (Adinets and Merrill,
-"Onesweep", 2022): a tile adds up what those before have told, back to one that knows the sum.
-Blocks take tiles by number in the order in which they begin, so that whoever is waited for runs.
-Digits that all keys of a line share move nothing.
+"Onesweep", 2022), by groups: a tile adds up what those of its group before it have told, all at
+once, and what groups before have, back to one whose last tile knows the sum. Blocks take tiles by
+number in the order in which they begin, so that whoever is waited for runs. Digits that all keys of
+a line share move nothing.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ THREADS = 256
 ROOM = 16384
 """Bytes of shared memory by way of which a tile changes its order."""
 
-CHUNK, MOST_LINES, LOOKED = 8192, 256, 8
-"""Elements of a line that a block counts, lines of a tile, tiles that are looked at together."""
+CHUNK, MOST_LINES, GROUP, LOOKED = 8192, 256, 16, 8
+"""Elements of a line that a block counts, lines of a tile, tiles of a group, groups that are looked
+at together."""
 
 _KEY = """\
 __device__ {k} sort_key({t} value) {{
@@ -44,11 +46,10 @@ __device__ {t} sort_value({k} key) {{
 #define BLOCK_THREADS {threads}
 """
 
-# How a tile is ranked: `to` is where each element of the thread comes to lie in it. Thread k gets
-# how many elements have digit k, and where the first of them lies.
+# How a tile is ranked: `to` is where each element of the thread comes to lie in it. Thread k tells
+# how many elements have digit k as soon as it knows that, and gets where the first of them lies.
 _RANKS = """\
 const int EACH = {each}, TILE = {tile}, WARPS = {threads} / 32;
-struct digits {{ u32 count, start; }};
 // The sum over the threads before.
 template <class T> __device__ T sum_before(T value) {{
     PYRELAY_SHARED(T, sums, WARPS);
@@ -64,7 +65,8 @@ template <class T> __device__ T sum_before(T value) {{
     for (int w = 0; w < warp; w++) start += sums[w];
     return start;
 }}
-template <class Digit> __device__ digits ranked(u32 (&to)[EACH], const Digit &digit) {{
+template <class Digit, class Tell>
+__device__ u32 ranked(u32 (&to)[EACH], const Digit &digit, const Tell &tell) {{
     {counts};
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int w = 0; w < WARPS && {has}; w++) counts[w * {digits} + threadIdx.x] = 0;
@@ -87,6 +89,7 @@ template <class Digit> __device__ digits ranked(u32 (&to)[EACH], const Digit &di
     for (int w = 0; w < WARPS && {has}; w++) {{
         count += of_warp[w] = counts[w * {digits} + threadIdx.x];
     }}
+    tell(count);
     const u32 start = sum_before(count);
     u32 at = start;
 #pragma unroll
@@ -99,7 +102,7 @@ template <class Digit> __device__ digits ranked(u32 (&to)[EACH], const Digit &di
     for (int i = 0; i < EACH; i++) {{
         to[i] = (to[i] >> 8) + counts[warp * {digits} + (to[i] & 255)];
     }}
-    return {{count, start}};
+    return start;
 }}
 // Element i of a thread is one of its warp's neighbours: number 32 * i from here.
 __device__ int first_place(u32 thread) {{ return thread / 32 * EACH * 32 + thread % 32; }}
@@ -142,7 +145,7 @@ extern "C" __global__ void kernel(
                 }}
                 if (!__syncthreads_or(differs)) continue;
             }}
-            ranked(to, digit);
+            ranked(to, digit, [](u32) {{}});
 #pragma unroll
             for (int i = 0; i < EACH; i++) room[to[i]] = key[i];
             __syncthreads();
@@ -241,7 +244,8 @@ extern "C" __global__ void kernel(
         }}
 {put_places}        const i64 counted = {head} + (line * {passes} + pass) * {threads};
         auto digit_of = [&]({k} any) {{ return (u32)(any >> 8 * pass & 255); }};
-        if (memory[counted + digit_of(key_at(start))] == (u64)n) {{
+        const u64 of_line = memory[counted + thread];
+        if (__syncthreads_or(of_line == (u64)n)) {{
 #pragma unroll
             for (int i = 0; i < EACH; i++) {{
                 if (32 * i >= left) break;
@@ -249,25 +253,49 @@ extern "C" __global__ void kernel(
 {put_own_place}            }}
             continue;
         }}
-        u32 to[EACH];
-        const digits mine = ranked(to, [&](int i) {{ return digit_of(key[i]); }});
-        // What lies behind the last element has the greatest digit.
-        const u64 here = mine.count - (thread == 255 ? TILE - count : 0);
         const i64 words = {head} + lines * {values} + line * tiles * {threads} + thread;
-        auto tell = [&](u64 state, u64 sum) {{
-            *(volatile u64 *)&memory[words + tile * {threads}] = state << 56 | sum;
+        const i64 groups = {head} + lines * {values} + thread
+            + (lines * tiles + line * ((tiles + {group} - 1) / {group})) * {threads};
+        auto tell = [&](i64 first_word, i64 k, u64 state, u64 sum) {{
+            *(volatile u64 *)&memory[first_word + k * {threads}] = state << 56 | sum;
         }};
-        tell(tile == 0 ? alone + 1 : alone, here);
+        auto told = [&](i64 first_word, i64 k) {{
+            return *(volatile u64 *)&memory[first_word + k * {threads}];
+        }};
+        u32 to[EACH];
+        u64 here;
+        const u32 mine = ranked(to, [&](int i) {{ return digit_of(key[i]); }}, [&](u32 all) {{
+            // What lies behind the last element has the greatest digit.
+            here = all - (thread == 255 ? TILE - count : 0);
+            tell(words, tile, alone, here);
+        }});
+        // The tiles of the group that are before, all looked at together.
+        const i64 group = tile / {group}, of_group = tile - group * {group};
+        u64 near[{group} - 1], before = 0;
+#pragma unroll
+        for (int j = 0; j < {group} - 1; j++) {{
+            near[j] = j < of_group ? told(words, tile - 1 - j) : alone << 56;
+        }}
 #pragma unroll
         for (int i = 0; i < EACH; i++) room[to[i]] = key[i];
-        u64 before = 0;
-        i64 asked = tile - 1;
-        for (bool more = tile > 0; more;) {{
+        const u64 smaller = sum_before(of_line);
+#pragma unroll
+        for (int j = 0; j < {group} - 1; j++) {{
+            while (near[j] >> 56 < alone) {{
+                PYRELAY_PAUSE();
+                near[j] = told(words, tile - 1 - j);
+            }}
+            before += near[j] & most;
+        }}
+        const bool told_by_it = of_group == {group} - 1;
+        if (told_by_it) tell(groups, group, group == 0 ? alone + 1 : alone, before + here);
+        i64 asked = group - 1;
+        for (bool more = group > 0; more;) {{
             u64 seen[{looked}];
 #pragma unroll
             for (int j = 0; j < {looked}; j++) {{
                 const i64 other = asked > j ? asked - j : 0;
-                seen[j] = *(volatile u64 *)&memory[words + other * {threads}];
+                seen[j] = told(groups, other);
             }}
             bool waits = false;
 #pragma unroll
@@ -280,9 +308,8 @@ extern "C" __global__ void kernel(
             }}
             if (more && waits) PYRELAY_PAUSE();
         }}
-        if (tile > 0) tell(alone + 1, before + here);
-        const u64 smaller = sum_before(memory[counted + thread]);
-        starts[thread] = (i64)(smaller + before) - (i64)mine.start;
+        if (told_by_it && group > 0) tell(groups, group, alone + 1, before + here);
+        starts[thread] = (i64)(smaller + before) - (i64)mine;
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < EACH; i++) {{
@@ -356,7 +383,7 @@ def sort(name: str, dtype: DType, wide: bool) -> SortKernels:
     k, made, passes = f"u{8 * key_bytes}", "i64" if places else dtype.name, dtype.size
     words: dict[str, object] = {
         "t": dtype.name, "k": k, "p": place, "made": made, "passes": passes, "threads": THREADS,
-        "values": passes * THREADS, "chunk": CHUNK, "head": HEAD, "looked": LOOKED,
+        "values": passes * THREADS, "chunk": CHUNK, "head": HEAD, "looked": LOOKED, "group": GROUP,
         "line_result": "place[i] % (u32)length" if places else "sort_value(key[i])",
         "put": (
             "            if (!ends) new_keys[at] = key;\n" if places else
@@ -377,7 +404,7 @@ def sort(name: str, dtype: DType, wide: bool) -> SortKernels:
     _made[move] = (ADDRESS,) * (7 if places else 5) + ("i64",) * 4
     return SortKernels(
         lines, count, move, passes, _elements(of_lines), MOST_LINES, CHUNK, _elements(moved),
-        key_bytes, (8 if wide else 4) if places else 0, HEAD, THREADS,
+        key_bytes, (8 if wide else 4) if places else 0, HEAD, THREADS, GROUP,
     )
 
 

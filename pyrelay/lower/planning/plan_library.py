@@ -24,9 +24,18 @@ from pyrelay.lower.planning.instructions import (
     Launch,
     Slot,
     Value,
+    Zero,
     immediate,
 )
-from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS, ConvolutionKernel, Target
+from pyrelay.lower.planning.target import (
+    BACK,
+    FORWARD,
+    WEIGHTS,
+    ConvolutionKernel,
+    OnePassScan,
+    ScanKernels,
+    Target,
+)
 from pyrelay.opt.halves import is_half
 from pyrelay.records import dataclass
 
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
 
 _PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
 _PICOSECONDS_PER_STEP = 1000  # of a scan
+_WORD_BYTES = 8
 _SPLIT_BLOCKS = 512
 """Blocks that sums of a product are cut for, where its result alone has fewer."""
 _LEAST_PART = 512  # places of a sum that is cut
@@ -308,19 +318,54 @@ def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         whole = dims.multiply(length, dims.minimum(dims.quotient(lines, kernels.enough), 1))
         shortest = dims.maximum(dims.quotient_up(length, kernels.most), kernels.shortest)
         chunk = dims.maximum(whole, shortest)
-    chunks = dims.quotient_up(length, chunk)
-    before = dims.multiply(lines, dims.maximum(dims.add(chunks, -1), 0))
-    address, totals = p.allocate(ty), p.frame.slot()
-    p.frame.allocate(totals, p.sizes.value(dims.multiply(before, kernels.nbytes)))
-    operands = [*map(p.scalar, call.args), Slot(totals), Slot(address)]
-    operands += p.sizes.values((outer, length, inner, chunk, int(call.attrs["reverse"])))
-    cost = p.sizes.value(dims.multiply(chunk, _PICOSECONDS_PER_STEP))
-    for text, items in ((kernels.totals, before), (kernels.scan, dims.multiply(lines, chunks))):
-        if text:
+    chunks, once = dims.quotient_up(length, chunk), _once(p, kernels, lines, length)
+    # Chunks where it takes more than one pass; all but a line's last have totals.
+    several = dims.multiply(lines, dims.add(1, dims.multiply(-1, once)))
+    before = dims.multiply(several, dims.maximum(dims.add(chunks, -1), 0))
+    address, totals, sizes = p.allocate(ty), p.frame.slot(), p.sizes
+    told = _told_bytes(kernels.once, lines, length, once)
+    p.frame.allocate(totals, sizes.value(dims.add(dims.multiply(before, kernels.nbytes), told)))
+    places = [*map(p.scalar, call.args), Slot(totals), Slot(address)]
+    reverse, cost = int(call.attrs["reverse"]), dims.multiply(chunk, _PICOSECONDS_PER_STEP)
+    operands = *places, *sizes.values((outer, length, inner, chunk, reverse))
+    launches = [
+        (kernels.totals, operands, before),
+        (kernels.scan, operands, dims.multiply(several, chunks)),
+    ]
+    if kernels.once is not None and once != 0:
+        p.frame.emit(Zero(Slot(totals), sizes.value(told)))
+        tiles = dims.product((lines, dims.quotient_up(length, kernels.once.tile), once))
+        own = *places, *sizes.values((lines, length, reverse))
+        launches.append((kernels.once.source, own, tiles))
+    for place, (text, given, items) in enumerate(launches):
+        if text and items != 0:
             number = p.program.source(text, call.op.name)
-            p.frame.emit(Launch(number, tuple(operands), p.sizes.value(items), cost))
+            extent, late = sizes.value(items), place > 1
+            p.frame.emit(Launch(number, given, extent, sizes.value(cost), rare=late))
     p.frame.emit(Free(Slot(totals)))
     p.define(let.outs[0], (address,))
+
+
+def _once(p: FunctionPlanner, kernels: ScanKernels, lines: Extent, length: Extent) -> Extent:
+    """1 where a scan goes in one pass over memory, or 0."""
+    if kernels.once is None or p.scope.level:
+        return 0
+    many = dims.minimum(dims.quotient(lines, kernels.enough), 1)
+    elements = dims.product((lines, length, dims.add(1, dims.multiply(-1, many))))
+    return dims.minimum(dims.quotient(elements, kernels.once.least), 1)
+
+
+def _told_bytes(
+    kernel: OnePassScan | None, lines: Extent, length: Extent, once: Extent
+) -> Extent:
+    """How many bytes of memory tiles tell each other what they come to by."""
+    if kernel is None:
+        return 0
+    tiles = dims.quotient_up(length, kernel.tile)
+    groups = dims.quotient_up(tiles, kernel.group)
+    places = dims.add(dims.add(tiles, groups), dims.quotient_up(groups, kernel.larger))
+    words = dims.add(kernel.head, dims.product((lines, places, kernel.words)))
+    return dims.product((words, _WORD_BYTES, once))
 
 
 def _host(p: FunctionPlanner, let: Let, call: OpCall) -> None:

@@ -118,8 +118,9 @@ def by_digits(
     """Launches that sort long lines: all digits are counted, then one after the other is sorted,
     of the least ones for which `passes` has a 1."""
     (lines, length), values, emit = shape, p.sizes.values, p.frame.emit
-    parts = dims.multiply(lines, dims.quotient_up(length, kernels.part))
-    counts = dims.add(dims.multiply(lines, kernels.passes), parts)
+    of_line = dims.quotient_up(length, kernels.part)
+    parts, groups = dims.multiply(lines, of_line), dims.quotient_up(of_line, kernels.group)
+    counts = dims.add(dims.multiply(lines, dims.add(groups, kernels.passes)), parts)
     words = dims.add(kernels.head, dims.multiply(counts, kernels.values))
     memory, nbytes = p.frame.slot(), p.sizes.value(dims.multiply(words, _WORD_BYTES))
     p.frame.allocate(memory, nbytes)

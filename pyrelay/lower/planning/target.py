@@ -174,6 +174,26 @@ class AttentionGradientKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class OnePassScan:
+    """Long lines scanned by tiles that tell each other what they come to, so that memory is read
+    once. Parameters: addresses of the operand, of memory and of the result; lines, the length of
+    one, 1 or 0 for whether it runs from the end. The parallel axis counts tiles of lines.
+
+    The memory, words of 64 bits, is zeros before: `head` of them, and `words` for each of a line's
+    tiles of `tile` elements, for each `group` tiles, and for each `larger` groups. It is worth it
+    from `least` elements on, of all lines together.
+    """
+
+    source: str
+    least: int
+    head: int
+    tile: int
+    group: int
+    larger: int
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScanKernels:
     """A scan along an axis, line by line, in chunks of each line.
 
@@ -184,6 +204,7 @@ class ScanKernels:
 
     A chunk has at least `shortest` elements, a line at most `most` chunks, and only one where there
     are `enough` lines (or `most` is 1: then nothing is left by `totals`). A total has `nbytes`.
+    `once` does fewer lines than that, where there is such a kernel.
     """
 
     totals: str
@@ -192,6 +213,7 @@ class ScanKernels:
     most: int
     enough: int
     nbytes: int
+    once: OnePassScan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +280,13 @@ class SortKernels:
 
     `count`: addresses of the numbers and of memory, the length of a line. Its parallel axis counts
     `chunk` elements of each line. The memory, words of 64 bits, is zeros before: `head` of them,
-    for each line and pass one a value, and one a value for each `part` elements of each line, which
-    are what the parallel axis of `move` counts. That takes addresses of the numbers, of keys as
-    they are and as they will be, of places (the same two, if places are asked for), of the result
-    and of that memory; the length of a line, lines, the number of the pass, 1 or 0 for whether it
-    is the last one. The first one reads the numbers, the last one writes the result; numbers whose
-    greatest digits are 0 need no passes for these. A key has `key_bytes`, a place `place_bytes`.
+    for each line and pass one a value, one a value for each `part` elements of each line, which are
+    what the parallel axis of `move` counts, and for each `group` of these parts. That takes
+    addresses of the numbers, of keys as they are and as they will be, of places (the same two, if
+    places are asked for), of the result and of that memory; the length of a line, lines, the number
+    of the pass, 1 or 0 for whether it is the last one. The first one reads the numbers, the last
+    one writes the result; numbers whose greatest digits are 0 need no passes for these. A key has
+    `key_bytes`, a place `place_bytes`.
     """
 
     lines: str
@@ -278,6 +301,7 @@ class SortKernels:
     place_bytes: int
     head: int
     values: int
+    group: int
 
 
 @dataclass(frozen=True, slots=True)

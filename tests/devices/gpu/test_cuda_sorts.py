@@ -94,8 +94,9 @@ def by_digits(x: Any, name: str, wide: bool, blocks: int, turns: int) -> Any:
     kernels = cuda_sorts.sort(name, from_numpy(x.dtype), wide)
     (lines, n), places = x.shape, name == "argsort"
     assert n > kernels.tile
-    parts = lines * -(-n // kernels.part)
-    words = kernels.head + (lines * kernels.passes + parts) * kernels.values
+    parts = lines * (tiles := -(-n // kernels.part))
+    groups = lines * -(-tiles // kernels.group)
+    words = kernels.head + (lines * kernels.passes + parts + groups) * kernels.values
     memory, found = np.zeros(words, "u8"), np.zeros(x.shape, "i8" if places else x.dtype)
     keys = [np.zeros(x.shape, f"u{kernels.key_bytes}") for _ in range(2)]
     order = [np.zeros(x.shape, f"u{kernels.place_bytes or 4}") for _ in range(2)]
