@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyrelay.devices.gpu import cuda_library
 from pyrelay.devices.gpu.device_words import labels_of
 from pyrelay.devices.gpu.driver import ADDRESS, Text, block_threads
 from pyrelay.devices.gpu.hazards import Buffers, Frozen
-from pyrelay.devices.gpu.ownership import Extents, Grid, Values, extents_of, grids
+from pyrelay.devices.gpu.ownership import Extents, Grid, Values, extents_of
+from pyrelay.devices.gpu.ownership import grids as grids_of
 from pyrelay.devices.gpu.persistent_choice import BY_BLOCKS, BY_PRODUCT, BY_THREADS, Work
 from pyrelay.devices.gpu.persistent_leaving import (
     Tape,
@@ -52,6 +53,10 @@ _MOST_LAUNCHES = 64
 _MOST_CHUNKS = 64
 _MOST_GRIDS = 4
 
+Way: TypeAlias = "tuple[bool, Grid | None]"
+"""How items are dealt out: whether each thread has the same ones in all phases, and what blocks own
+elements of."""
+
 _ANY_COST = Immediate(1000)
 """Of items whose cost differs from round to round: a guess."""
 
@@ -80,7 +85,8 @@ class Loop:
     A loop that hands over to the host (`persistent_leaving`) or has a tape leaves neither arrays
     nor scalars but its state, slots that it changes. left: places that the host does. addresses:
     those of its slots that hold buffers; freed: those it is given that it may free. counter: a slot
-    that counts its rounds, and their limit.
+    that counts its rounds, and their limit. begins, begin_work: what its kernel does before
+    (`persistent_begins`), and what that costs: extents, words, picoseconds for each, what works.
     """
 
     first: int
@@ -98,6 +104,8 @@ class Loop:
     addresses: frozenset[int] = frozenset()
     freed: tuple[int, ...] = ()
     counter: tuple[int, Any] | None = None
+    begins: tuple[ins.Instruction, ...] = ()
+    begin_work: tuple[tuple[Any, Any, int, str], ...] = ()
 
     @property
     def resumes(self) -> bool:
@@ -157,7 +165,7 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
     part = code[first:last]
     given, written = flow(plan, part)
     changed = set(written)
-    left = left_to_host(code, first, last, lambda i: _is_fit(plan, i, changed))
+    left = left_to_host(code, first, last, lambda i: is_fit(plan, i, changed))
     if left is None:
         return None
     places = [k for k in range(first, last) if not any(k in each for each in left)]
@@ -173,7 +181,7 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
     if groups is None:
         return None
     work = [
-        (i.extent, _ANY_COST if _any_in(changed, (i.cost,)) else i.cost, _worker(plan, i))
+        (i.extent, _ANY_COST if _any_in(changed, (i.cost,)) else i.cost, worker(plan, i))
         for i in launches
     ]
     cells = sum(isinstance(o, AddressOf) for launch in launches for o in launch.operands)
@@ -235,14 +243,15 @@ def _group(size: Any, escapes: bool, sites: int, kept: int) -> Group:
     return Group(size, sites * (1 if tight else 2) + kept, escapes, tight)
 
 
-def _worker(plan: Plan, launch: Launch) -> str:
+def worker(plan: Plan, launch: Launch) -> str:
+    """What works on an item of a launch."""
     kernel = plan.kernels[launch.kernel]
     if kernel.code is None and cuda_library.product_of(kernel.source) is not None:
         return BY_PRODUCT
     return BY_BLOCKS if block_threads(kernel.source) else BY_THREADS
 
 
-def _is_fit(plan: Plan, instruction: ins.Instruction, changed: set[int]) -> bool:
+def is_fit(plan: Plan, instruction: ins.Instruction, changed: set[int]) -> bool:
     """Whether a kernel can do an instruction in a loop that changes these slots."""
     if any(isinstance(o, KernelAddress) for o in fields_of(instruction)):
         return False
@@ -303,7 +312,8 @@ def _any_in(slots: set[int], values: Iterable[Any]) -> bool:
 class Written:
     """The kernel of a loop: its text; what bounds its integers of 32 bits, as Python of the loop's
     slots, and the text with 64 bits, if any has 32; at how many places all threads of it meet; the
-    slots whose buffers take turns with others; those of arrays that are changed in place."""
+    slots whose buffers take turns with others; those of arrays that are changed in place; in which
+    way items are dealt out."""
 
     text: Text
     bounds: tuple[str, ...]
@@ -311,12 +321,15 @@ class Written:
     meets: int
     turned: tuple[int, ...]
     near: tuple[int, ...]
+    way: Way
 
 
 def written(
-    plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int]
+    plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int],
+    way: Way | None = None,
 ) -> Written | None:
-    """The kernel of a loop; None if it needs more shared memory than there is.
+    """The kernel of a loop; None if it needs more shared memory than there is. way: in which way
+    items are dealt out, where that is known.
 
     Its parameters: a word for each slot that it is given, or its address where that may lie on the
     device; constant arrays; the arena; for each group the bytes from one buffer to the next and
@@ -325,7 +338,9 @@ def written(
     that are changed in place the bytes, behind what they take turns with if they do; where scalars
     are to be left; how products round their operands, a number of `cuda_convolution.MODES`.
     """
-    ways = [(False, None), (True, None), *((True, grid) for grid in _grids(plan, function, loop))]
+    grids = _grids(plan, function, loop) if way is None else []
+    ways: list[Way] = [(False, None), (True, None), *((True, grid) for grid in grids)]
+    ways = ways if way is None else [way]
     # Neighbours are worth less than a meeting.
     emit = functools.cache(emitted)
     found = [_written(plan, function, loop, on_device, *way, True, emit) for way in ways]
@@ -345,7 +360,7 @@ def written(
     bounds = tuple(writer.bounds) if text != wide else ()
     return Written(
         Text(text, kinds), bounds, Text(wide, kinds), writer.meets, tuple(writer.turned),
-        tuple(writer.near),
+        tuple(writer.near), (writer.alike, writer.grid),
     )
 
 
@@ -377,7 +392,7 @@ def _grids(plan: Plan, function: PlanFunction, loop: Loop) -> list[Grid]:
             shape = as_row(launch).operands[3:5]
             m, n = (frozenset(values.now(o).items()) for o in shape)
             products.append((m, n))
-    return grids(products, extents)[:_MOST_GRIDS]
+    return grids_of(products, extents)[:_MOST_GRIDS]
 
 
 def first_line(plan: Plan, part: Sequence[ins.Instruction]) -> int:
@@ -389,7 +404,7 @@ def first_line(plan: Plan, part: Sequence[ins.Instruction]) -> int:
 def operands_of(loop: Loop) -> Iterator[Any]:
     """The extents and costs of a loop's launches, and the sizes of its groups: what the host has to
     know before it can choose."""
-    for extent, cost, _ in loop.work:
+    for extent, cost, *_ in (*loop.work, *loop.begin_work):
         yield extent
         yield cost
     for group in loop.groups:
@@ -397,7 +412,14 @@ def operands_of(loop: Loop) -> Iterator[Any]:
 
 
 def work_of(loop: Loop, values: Sequence[int]) -> list[Work]:
-    """What a round computes; `values` are those of `operands_of`."""
+    """What a round computes, or what comes before, if the kernel does that; `values` are those of
+    `operands_of`."""
+    if loop.begins:
+        first = len(loop.work)
+        return [
+            Work(values[2 * k], each * values[2 * k + 1], by)
+            for k, (_, _, each, by) in enumerate(loop.begin_work, first)
+        ]
     return [
         Work(values[2 * k], values[2 * k + 1], by) for k, (_, _, by) in enumerate(loop.work)
     ]

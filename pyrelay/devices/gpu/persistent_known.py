@@ -46,11 +46,16 @@ _HEAD = 'extern "C" __global__ void kernel('
 
 
 def extents_of(
-    plan: Plan, part: Sequence[ins.Instruction], given: Sequence[int], others: Collection[int]
+    plan: Plan, part: Sequence[ins.Instruction], given: Sequence[int], others: Collection[int],
+    begins: Sequence[ins.Instruction] = (),
 ) -> tuple[int, ...]:
     """The slots that a loop is given whose words are numbers of rows, columns and items of what it
-    launches; none of `others`, which it changes or which lie on the device."""
+    launches, of products that it begins with those of columns and of places of the sums: there are
+    as many rows as rounds. None of `others`, which it changes or which lie on the device."""
     found: dict[int, None] = {}
+    for step in begins:
+        if isinstance(step, Launch) and cuda_library.multiplied(plan.kernels[step.kernel].source):
+            found.update((o.index, None) for o in step.operands[4:6] if isinstance(o, Slot))
     for launch in part:
         if not isinstance(launch, Launch):
             continue

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from pyrelay.devices.gpu import cuda_library, persistent_product
+from pyrelay.devices.gpu import cuda_library, persistent_product, persistent_tiles
 from pyrelay.devices.gpu.driver import block_threads
 from pyrelay.devices.gpu.hazards import (
     ALL,
@@ -109,6 +109,7 @@ class PhaseWriter:
     emit: Emit
     small: bool
     on_device: frozenset[int]
+    beginning = False  # whether phases are written that come before the first round
 
     def __init__(self) -> None:
         self.bounds: dict[str, None] = {}
@@ -234,7 +235,7 @@ class PhaseWriter:
             turns = self._turn(code, launch, form, given, reads, writes, places)
         elif self.alike and not block_threads(source):
             places = places_of(code, launch, self.values.now)
-        if owned_form is not None:
+        if owned_form is not None and not self.beginning:
             self._ask(source, launch, code, ["0", *extent, *given])
         self._call(source, launch, extent, given, reads, writes, places)
         for k in turns:
@@ -287,6 +288,8 @@ class PhaseWriter:
         """Has a phase store to another buffer than others may still read, where it fills one of
         them: the slots whose buffers take turns, which `writes` lose."""
         assert self.grid is not None
+        if self.beginning:
+            return []
         taken = {p: words[0] for p, words in code.split(launch.operands)}
         found: list[int] = []
         for parameter in filled(code, form, places, taken):
@@ -340,16 +343,16 @@ class PhaseWriter:
             self.bounds[bound_of_product(told)] = None
         else:
             self.boundless = True
-        shared = f"PYRELAY_SHARED({dtype.name}, work_{dtype.name}, {persistent_product.WORK});"
+        shared = f"PYRELAY_SHARED({dtype.name}, work_{dtype.name}, {persistent_tiles.WORK});"
         if shared not in self.declared:
             self.declared.append(shared)
         pointers = [buffer_text(f"const {dtype.name}", w) for w in words[:2]]
         pointers.append(buffer_text(dtype.name, words[2]))
         a, b, c = launch.operands[:3]
-        size = self._owned_product(launch, dtype)
+        size = None if self.beginning else self._owned_product(launch, dtype)
         stays = not axes and self._stays(b, launch.operands[3:])
         shape = [self.values.fixed(each) for each in launch.operands[3:6]]
-        if stays or size is not None or None not in shape:
+        if not self.beginning and (stays or size is not None or None not in shape):
             number = len(self.factors)
             kept, split = f"kept{number}", f"split{number}"
             self.factors.append(_Factor(dtype, words, size is not None, stays))
@@ -360,7 +363,7 @@ class PhaseWriter:
         reads = [a, b] if launch.operands[8] == Immediate(0) else [a, b, c]
         places = None if size is None else {c: frozenset([size])}
         extent = [self._word(launch.extent)]
-        text = persistent_product.product(dtype, axes)
+        text = persistent_product.product(dtype, axes, self.beginning)
         self._call(text, launch, extent, given, reads, [c], places)
 
     def _owned_product(self, launch: Launch, dtype: DType) -> Owned | None:

@@ -80,7 +80,8 @@ class Writer(PhaseWriter):
         of = self.pending.buffers.of
         pushed = [i for i in self.part if isinstance(i, ins.TapePush)]
         self.escaped = {of(v) for step in pushed for v in step.values}
-        given, written = flow(plan, self.part)
+        written = flow(plan, self.part)[1]
+        given = flow(plan, (*loop.begins, *self.part))[0]
         self.changed = frozenset(written)
         self.values = Values(function.code, given, written)
         self.idle: list[str] = []  # gives back what was freed since all have met
@@ -109,6 +110,17 @@ class Writer(PhaseWriter):
             if k not in self.changed and [s for s in slots if of(Slot(s)) == of(Slot(k))] == [k]
         )
 
+    def _begins(self) -> list[str]:
+        """Lines of what comes before the loop."""
+        self.beginning = True
+        for step in self.loop.begins:
+            self._instruction(step)
+        self._flush()
+        self.beginning, self.meets = False, 0  # once before the loop
+        self.moving.clear()
+        lines, self.lines = self.lines, []
+        return lines
+
     def _in_place(self) -> list[int]:
         """Slots of arrays that the loop changes, as a whole or at the same places in all rounds:
         their size is then none of how many rounds there are."""
@@ -119,6 +131,7 @@ class Writer(PhaseWriter):
     def _text(self) -> str:
         """The whole text."""
         loop = self.loop
+        begins = self._begins()
         for place, instruction in enumerate(self.part, loop.first):
             self.place = place
             block = next((b for b in loop.left if place in b), None)
@@ -136,6 +149,7 @@ class Writer(PhaseWriter):
         places: list[str] = []
         if not loop.resumes:  # else words come from launches before
             self.lines, places = placed(self.lines)
+        self.lines[:0] = begins
         searches = any("pyrelay_take(" in line for line in self.lines)
         if not searches:
             self.declared = [line for line in self.declared if not line.startswith("i64 idle")]
@@ -208,7 +222,7 @@ class Writer(PhaseWriter):
         return "\n".join([*parts, "}", ""])
 
     def _slots(self) -> set[int]:
-        given, written = flow(self.plan, self.part)
+        given, written = flow(self.plan, (*self.loop.begins, *self.part))
         tape = set() if self.loop.tape is None else {self.loop.tape.slot}
         return {*given, *written} - tape
 

@@ -17,7 +17,8 @@ from dataclasses import replace
 from pyrelay.devices.gpu import cuda_library, guesses, persistent_ends
 from pyrelay.devices.gpu.device_words import device_slots
 from pyrelay.devices.gpu.driver import Text
-from pyrelay.devices.gpu.persistent import Loop, first_line, loops, operands_of, written
+from pyrelay.devices.gpu.persistent import Loop, Way, first_line, loops, operands_of, written
+from pyrelay.devices.gpu.persistent_begins import beginnings, with_beginnings
 from pyrelay.devices.gpu.persistent_known import extents_of
 from pyrelay.devices.gpu.plan_instructions import InstructionWriter, PlanLaunches
 from pyrelay.devices.gpu.plan_launches import LARGEST, Launched
@@ -270,6 +271,14 @@ class _Function(InstructionWriter):
 
     def _block(self, number: int, block: list[ins.Instruction], count: int) -> list[str]:
         self.lines, self.place = [], number
+        self.waiting: list[ins.Instruction] = []
+        following = self.blocks[number + 1][0] if number + 1 < count else None
+        next_loop = self._loop_at(following)
+        if next_loop is not None:
+            self.waiting = beginnings(
+                self.plan, self.function, next_loop, block, self.on_device, self.tapes
+            )
+        waiting = set(map(id, self.waiting))
         for loop in self.shared.loops[self.number]:
             if loop.resumes and self.function.code[loop.first] is block[0]:
                 self._resuming(loop)
@@ -282,41 +291,73 @@ class _Function(InstructionWriter):
                 self.ahead.passed(part)
                 continue
             for instruction in part:
-                if not self.ahead.take(instruction):
+                if id(instruction) in waiting:
+                    continue
+                if waiting and isinstance(instruction, (ins.JumpIf, ins.JumpUnless)):
+                    self._branch_behind(instruction)
+                elif not self.ahead.take(instruction):
                     self._instruction(instruction)
-        if not isinstance(block[-1], _ALL_LEAVES) and number + 1 < count:
-            self._persistent(self.blocks[number + 1][0])
+        if following is not None and not isinstance(block[-1], _ALL_LEAVES):
+            self._persistent(next_loop, block)
             self.lines.append(f"at = {number + 1}")
         return self.lines
 
-    def _persistent(self, following: ins.Instruction) -> None:
+    def _loop_at(self, first: ins.Instruction | None) -> Loop | None:
+        """The loop that begins with an instruction, and may be a kernel."""
+        found = self.shared.loops[self.number]
+        return next((each for each in found if self.function.code[each.first] is first), None)
+
+    def _branch_behind(self, step: ins.JumpIf | ins.JumpUnless) -> None:
+        """A branch behind what waits."""
+        negated = "not " * isinstance(step, ins.JumpUnless)
+        self._line(f"if {negated}{self._word(step.condition)}:")
+        self._do_waiting("    ")
+        self._line(f"    {self._jump(step.label)}")
+
+    def _do_waiting(self, indent: str = "") -> None:
+        """Do what waits for the host to know how the loop behind it runs."""
+        lines, self.lines = self.lines, []
+        for step in self.waiting:
+            self._instruction(step)
+        self.lines = [*lines, *(f"{indent}{line}" for line in self.lines)]
+
+    def _persistent(self, loop: Loop | None, block: Sequence[ins.Instruction]) -> None:
         """Run the loop that follows as one kernel if that is faster."""
-        code = self.function.code
-        for loop in self.shared.loops[self.number]:
-            if code[loop.first] is not following:
-                continue
-            if loop.resumes:
-                self._line(f"enter{loop.first} = 1")
-                continue
-            if not self._kernel_of(loop):
-                continue
-            end = code[loop.last]
-            assert isinstance(end, ins.Label)
-            self._line("if blocks:")
-            given = "".join(f"s{k}, " for k in loop.given)
-            slots = "".join(f"s{k}, " for k in loop.results)
-            run = f"run.persist(kernel, blocks, values, ({given}))"
-            self._line(f"    ({slots}) = {run}" if slots else f"    {run}")
-            for slot, step in self.shared.ends[self.number][loop.first].items():
-                self._line(f"    {persistent_ends.text(slot, step, self._word)}")
-            self._line(f"    {self._jump(end.name)}")
+        if loop is not None and loop.resumes:
+            self._line(f"enter{loop.first} = 1")
+        way = None if loop is None or loop.resumes else self._kernel_of(loop)
+        if loop is None or way is None:
+            self._do_waiting()
+            return
+        if self.waiting:
+            self._line("plain = kernel, blocks, values")
+            longer = with_beginnings(self.plan, self.function, loop, block, self.waiting)
+            if self._kernel_of(longer, way, "blocks == 1") is not None:
+                self._line("if blocks == 1:")
+                self._run_loop(longer, "kernel, 1, values")
+            self._do_waiting()
+            self._line("kernel, blocks, values = plain")
+        self._line("if blocks:")
+        self._run_loop(loop, "kernel, blocks, values")
+
+    def _run_loop(self, loop: Loop, kernel: str) -> None:
+        """Indented lines that run a loop as a kernel, and go on behind it."""
+        end = self.function.code[loop.last]
+        assert isinstance(end, ins.Label)
+        given = "".join(f"s{k}, " for k in loop.given)
+        slots = "".join(f"s{k}, " for k in loop.results)
+        run = f"run.persist({kernel}, ({given}))"
+        self._line(f"    ({slots}) = {run}" if slots else f"    {run}")
+        for slot, step in self.shared.ends[self.number][loop.first].items():
+            self._line(f"    {persistent_ends.text(slot, step, self._word)}")
+        self._line(f"    {self._jump(end.name)}")
 
     def _resuming(self, loop: Loop) -> None:
         """Run what is left of a loop as one kernel, which may hand over again."""
         lines, self.lines = self.lines, []
         found = self._kernel_of(loop)
         made, self.lines = self.lines, lines
-        if not found:
+        if found is None:
             return
         end = self.function.code[loop.last]
         assert isinstance(end, ins.Label)
@@ -334,22 +375,23 @@ class _Function(InstructionWriter):
             f"    at = {places}[at]", "    continue",
         )]
 
-    def _kernel_of(self, loop: Loop) -> bool:
-        """Whether a loop has a kernel; lines that choose `kernel`, its number, and with how many
-        `blocks` it is to run."""
+    def _kernel_of(self, loop: Loop, way: Way | None = None, asks: str = "") -> Way | None:
+        """In which way a loop's kernel deals items out, None if it has none; lines that choose
+        `kernel`, its number, and with how many `blocks` it is to run, 0 unless `asks` is so."""
         operands = list(operands_of(loop))
         if any(isinstance(o, Slot) and o.index in self.on_device for o in operands):
-            return False
-        made = written(self.plan, self.function, loop, self.on_device)
+            return None
+        made = written(self.plan, self.function, loop, self.on_device, way)
         if made is None:
-            return False
+            return None
         number = len(self.shared.persistent)
         part = self.function.code[loop.first : loop.last]
         line = first_line(self.plan, part)
         launch = self.shared.launched(Launched(self.shared.late_text(made.text), -1, 0))
         placed = tuple(k for k, slot in enumerate(loop.given) if slot in self.on_device)
         changed = flow(self.plan, part)[1]
-        known = extents_of(self.plan, part, loop.given, {*changed, *self.on_device})
+        others = {*changed, *self.on_device}
+        known = extents_of(self.plan, part, loop.given, others, loop.begins)
         extents = tuple(loop.given.index(slot) for slot in known)
         found = Persistent(loop, launch, made.meets, line, made.turned, made.near, placed, extents)
         self.shared.persistent.append(found)
@@ -361,8 +403,9 @@ class _Function(InstructionWriter):
             kernel += f" + (max({', '.join(made.bounds)}, 0) >= {LARGEST})"
         values = "".join(f"{self._word(o)}, " for o in operands)
         self._line(f"kernel, values = {kernel}, ({values})")
-        self._line("blocks = run.blocks_for(kernel, values)")
-        return True
+        blocks = "run.blocks_for(kernel, values)"
+        self._line(f"blocks = {f'{blocks} if {asks} else 0' if asks else blocks}")
+        return made.way
 
     def _tested(self, condition: str, slots: Set[int]) -> str:
         return self.ahead.tested(condition, slots)

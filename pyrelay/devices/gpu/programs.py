@@ -169,11 +169,11 @@ class GpuExecutable:
     def blocks_for(self, number: int, values: Sequence[int], cores: bool) -> int:
         """How many blocks are to run a loop as one kernel; 0: round by round. cores: whether tensor
         cores may multiply."""
-        key = number, values, cores
-        blocks = self.blocks.get(key)
+        blocks = self.blocks.get(key := (number, values, cores))
         made = self.code.persistent[number]
         if blocks is None:
-            blocks = blocks_of(work_of(made.loop, values), made.meets, self.driver.meeting, cores)
+            most = 1 if made.loop.begins else self.driver.meeting  # one does what comes before
+            blocks = blocks_of(work_of(made.loop, values), made.meets, most, cores)
             self.blocks[key] = blocks
         self.forms[made.launch] = blocks
         return blocks
@@ -194,7 +194,7 @@ class GpuExecutable:
             )
         for made in self.code.persistent:
             blocks = self.forms.get(made.launch)
-            if made.large and blocks is None:
+            if made.loop.begins or (made.large and blocks is None):
                 continue
             form = "did not run" if blocks is None else form_of(blocks)
             found.append(f"{made.name} {form}{', with indices of 64 bits' * made.large}")

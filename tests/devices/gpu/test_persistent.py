@@ -581,7 +581,8 @@ def meetings(
     planned: list[int] = []
 
     def stopped(made: Any) -> Any:
-        planned.extend(each.meets for each in plan_code(made).persistent if not each.large)
+        loops = (p for p in plan_code(made).persistent if not p.large and not p.loop.begins)
+        planned.extend(each.meets for each in loops)
         raise Planned
 
     monkeypatch.setattr(programs, "plan_code", stopped)
