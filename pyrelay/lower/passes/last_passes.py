@@ -21,6 +21,7 @@ from pyrelay.lower.passes.lone_calls import with_lone_calls
 from pyrelay.lower.passes.paired_angles import with_paired_angles
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.stepped_rows import stepped
+from pyrelay.lower.passes.tiled_rounds import tiled
 from pyrelay.lower.passes.unrolling import unrolled
 
 
@@ -35,7 +36,7 @@ def printable(kernel: Kernel) -> Kernel:
     body = with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))
     body = with_early_breaks(unrolled(with_joined_checks(body)))
     return replace(
-        kernel, body=with_lone_calls(body),
+        kernel, body=with_lone_calls(tiled(kernel, body)),
         routines=tuple(replace(r, body=_called(r)) for r in kernel.routines),
     )
 
