@@ -562,6 +562,7 @@ np.sort(b)
 np.sort(x)[::-1]
 np.sort(x, kind='stable')
 np.argsort(x)
+np.argsort(x > 0)
 np.argsort(A, axis=0)
 np.argsort(-x)
 np.argsort(i, kind='stable')

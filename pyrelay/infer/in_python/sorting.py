@@ -105,10 +105,19 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = 
         return order_in(x.ravel())
     _check_axis(axis, x.ndim)
     if x.ndim == 1:
-        return order_in(x)
+        return _truths_last(x) if x.dtype.kind == "b" else order_in(x)
     last = np.moveaxis(x, axis, -1)
     orders = order_of(last.reshape(-1, last.shape[-1]))
     return np.moveaxis(orders.reshape(last.shape), -1, axis)
+
+
+def _truths_last(x: Array) -> Array:
+    """The order of truth values: where there is none, then where there is one."""
+    order = np.empty(x.shape[0], np.int64)
+    first, last = np.flatnonzero(~x), np.flatnonzero(x)
+    order[: first.shape[0]] = first
+    order[first.shape[0] :] = last
+    return order
 
 
 def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:

@@ -20,3 +20,19 @@ def test_zeros_of_both_signs_stay_in_their_order() -> None:
     for mine, theirs in zip(pyrelay.jit(stable)(x), stable(x), strict=True):
         np.testing.assert_array_equal(mine, theirs)
         np.testing.assert_array_equal(np.signbit(mine), np.signbit(theirs))
+
+
+def test_truth_values_are_put_in_order_without_being_sorted() -> None:
+    def order(x: Any, y: Any) -> Any:
+        return np.argsort(x), y[np.argsort(~x, kind="stable")] - y
+
+    compiled = pyrelay.jit(order)
+    rng = np.random.default_rng(0)
+    for size in (1, 6, 500):
+        for share in (0.0, 0.5, 1.0):
+            x, y = rng.random(size) < share, rng.random(size)
+            found, moved = compiled(x, y)
+            np.testing.assert_array_equal(found, np.argsort(x, kind="stable"))
+            np.testing.assert_array_equal(moved, order(x, y)[1])
+    names = [line for line in str(compiled.code(x, y)).splitlines() if "launch" in line]
+    assert names and not any("sort" in name for name in names)
