@@ -4,7 +4,8 @@ In: the body of a kernel. Out: the same, in which
 
 * a check of an index `k` against an extent `n` and what wraps a negative one, `where(k < 0, k + n,
   k)`, are one unsigned comparison: if `k` is in 0..n-1 it is the position, else an unlikely branch
-  adds `n`, checks again and fails. So a load does not wait for its check.
+  adds `n`, checks again and fails. So a load does not wait for its check. Of an index that is known
+  to be below n the branch asks whether it is below 0.
 * neighbouring checks of one float stand in an unlikely branch (`cold_floats`); where they are those
   of `int(x)`, which is an index, the index lies outside if one fails, so that they stand there.
 """
@@ -17,6 +18,7 @@ from typing import Any, TypeAlias
 
 from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import (
+    EXTENT,
     Assign,
     Body,
     Call,
@@ -28,6 +30,7 @@ from pyrelay.lower.kernels.kernel import (
     Load,
     Local,
     Operand,
+    Read,
     Statement,
     While,
     renamed,
@@ -60,6 +63,7 @@ class _Rewriter:
         self.places: dict[_Place, Local] = {}  # an index and its extent -> the position
         self.readers: dict[Local, list[Local | _Place]] = {}  # of a variable
         self.names: dict[Operand, Operand] = {}
+        self.extents: set[Operand] = set()
         self.changing: set[Operand] | None = None  # in the innermost loop; None outside of loops
 
     def body(self, body: Body) -> Body:
@@ -87,6 +91,11 @@ class _Rewriter:
                 if checked is not None:
                     first = self._taken_from(before, checked[0])
                     return self._position(s, *checked, first)
+                low = self._checks_below(cond)
+                if low is not None:
+                    return self._position_below(s, *low)
+            case Read(out=out, parameter=parameter) if parameter.role == EXTENT:
+                self.extents.add(out)
             case Assign(variable=variable):
                 self._forget(variable)
             case For() | While():
@@ -141,11 +150,9 @@ class _Rewriter:
         (k, least), (again, n) = low.args, high.args
         if k is not again or k.dtype != i64 or not isinstance(k, Local):
             return None
-        negated = self._maker(least)
-        if negated is not None and negated.primitive == "subtract":
-            zero, extent = negated.args
-            fits = isinstance(zero, Literal) and zero.value == 0
-            fits = fits and operand_key(extent) == operand_key(n)
+        extent = self._negated(least)
+        if extent is not None:
+            fits = operand_key(extent) == operand_key(n)
         else:
             fits = isinstance(least, Literal) and isinstance(n, Literal) and (
                 least.value == -n.value
@@ -153,6 +160,27 @@ class _Rewriter:
         if self.changing is not None and k not in self.changing:
             return None  # LLVM takes it out of the loop, which it does not with a branch in it
         return (k, n) if fits else None
+
+    def _checks_below(self, cond: Local) -> tuple[Operand, Operand] | None:
+        """The index and the extent of `k < 0 - n`, of an index that is known to be below n."""
+        low = self._maker(cond)
+        if low is None or low.primitive != "less":
+            return None
+        k, least = low.args
+        n = self._negated(least)
+        if n not in self.extents or k.dtype != i64 or not isinstance(k, Local):
+            return None
+        if self.changing is not None and k not in self.changing:
+            return None
+        return k, n
+
+    def _negated(self, operand: Operand) -> Operand | None:
+        """n, of 0 - n."""
+        maker = self._maker(operand)
+        if maker is None or maker.primitive != "subtract":
+            return None
+        zero, extent = maker.args
+        return extent if isinstance(zero, Literal) and zero.value == 0 else None
 
     def _wraps(self, cond: Operand, a: Operand, b: Operand) -> _Place | None:
         """The index and the extent of `where(k < 0, k + n, k)`."""
@@ -184,17 +212,28 @@ class _Rewriter:
             break
         return ()
 
-    def _position(
-        self, fail: Fail, k: Operand, n: Operand, first: Body
-    ) -> list[Statement]:
-        position, outside, wrapped, beyond = (
-            Local(i64, variable=True), Local(bool_), Local(i64), Local(bool_)
-        )  # fmt: skip
-        place = operand_key(k), operand_key(n)
+    def _position_below(self, fail: Fail, k: Operand, n: Operand) -> list[Statement]:
+        position, below, wrapped = self._placed(k, n), Local(bool_), Local(i64)
+        again: Body = (fail, Compute(wrapped, "add", (k, n)), Assign(position, wrapped))
+        return [
+            Compute(below, "less", (k, Literal(0, i64))), Assign(position, k),
+            If(below, again, (), unlikely=True),
+        ]  # fmt: skip
+
+    def _placed(self, k: Operand, n: Operand) -> Local:
+        """The position that an index is, from here on."""
+        position, place = Local(i64, variable=True), (operand_key(k), operand_key(n))
         self.places[place] = position
         for operand in (k, n):
             if isinstance(operand, Local) and operand.variable:
                 self.readers.setdefault(operand, []).append(place)
+        return position
+
+    def _position(
+        self, fail: Fail, k: Operand, n: Operand, first: Body
+    ) -> list[Statement]:
+        position = self._placed(k, n)
+        outside, wrapped, beyond = Local(bool_), Local(i64), Local(bool_)
         again: Body = (
             *first, Compute(wrapped, "add", (k, n)), Compute(beyond, "outside", (wrapped, n)),
             replace(fail, cond=beyond), Assign(position, wrapped),

@@ -12,6 +12,7 @@ import pyrelay
 from pyrelay.ir.types import bool_, f64, i64
 from pyrelay.lower.kernels.kernel import (
     ARRAY,
+    EXTENT,
     Assign,
     Body,
     Compute,
@@ -21,6 +22,7 @@ from pyrelay.lower.kernels.kernel import (
     Load,
     Local,
     Parameter,
+    Read,
     Store,
     While,
     statements,
@@ -59,6 +61,25 @@ def test_an_index_is_checked_by_one_comparison() -> None:
     (branch,) = (s for s in body if isinstance(s, If))
     assert branch.unlikely
     assert sum(isinstance(s, Fail) for s in statements(branch.then)) == 1
+
+
+def test_an_index_that_is_known_to_be_below_the_extent_is_wrapped_in_an_unlikely_branch() -> None:
+    k, n, out, least, low, total, place = (
+        Local(i64), Local(i64), Local(i64), Local(i64), Local(bool_), Local(i64), Local(i64)
+    )  # fmt: skip
+    below = Local(bool_)
+    checked: Body = (
+        Compute(least, "subtract", (ZERO, n)), Compute(low, "less", (k, least)),
+        Fail(low, 0, (k, n)), Compute(below, "less", (k, ZERO)), Compute(total, "add", (k, n)),
+        Compute(place, "where", (below, total, k)), Load(out, X, place, parallel=False),
+        store(out),
+    )  # fmt: skip
+    body = with_cold_paths((Read(n, Parameter(EXTENT, 2, i64)), *checked))
+    assert "where" not in primitives(body)
+    (branch,) = (s for s in body if isinstance(s, If))
+    assert branch.unlikely
+    assert [type(s) for s in branch.then] == [Fail, Compute, Assign]
+    assert with_cold_paths(checked) == checked  # a number that may be negative is no extent
 
 
 def test_a_variable_that_changes_is_checked_again() -> None:
