@@ -5,10 +5,12 @@ new, a[i])`, which is what loops that relax distances or sort by exchanges consi
 such a branch, so processors guess it wrong; and a loop without it can be made of vectors. What is
 stored where the condition does not hold has been read from there before (if-conversion: Allen,
 Kennedy, Porterfield and Warren, "Conversion of control dependence to data dependence", POPL 1983).
+So are stores of both arms in the same places, as those of a mosaic's colours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -29,6 +31,7 @@ from pyrelay.lower.kernels.kernel import (
     Store,
     bodies,
     operands,
+    renamed,
     replace_bodies,
     statements,
 )
@@ -55,7 +58,8 @@ def with_chosen_stores(body: Body) -> Body:
         for each in (statement,) if found is None else found:
             if bodies(each):
                 each = replace_bodies(each, with_chosen_stores)
-            out.append(each)
+            both = _of_both_arms(each) if isinstance(each, If) else None
+            out += [each] if both is None else both
             match each:
                 case Compute(out=local):
                     makers[local] = each
@@ -119,3 +123,63 @@ def _chosen(
             case _:
                 return None
     return made
+
+
+def _of_both_arms(branch: If) -> list[Statement] | None:
+    """Stores of one of two values, where both arms do nothing but store in the same places what
+    they read in the same ones."""
+    arms = branch.then, branch.orelse
+    stores = [[s for s in arm if isinstance(s, Store)] for arm in arms]
+    if branch.unlikely or not stores[0] or len(stores[0]) != len(stores[1]):
+        return None
+    written = {s.array for s in stores[0]}
+    if not all(_only_stores(arm, written) for arm in arms):
+        return None
+    makers = {s.out: s for arm in arms for s in arm if isinstance(s, Compute)}
+    out: list[Statement] = [s for s in branch.then if not isinstance(s, Store)]
+    loads = {(s.array, _structure(s.index, makers)): s for s in out if isinstance(s, Load)}
+    names: dict[Operand, Operand] = {}
+    for s in branch.orelse:
+        if isinstance(s, Load):
+            same = loads.get((s.array, _structure(s.index, makers)))
+            if same is None:
+                return None
+            names[s.out] = same.out
+        elif isinstance(s, Compute):
+            out.append(renamed(s, names))
+    if len(set(names.values())) < len({s.out for s in loads.values()}):
+        return None  # what one arm alone reads may lie outside of the array for the other
+    for one, other in zip(*stores, strict=True):
+        if one.array != other.array or (
+            _structure(one.index, makers) != _structure(other.index, makers)
+        ):
+            return None
+        chosen = Local(one.array.dtype)
+        value = names.get(other.value, other.value)
+        out.append(Compute(chosen, "where", (branch.cond, one.value, value)))
+        out.append(replace(one, value=chosen))
+    return out
+
+
+def _only_stores(arm: Body, written: set[Array]) -> bool:
+    """Whether an arm computes little and stores it, in arrays that it does not read."""
+    computed = [s for s in arm if isinstance(s, Compute)]
+    stored = [s for s in arm if isinstance(s, Store)]
+    if any(s.primitive not in _CHEAP for s in computed):
+        return False
+    if len(computed) > _MOST_COMPUTED * len(stored):
+        return False
+    return all(
+        isinstance(s, Compute)
+        or (isinstance(s, Store) and isinstance(s.array, (Parameter, LocalArray)))
+        or (isinstance(s, Load) and isinstance(s.array, Parameter) and s.array not in written)
+        for s in arm
+    )
+
+
+def _structure(operand: Operand, makers: Mapping[Any, Compute]) -> tuple[Any, ...]:
+    """Equal for positions that are computed alike."""
+    made = makers.get(operand)
+    if made is None:
+        return operand_key(operand)
+    return (made.primitive, *(_structure(arg, makers) for arg in made.args))

@@ -161,7 +161,9 @@ def _chunks(loop: For, step: int) -> Iterator[Statement]:
         return Literal(value, i64)
 
     here = made
-    long = compute("greater_equal", compute("subtract", inner.stop, inner.start), number(_LONG))
+    whole = isinstance(inner.start, Literal) and inner.start.value == 0
+    length = inner.stop if whole else compute("subtract", inner.stop, inner.start)
+    long = compute("greater_equal", length, number(_LONG))
     here = tiles = []
     ends = [moved(loop.start), moved(compute("subtract", loop.stop, number(1)))]
     lowest = compute("add", inner.start, ends[step < 0])
