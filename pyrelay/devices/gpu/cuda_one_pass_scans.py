@@ -6,7 +6,7 @@ In: how a scan goes, a dtype. Out: a text to stand behind `cuda_prelude`; parame
 A block keeps a tile of a line in registers from when it has read it until it knows what is before
 it. Tiles tell each other what they come to by words of memory, and what is before a tile is put
 together of these in one and the same way, whoever was first, so that every run gives the same
-bits: tiles are in groups of 32 and those in groups of 128, whose last tile tells what the whole
+bits: tiles are in groups of 32 and those in groups of 64, whose last tile tells what the whole
 group comes to. A warp looks at the tiles of its group that are before it, others at the groups
 before that one in the larger group, and one at the larger groups before. That is two times waiting
 for others, where a tile that goes on with the sum of the one before it (Merrill and Garland,
@@ -22,16 +22,20 @@ from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import OnePassScan
 
-LEAST = 1 << 24
+LEAST = 1 << 23
 """Bytes from which on one pass is worth it: fewer are in a cache still when they are read again."""
 
-THREADS, ROUNDS, BLOCKS = 256, 4, 5
-"""Of a block; packs of 16 bytes that a thread has of a tile; blocks of a multiprocessor."""
+THREADS, ROUNDS = 128, 8
+"""Of a block, and packs of 16 bytes that a thread has of a tile."""
+
+_BLOCKS = {4: 8, 8: 5}
+"""Blocks of a multiprocessor, by bytes of what goes from element to element; 4 if there are more.
+The more elements wait in registers, the longer may they wait."""
 
 HEAD = 16
 """Words before those that tiles tell: how many tiles were taken."""
 
-NEAR, FAR = 32, 128
+NEAR, FAR = 32, 64
 """Tiles of a group, and groups of a larger one."""
 
 KINDS = (ADDRESS,) * 3 + ("i64",) * 3
@@ -91,7 +95,7 @@ extern "C" __global__ __launch_bounds__({threads}, {blocks}) void kernel(
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const i64 tiles = (length + {tile} - 1) / {tile};
     const i64 groups = (tiles + {near} - 1) / {near}, all = (groups + {far} - 1) / {far};
-    for (;;) {{
+    for (bool more = true; more; more = gridDim.x < last - first) {{
         __syncthreads();
         // The tiles before are those of blocks that have begun.
         if (threadIdx.x == 0) number[0] = first + (i64)atomicAdd(&memory[0], (u64)1);
@@ -99,15 +103,18 @@ extern "C" __global__ __launch_bounds__({threads}, {blocks}) void kernel(
         const i64 item = number[0];
         if (item >= last) break;
         const i64 line = lines == 1 ? 0 : item / tiles, tile = item - line * tiles;
-        const i64 line_at = line * length, base = tile * {tile} + threadIdx.x * {pack};
-        const bool packed = pyrelay_lined_up<{pack}>(
-            reverse ? line_at + length - {pack} : line_at, x0, y);
+        // Where the tile's elements begin, as it goes through them, and how many there are.
+        const i64 start = tile * {tile}, all_left = length - start;
+        const i64 origin = line * length + (reverse ? all_left - {pack} : start);
+        const int left = all_left < {tile} ? (int)all_left : {tile}, sign = reverse ? -1 : 1;
+        const bool packed = pyrelay_lined_up<{pack}>(origin, x0, y);
+        const int own_at = threadIdx.x * {pack};
         State own[{rounds}][{pack}], upto[{rounds}];
 #pragma unroll
         for (int r = 0; r < {rounds}; r++) {{
-            const i64 place = base + r * BLOCK_THREADS * {pack};
-            const i64 low = line_at + (reverse ? length - place - {pack} : place);
-            if (packed && place + {pack} <= length) {{
+            const int place = own_at + r * BLOCK_THREADS * {pack};
+            const i64 low = origin + sign * place;
+            if (packed && place + {pack} <= left) {{
                 const auto in = pyrelay_together<{pack}>(x0, low);
 #pragma unroll
                 for (int p = 0; p < {pack}; p++) {{
@@ -118,7 +125,7 @@ extern "C" __global__ __launch_bounds__({threads}, {blocks}) void kernel(
                 for (int p = 0; p < {pack}; p++) {{
                     own[r][p] = {identity};
                     const i64 at = reverse ? low + {pack} - 1 - p : low + p;
-                    if (place + p < length) own[r][p] = {entering};
+                    if (place + p < left) own[r][p] = {entering};
                 }}
             }}
         }}
@@ -203,11 +210,11 @@ extern "C" __global__ __launch_bounds__({threads}, {blocks}) void kernel(
 #pragma unroll
         for (int r = 0; r < {rounds}; r++) {{
             const State ahead = combine(combine(begun, sums[r * WARPS + warp]), upto[r]);
-            const i64 place = base + r * BLOCK_THREADS * {pack};
-            const i64 low = line_at + (reverse ? length - place - {pack} : place);
+            const int place = own_at + r * BLOCK_THREADS * {pack};
+            const i64 low = origin + sign * place;
 #pragma unroll
             for (int p = 0; p < {pack}; p++) own[r][p] = combine(ahead, own[r][p]);
-            if (packed && place + {pack} <= length) {{
+            if (packed && place + {pack} <= left) {{
                 pyrelay_pack<{t}, {pack}> out;
 #pragma unroll
                 for (int p = 0; p < {pack}; p++) {{
@@ -217,7 +224,7 @@ extern "C" __global__ __launch_bounds__({threads}, {blocks}) void kernel(
             }} else {{
 #pragma unroll
                 for (int p = 0; p < {pack}; p++) {{
-                    if (place + p < length) y[reverse ? low + {pack} - 1 - p : low + p] = own[r][p];
+                    if (place + p < left) y[reverse ? low + {pack} - 1 - p : low + p] = own[r][p];
                 }}
             }}
         }}
@@ -234,7 +241,7 @@ def scan(dtype: DType, form: Form) -> OnePassScan:
         "t": dtype.name, "state": form.state, "identity": form.identity, "pack": pack,
         "combined": form.combined, "entering": form.entering, "rounds": ROUNDS, "tile": tile,
         "near": NEAR, "far": FAR, "head": HEAD, "parts": parts, "looking": 2 + -(-FAR // 32),
-        "threads": THREADS, "blocks": BLOCKS,
+        "threads": THREADS, "blocks": _BLOCKS.get(max(form.nbytes, 4), 4),
     }
     text = (_TOLD + _KERNEL).format(**words)
     return OnePassScan(text, LEAST // dtype.size, HEAD, tile, NEAR, FAR, parts)

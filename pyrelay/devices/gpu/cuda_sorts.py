@@ -28,13 +28,17 @@ from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import SortKernels
 
-THREADS = 256
-"""Of a block; a digit has as many values."""
+DIGITS = 256
+"""Values of a digit."""
+
+THREADS, MOVING, COUNTING = 256, 512, 1024
+"""Of a block that sorts short lines, or is part of the kernel of a loop; of one that moves elements
+by a digit, and of one that counts digits."""
 
 ROOM = 16384
-"""Bytes of shared memory by way of which a tile changes its order."""
+"""Bytes of shared memory by way of which as many threads as `THREADS` change a tile's order."""
 
-CHUNK, MOST_LINES, GROUP, LOOKED = 8192, 256, 16, 8
+CHUNK, MOST_LINES, GROUP, LOOKED = 8192, 256, 8, 8
 """Elements of a line that a block counts, lines of a tile, tiles of a group, groups that are looked
 at together."""
 
@@ -43,7 +47,7 @@ __device__ {k} sort_key({t} value) {{
 {key}}}
 __device__ {t} sort_value({k} key) {{
 {value}}}
-#define BLOCK_THREADS {threads}
+#define BLOCK_THREADS {block}
 """
 
 # How a tile is ranked: `to` is where each element of the thread comes to lie in it. Thread k tells
@@ -192,7 +196,7 @@ extern "C" __global__ void kernel(
                 if (begin + i * BLOCK_THREADS >= count) break;
                 const {k} key = sort_key(value[i]);
                 for (int pass = 0; pass < {passes}; pass++) {{
-                    atomicAdd(&counts[pass * {threads} + (int)(key >> 8 * pass & 255)], 1u);
+                    atomicAdd(&counts[pass * {digits} + (int)(key >> 8 * pass & 255)], 1u);
                 }}
             }}
         }}
@@ -208,18 +212,20 @@ extern "C" __global__ void kernel(
 # What tiles tell each other, in a word: a number of elements, and in 8 bits which pass it is of and
 # whether it is the tile's alone or with those before it. So words of an earlier pass say nothing.
 _MOVE = """\
-extern "C" __global__ void kernel(
+extern "C" __global__{bounds} void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> x,
     Buffer<const {k}> keys, Buffer<{k}> new_keys,{places} Buffer<{made}> result,
     Buffer<u64> memory, i64 n, i64 lines, i64 pass, i64 ends
 ) {{
     if (pyrelay_over(record, launch)) return;
-    Buffer<{room}> room = pyrelay_sort_room<{room}>();
-    PYRELAY_SHARED(i64, starts, {threads});
+    {room_of_tile};
+    const int PARTS = BLOCK_THREADS / {digits};  // of the tiles before, for each digit
+    PYRELAY_SHARED(i64, starts, {digits});
+    PYRELAY_SHARED(u64, shares, BLOCK_THREADS);
     PYRELAY_SHARED(i64, number, 1);
     const i64 tiles = (n + TILE - 1) / TILE;
     const u64 alone = 2 * (u64)pass + 1, most = ((u64)1 << 56) - 1;
-    for (;;) {{
+    for (bool more_tiles = true; more_tiles; more_tiles = gridDim.x < last - first) {{
         __syncthreads();
         // The tiles before are those of blocks that have begun.
         if (threadIdx.x == 0) number[0] = first + (i64)atomicAdd(&memory[pass], (u64)1);
@@ -230,8 +236,8 @@ extern "C" __global__ void kernel(
         u32 thread = threadIdx.x;
         pyrelay_forget(thread);
         const int own = first_place(thread);
-        const i64 line = item / tiles, tile = item % tiles, begin = tile * TILE;
-        const i64 base = line * n, start = base + begin;
+        const i64 line = lines == 1 ? 0 : item / tiles, tile = item - line * tiles;
+        const i64 begin = tile * TILE, base = line * n, start = base + begin;
         const int count = n - begin < TILE ? (int)(n - begin) : TILE;
         const int left = count - own, beyond = count - (int)thread;
         auto key_at = [&](i64 at) {{ return pass == 0 ? sort_key(x[at]) : keys[at]; }};
@@ -242,9 +248,10 @@ extern "C" __global__ void kernel(
         for (int i = 0; i < EACH; i++) {{
             key[i] = 32 * i < left ? key_at(start + own + 32 * i) : ({k})~({k})0;
         }}
-{put_places}        const i64 counted = {head} + (line * {passes} + pass) * {threads};
+{put_places}        const i64 counted = {head} + (line * {passes} + pass) * {digits};
+        const int digit = (int)(thread % {digits}), part = (int)(thread / {digits});
         auto digit_of = [&]({k} any) {{ return (u32)(any >> 8 * pass & 255); }};
-        const u64 of_line = memory[counted + thread];
+        const u64 of_line = part == 0 ? memory[counted + digit] : 0;
         if (__syncthreads_or(of_line == (u64)n)) {{
 #pragma unroll
             for (int i = 0; i < EACH; i++) {{
@@ -253,63 +260,71 @@ extern "C" __global__ void kernel(
 {put_own_place}            }}
             continue;
         }}
-        const i64 words = {head} + lines * {values} + line * tiles * {threads} + thread;
-        const i64 groups = {head} + lines * {values} + thread
-            + (lines * tiles + line * ((tiles + {group} - 1) / {group})) * {threads};
-        auto tell = [&](i64 first_word, i64 k, u64 state, u64 sum) {{
-            *(volatile u64 *)&memory[first_word + k * {threads}] = state << 56 | sum;
+        const i64 all = lines * tiles, in_groups = (tiles + {group} - 1) / {group};
+        const i64 words = {head} + lines * {values} + line * tiles * {digits} + digit;
+        const i64 groups = words + (all + line * (in_groups - tiles)) * {digits};
+        auto tell = [&](i64 to_all, i64 k, u64 state, u64 sum) {{
+            *(volatile u64 *)&memory[to_all + k * {digits}] = state << 56 | sum;
         }};
-        auto told = [&](i64 first_word, i64 k) {{
-            return *(volatile u64 *)&memory[first_word + k * {threads}];
-        }};
+        auto told = [&](i64 by, i64 k) {{ return *(volatile u64 *)&memory[by + k * {digits}]; }};
         u32 to[EACH];
-        u64 here;
-        const u32 mine = ranked(to, [&](int i) {{ return digit_of(key[i]); }}, [&](u32 all) {{
+        u64 here = 0;
+        const u32 mine = ranked(to, [&](int i) {{ return digit_of(key[i]); }}, [&](u32 same) {{
             // What lies behind the last element has the greatest digit.
-            here = all - (thread == 255 ? TILE - count : 0);
-            tell(words, tile, alone, here);
+            here = same - (digit == 255 ? TILE - count : 0);
+            if (part == 0) tell(words, tile, alone, here);
         }});
         // The tiles of the group that are before, all looked at together.
-        const i64 group = tile / {group}, of_group = tile - group * {group};
-        u64 near[{group} - 1], before = 0;
+        const int NEAR = ({group} - 2) / PARTS + 1;
+        const i64 group = tile / {group};
+        const int of_group = (int)(tile - group * {group}) - 1 - part;
+        u64 near[NEAR], before = 0;
 #pragma unroll
-        for (int j = 0; j < {group} - 1; j++) {{
-            near[j] = j < of_group ? told(words, tile - 1 - j) : alone << 56;
+        for (int j = 0; j < NEAR; j++) {{
+            const int back = j * PARTS;
+            near[j] = back <= of_group ? told(words, tile - 1 - part - back) : alone << 56;
         }}
 #pragma unroll
         for (int i = 0; i < EACH; i++) room[to[i]] = key[i];
         const u64 smaller = sum_before(of_line);
 #pragma unroll
-        for (int j = 0; j < {group} - 1; j++) {{
+        for (int j = 0; j < NEAR; j++) {{
             while (near[j] >> 56 < alone) {{
                 PYRELAY_PAUSE();
-                near[j] = told(words, tile - 1 - j);
+                near[j] = told(words, tile - 1 - part - j * PARTS);
             }}
             before += near[j] & most;
         }}
-        const bool told_by_it = of_group == {group} - 1;
-        if (told_by_it) tell(groups, group, group == 0 ? alone + 1 : alone, before + here);
-        i64 asked = group - 1;
-        for (bool more = group > 0; more;) {{
-            u64 seen[{looked}];
-#pragma unroll
-            for (int j = 0; j < {looked}; j++) {{
-                const i64 other = asked > j ? asked - j : 0;
-                seen[j] = told(groups, other);
-            }}
-            bool waits = false;
-#pragma unroll
-            for (int j = 0; j < {looked}; j++) {{
-                waits |= seen[j] >> 56 < alone;
-                if (!more || waits) continue;
-                before += seen[j] & most;
-                more = seen[j] >> 56 == alone;
-                asked--;
-            }}
-            if (more && waits) PYRELAY_PAUSE();
+        if (PARTS > 1) {{
+            shares[thread] = before;
+            __syncthreads();
+            for (int k = 1; k < PARTS && part == 0; k++) before += shares[k * {digits} + digit];
         }}
-        if (told_by_it && group > 0) tell(groups, group, alone + 1, before + here);
-        starts[thread] = (i64)(smaller + before) - (i64)mine;
+        if (part == 0) {{
+            const bool ends_group = of_group == {group} - 2;
+            if (ends_group) tell(groups, group, group == 0 ? alone + 1 : alone, before + here);
+            i64 asked = group - 1;
+            for (bool more = group > 0; more;) {{
+                u64 seen[{looked}];
+#pragma unroll
+                for (int j = 0; j < {looked}; j++) {{
+                    const i64 other = asked > j ? asked - j : 0;
+                    seen[j] = told(groups, other);
+                }}
+                bool waits = false;
+#pragma unroll
+                for (int j = 0; j < {looked}; j++) {{
+                    waits |= seen[j] >> 56 < alone;
+                    if (!more || waits) continue;
+                    before += seen[j] & most;
+                    more = seen[j] >> 56 == alone;
+                    asked--;
+                }}
+                if (more && waits) PYRELAY_PAUSE();
+            }}
+            if (ends_group && group > 0) tell(groups, group, alone + 1, before + here);
+            starts[digit] = (i64)(smaller + before) - (i64)mine;
+        }}
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < EACH; i++) {{
@@ -374,16 +389,18 @@ HEAD = 8
 _made: dict[str, tuple[str, ...]] = {}
 
 
-def sort(name: str, dtype: DType, wide: bool) -> SortKernels:
-    """The kernels of "sort" or "argsort"; `wide`: whether places need more than 32 bits."""
+def sort(name: str, dtype: DType, wide: bool, in_loop: bool) -> SortKernels:
+    """The kernels of "sort" or "argsort"; `wide`: whether places need more than 32 bits; `in_loop`:
+    whether they have to fit the kernel of a loop."""
     places, key_bytes = name == "argsort", 8 if dtype.size > 4 else 4
     place = "" if not places else "i64" if wide else "u32"
-    of_lines = _sized(key_bytes)
-    moved = _sized(8 if place == "i64" else key_bytes)
+    threads, counting = (THREADS, THREADS) if in_loop else (MOVING, COUNTING)
+    of_lines = _sized(key_bytes, THREADS)
+    moved = _sized(8 if place == "i64" else key_bytes, threads)
     k, made, passes = f"u{8 * key_bytes}", "i64" if places else dtype.name, dtype.size
     words: dict[str, object] = {
-        "t": dtype.name, "k": k, "p": place, "made": made, "passes": passes, "threads": THREADS,
-        "values": passes * THREADS, "chunk": CHUNK, "head": HEAD, "looked": LOOKED, "group": GROUP,
+        "t": dtype.name, "k": k, "p": place, "made": made, "passes": passes, "digits": DIGITS,
+        "values": passes * DIGITS, "chunk": CHUNK, "head": HEAD, "looked": LOOKED, "group": GROUP,
         "line_result": "place[i] % (u32)length" if places else "sort_value(key[i])",
         "put": (
             "            if (!ends) new_keys[at] = key;\n" if places else
@@ -394,35 +411,42 @@ def sort(name: str, dtype: DType, wide: bool) -> SortKernels:
         "put_places": _PUT_PLACES.format(p=place) if places else "",
         "put_own_place": _PUT_OWN_PLACE * places,
         "move_places": _MOVE_PLACES.format(p=place) if places else "",
+        "bounds": "" if in_loop else f" __launch_bounds__({threads})",
     }  # fmt: skip
-    key = _KEY.format(key=_key(dtype, k, places), value=_value(dtype, k), **words)
-    lines = key + ranks(THREADS, _elements(of_lines)) + _LINES.format(**words, **of_lines)
-    count = key + _COUNT.format(**words)
-    move = key + ranks(THREADS, _elements(moved)) + _MOVE.format(**words, **moved)
+    body = {"key": _key(dtype, k, places), "value": _value(dtype, k), **words}
+    lines, count, move = (
+        _KEY.format(block=block, **body) for block in (THREADS, counting, threads)
+    )
+    lines += ranks(THREADS, _elements(of_lines)) + _LINES.format(**words, **of_lines)
+    count += _COUNT.format(**words)
+    move += ranks(threads, _elements(moved)) + _MOVE.format(**words, **moved)
     _made[lines] = (ADDRESS,) * 2 + ("i64",) * 3
     _made[count] = (ADDRESS,) * 2 + ("i64",)
     _made[move] = (ADDRESS,) * (7 if places else 5) + ("i64",) * 4
     return SortKernels(
         lines, count, move, passes, _elements(of_lines), MOST_LINES, CHUNK, _elements(moved),
-        key_bytes, (8 if wide else 4) if places else 0, HEAD, THREADS, GROUP,
+        key_bytes, (8 if wide else 4) if places else 0, HEAD, DIGITS, GROUP,
     )
 
 
 def ranks(threads: int, tile: int) -> str:
     """How blocks of so many threads, no fewer than there are digits, rank tiles."""
-    alone = threads == THREADS
+    alone = threads == DIGITS
     return _RANKS.format(
-        threads=threads, digits=THREADS, tile=tile, each=tile // threads,
-        has="true" if alone else f"threadIdx.x < {THREADS}",
+        threads=threads, digits=DIGITS, tile=tile, each=tile // threads,
+        has="true" if alone else f"threadIdx.x < {DIGITS}",
         counts="Buffer<u16> counts = pyrelay_sort_counts()" if alone
-        else f"PYRELAY_SHARED(u16, counts, {threads // 32 * THREADS})",
+        else f"PYRELAY_SHARED(u16, counts, {threads // 32 * DIGITS})",
     )
 
 
-def _sized(room_bytes: int) -> dict[str, object]:
+def _sized(room_bytes: int, threads: int) -> dict[str, object]:
     """What a tile is whose elements change places as words of so many bytes."""
-    tile = ROOM // room_bytes
-    return {"room": f"u{8 * room_bytes}", "tile": tile, "each": tile // THREADS}
+    tile, room = ROOM * threads // THREADS // room_bytes, f"u{8 * room_bytes}"
+    held = f"PYRELAY_SHARED({room}, room, TILE)"
+    if threads == THREADS:
+        held = f"Buffer<{room}> room = pyrelay_sort_room<{room}>()"
+    return {"room": room, "room_of_tile": held, "tile": tile, "each": tile // threads}
 
 
 def _elements(sized: dict[str, object]) -> int:

@@ -134,7 +134,7 @@ def _order(
     """The places that sort numbers of so many rows."""
     target, (count, rows) = p.program.target, extents
     assert target.sort is not None
-    sorting = target.sort("argsort", u32, False)
+    sorting = target.sort("argsort", u32, False, False)
     # Digits that no number has are not sorted by.
     passes: list[Extent] = [1]
     passes += [_at_least(rows, (1 << 8 * k) + 1) for k in range(1, sorting.passes)]

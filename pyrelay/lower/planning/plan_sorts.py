@@ -79,7 +79,8 @@ def _digits(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     # A kernel of a loop has all that its rounds may do: there places have 64 bits always.
     wide = call.op.name == "argsort"
     name = "argsort" if wide else "sort"
-    kernels = p.program.target.sort(name, x.dtype, wide)
+    in_loop = bool(p.scope.level)
+    kernels = p.program.target.sort(name, x.dtype, wide, in_loop)
     emit, result = p.frame.emit, p.allocate(ty)
     test, long, end = p.frame.slot(), p.frame.label("long"), p.frame.label("sorted")
     emit(Binary("le.i64", test, p.sizes.value(length), immediate(kernels.tile)))
@@ -92,11 +93,11 @@ def _digits(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     _launch(p, call, kernels.lines, operands, items, kernels.tile)
     emit(Jump(end))
     p.frame.place(long)
-    if wide and not p.scope.level:
+    if wide and not in_loop:
         longer = p.frame.label("longer")
         emit(Binary("le.i64", test, p.sizes.value(length), immediate(_NARROW)))
         emit(JumpUnless(Slot(test), longer))
-        _long(p, call, result, p.program.target.sort(name, x.dtype, False))
+        _long(p, call, result, p.program.target.sort(name, x.dtype, False, False))
         emit(Jump(end))
         p.frame.place(longer)
     _long(p, call, result, kernels)

@@ -329,8 +329,8 @@ class Target:
                  None where loops do as well.
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
     sorted_adds  element type -> the kernels, where there are `scatter` and `sort`.
-    sort         op, element type, whether places need more than 32 bits -> the kernels; None where
-                 loops do as well.
+    sort         op, element type, whether places need more than 32 bits, whether they are part of
+                 the kernel of a loop -> the kernels; None where loops do as well.
     line_sort    op, element type -> the kernel that sorts whole lines; None as above.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     parts        whether threads can do a loop for some rows of its arrays each.
@@ -357,7 +357,7 @@ class Target:
     scatter: Callable[[str, DType, int], ScatterKernel] | None = None
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
-    sort: Callable[[str, DType, bool], SortKernels] | None = None
+    sort: Callable[[str, DType, bool, bool], SortKernels] | None = None
     sorted_adds: Callable[[DType], SortedAdds] | None = None
     line_sort: Callable[[str, DType], LineSort] | None = None
     keeps_scores: bool = True

@@ -89,9 +89,11 @@ def test_the_gradient_of_sorting_goes_where_elements_came_from() -> None:
     np.testing.assert_allclose(mine, expected, rtol=1e-13)
 
 
-def by_digits(x: Any, name: str, wide: bool, blocks: int, turns: int) -> Any:
+def by_digits(
+    x: Any, name: str, wide: bool, blocks: int, turns: int, in_loop: bool = False
+) -> Any:
     """Long lines sorted by so many blocks at the same time, which take turns in an order."""
-    kernels = cuda_sorts.sort(name, from_numpy(x.dtype), wide)
+    kernels = cuda_sorts.sort(name, from_numpy(x.dtype), wide, in_loop)
     (lines, n), places = x.shape, name == "argsort"
     assert n > kernels.tile
     parts = lines * (tiles := -(-n // kernels.part))
@@ -108,9 +110,8 @@ def by_digits(x: Any, name: str, wide: bool, blocks: int, turns: int) -> Any:
         calls.append((kernels.move, parts, (x, *turned, found, memory, n, lines, number, ends)))
     driver, record = cuda_emulator.EmulatorDriver(), np.zeros(21, np.int64)
     driver.turns = turns
-    meeting = "#define BLOCK_THREADS 256\n#define MEETS 1\n"  # so that blocks run side by side
     for text, items, parameters in calls:
-        text = text.replace("#define BLOCK_THREADS 256\n", meeting)
+        text = f"#define MEETS 1\n{text}"  # so that blocks run side by side
         (function,) = driver.load([Text(text, ())])
         for each in parameters:
             if isinstance(each, np.ndarray):
@@ -123,9 +124,17 @@ def by_digits(x: Any, name: str, wide: bool, blocks: int, turns: int) -> Any:
 def test_tiles_wait_for_those_before_in_every_order_of_blocks(turns: int) -> None:
     x = awkward(2 * 9000, "f2").reshape(2, 9000)
     expected = np.argsort(x, axis=1, kind="stable")
-    for wide in (False, True):
-        np.testing.assert_array_equal(by_digits(x, "argsort", wide, 5, turns), expected)
+    for wide, in_loop in ((False, False), (True, True)):
+        found = by_digits(x, "argsort", wide, 5, turns, in_loop)
+        np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(by_digits(x, "sort", False, 5, turns), np.sort(x, axis=1))
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_tiles_look_back_by_groups(in_loop: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_sorts, "GROUP", 2)
+    x = awkward(40000, "f2").reshape(1, 40000)
+    np.testing.assert_array_equal(by_digits(x, "sort", False, 4, 3, in_loop), np.sort(x, axis=1))
 
 
 @pytest.mark.parametrize("dtype", ["?", "u2", "i2"])

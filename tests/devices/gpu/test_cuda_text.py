@@ -182,8 +182,9 @@ def test_scans_and_scatters_compile_for_every_dtype(tmp_path: Path) -> None:
 def test_sorting_compiles(tmp_path: Path) -> None:
     halves = DTYPES["u16"], DTYPES["f16"], DTYPES["bf16"]
     made = [
-        cuda_sorts.sort(name, dtype, wide) for dtype in (bool_, f32, f64, i64, *halves)
+        cuda_sorts.sort(name, dtype, wide, in_loop) for dtype in (bool_, f32, f64, i64, *halves)
         for name, wide in (("sort", False), ("argsort", False), ("argsort", True))
+        for in_loop in (False, True)
     ]
     texts = {text for each in made for text in (each.lines, each.count, each.move)}
     assert_compiles(sorted(texts), tmp_path)
