@@ -38,7 +38,16 @@ from pyrelay.lower.kernels.kernel import (
     Store,
     While,
 )
-from pyrelay.lower.kernels.values import Reading, Run, Scope, Value, run_at
+from pyrelay.lower.kernels.values import (
+    Part,
+    Reading,
+    Run,
+    Scope,
+    Shifted,
+    Value,
+    outermost,
+    run_at,
+)
 from pyrelay.lower.passes.index_ranges import IndexRanges, polynomial
 from pyrelay.ops.scalar import SCALARS
 
@@ -50,6 +59,14 @@ _FOLDED: dict[str, Callable[[Any, Any], Any]] = {
     "greater": lambda a, b: a > b, "greater_equal": lambda a, b: a >= b,
     "not_equal": lambda a, b: a != b,
 }
+
+
+_REACHES = {
+    "less": ("less", 0), "greater_equal": ("greater_equal", 0), "less_equal": ("less", 1),
+    "greater": ("greater_equal", 1),
+}
+"""What asks the same of a run's index as a comparison does of its outermost axis, with how many
+more."""
 
 
 class Emitter:
@@ -249,6 +266,8 @@ class Emitter:
         return None
 
     def _folded_index(self, name: str, a: Value, b: Value) -> Value | None:
+        if isinstance(a, (Part, Shifted)) or isinstance(b, (Part, Shifted)):
+            return self._folded_part(name, a, b)
         x, y = a.literal, b.literal
         if x is not None and y is not None:
             if name in _FOLDED:
@@ -276,6 +295,29 @@ class Emitter:
             return self._near_remainder(a, b)
         truth = self._ranges.decided(name, a.extent, b.extent)
         return None if truth is None else self.const(truth, bool_)
+
+    def _folded_part(self, name: str, a: Value, b: Value) -> Value | None:
+        """Sums and comparisons of a run's outermost axis, without dividing the run's index."""
+        if name in ("add", "multiply") and not isinstance(a, (Part, Shifted)):
+            a, b = b, a
+        if isinstance(b, (Part, Shifted)):
+            return None
+        neutral = {"add": 0, "subtract": 0, "multiply": 1, "floor_divide": 1}
+        if b.literal is not None and b.literal == neutral.get(name):
+            return a
+        found = outermost(a)
+        if found is None:
+            return None
+        run, by = found
+        if name in ("add", "subtract"):
+            part = a.part if isinstance(a, Shifted) else a
+            assert isinstance(part, Part)
+            return Shifted(part, self.primitive(name, by or self.const(0, i64), b))
+        if name not in _REACHES:
+            return None
+        bound = b if by is None else b - by
+        asked, more = _REACHES[name]
+        return self.primitive(asked, run.index, (bound + more) * self._inner(run))
 
     def _near_remainder(self, a: Value, b: Value) -> Value | None:
         """`a % b` without dividing, of an index that is at most one period away: `(i + 1) % n`."""
@@ -478,9 +520,9 @@ class Emitter:
         terms: list[Value] = []
         axis = 0
         while axis < len(shape):
-            run = run_at(index, shape, axis)
-            last = axis + (len(run.long) if run else 1)
-            value = run.index if run else self.lift(index[axis])
+            found = run_at(index, shape, axis)
+            last = axis + (len(found[0].long) if found else 1)
+            value = self._whole(*found) if found else self.lift(index[axis])
             terms.append(value * self.size(shape[last:]))
             axis = last
         # Outer terms first: their sum is the same for all of the innermost loop.
@@ -489,6 +531,14 @@ class Emitter:
         for term in terms:
             total = total + term
         return total
+
+    def _whole(self, run: Run, by: Value | None) -> Value:
+        """A run's index, so many elements of its outermost axis behind."""
+        return run.index if by is None else run.index + by * self._inner(run)
+
+    def _inner(self, run: Run) -> Value:
+        """How many indices of a run an index of its outermost axis is."""
+        return self.size([run.extents[k] for k in run.long[1:]])
 
     def unravel(self, flat: Value, shape: Sequence[Extent]) -> tuple[Value, ...]:
         """The indices of the element with a C-order flat index; divided only when looked at."""

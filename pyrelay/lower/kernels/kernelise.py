@@ -413,9 +413,11 @@ class _Group:
         """A kernel over a space with as few indices as do without division. `wholes` are shapes of
         what it writes parts of."""
         arrays = _array_shapes(self.function.params)
-        for space in (
-            collapsed(shape, arrays), collapsed(shape, [*arrays, *wholes]), one_by_one(shape)
-        ):
+        spaces = [
+            collapsed(shape, arrays, sliced=True), collapsed(shape, arrays),
+            collapsed(shape, [*arrays, *wholes]), one_by_one(shape),
+        ]
+        for space in dict.fromkeys(spaces):
             schedule = Schedule(self._elements(), self.tile)
             extent = write(schedule, space)
             if not schedule.taken_apart:

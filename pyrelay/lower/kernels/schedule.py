@@ -125,8 +125,11 @@ def one_by_one(extents: Sequence[Extent]) -> Space:
     return Space(tuple(extents), (1,) * len(extents))
 
 
-def collapsed(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Space:
-    """The space with runs as long as arrays of `shapes`, aligned at the right, allow."""
+def collapsed(
+    extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]], *, sliced: bool = False
+) -> Space:
+    """The space with runs as long as arrays of `shapes`, aligned at the right, allow; if `sliced`,
+    their first axes may be longer or shorter."""
     rank = len(extents)
     cuts = {0, rank}
     for shape in shapes:
@@ -136,6 +139,7 @@ def collapsed(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> 
         cuts.add(offset)
         # Neighbours along which the array is repeated are one run, as those along which it is not.
         repeated = [a != b for a, b in zip(shape, extents[offset:], strict=True)]
+        repeated[0] = repeated[0] and (not sliced or shape[0] == 1)
         pairs = enumerate(itertools.pairwise(repeated), offset + 1)
         cuts |= {cut for cut, (before, after) in pairs if before != after}
     ends = sorted(cuts)

@@ -149,6 +149,36 @@ class Part(Value):
         return ("part", self.run, self.position)
 
 
+class Shifted(Value):
+    """The index of a run's outermost axis and a number more: where a slice or a part of several
+    arrays lies. Positions need no division for it."""
+
+    __slots__ = ("by", "part")
+
+    def __init__(self, part: Part, by: Value) -> None:
+        super().__init__(part.s, None, i64, part.scope)
+        self.part, self.by = part, by
+
+    @property
+    def operand(self) -> Operand:
+        """The number, of the index taken out of the run's."""
+        taken = Value(self.s, self.part.operand, i64, self.part.run.index.scope)
+        return self.s.primitive("add", taken, self.by).operand
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for the same axis and number."""
+        return ("shifted", self.part.key, self.by.key)
+
+
+def outermost(value: Value) -> tuple[Run, Value | None] | None:
+    """The run whose outermost axis an index goes along, of several, and how far behind it."""
+    part, by = (value.part, value.by) if isinstance(value, Shifted) else (value, None)
+    if not isinstance(part, Part) or part.position not in part.run.long[:1]:
+        return None
+    return (part.run, by) if len(part.run.long) > 1 else None
+
+
 class Reading(Value):
     """What a variable holds at one moment: never equal to another reading, never moved out."""
 
@@ -160,19 +190,23 @@ class Reading(Value):
         return ("reading", self)
 
 
-def run_at(index: Sequence[Any], shape: Sequence[Extent], axis: int) -> Run | None:
-    """The run whose axes stand in `index` from `axis` on, whole and with the array's extents; axes
-    of extent 1 are in neither."""
-    part = index[axis]
+def run_at(
+    index: Sequence[Any], shape: Sequence[Extent], axis: int
+) -> tuple[Run, Value | None] | None:
+    """The run whose axes stand in `index` from `axis` on, whole and with the array's extents but
+    for the first, and how far behind that it begins; axes of extent 1 are in neither."""
+    first = index[axis]
+    part, by = (first.part, first.by) if isinstance(first, Shifted) else (first, None)
     if not isinstance(part, Part) or part.position not in part.run.long[:1]:
         return None
     run = part.run
-    if list(shape[axis : axis + len(run.long)]) != [run.extents[k] for k in run.long]:
+    inner = run.long[1:]
+    if list(shape[axis + 1 : axis + len(run.long)]) != [run.extents[k] for k in inner]:
         return None
-    for other, k in zip(index[axis:], run.long):  # noqa: B905 (the index goes on)
+    for other, k in zip(index[axis + 1 :], inner):  # noqa: B905 (the index goes on)
         if not isinstance(other, Part) or other.run is not run or other.position != k:
             return None
-    return run
+    return run, by
 
 
 def operand_key(operand: Operand) -> tuple[Any, ...]:
