@@ -87,6 +87,8 @@ class Loop:
     those of its slots that hold buffers; freed: those it is given that it may free. counter: a slot
     that counts its rounds, and their limit. begins, begin_work: what its kernel does before
     (`persistent_begins`), and what that costs: extents, words, picoseconds for each, what works.
+    ends: for each of the arrays, of which groups and of which given slots it may end as a buffer,
+    which may have other sizes than that it began with.
     """
 
     first: int
@@ -106,6 +108,7 @@ class Loop:
     counter: tuple[int, Any] | None = None
     begins: tuple[ins.Instruction, ...] = ()
     begin_work: tuple[tuple[Any, Any, int, str], ...] = ()
+    ends: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
 
     @property
     def resumes(self) -> bool:
@@ -193,9 +196,12 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
         if any(slot not in given for slot in arrays):
             return None
         scalars = tuple(slot for slot in results if slot not in addresses and slot in later)
+        ends = _ends(part, arrays, [slot for slot in given if slot in addresses], groups)
+        if any(slot not in arrays for _, slots in ends for slot in slots):
+            return None
         return Loop(
             first, last, tuple(given), tuple(arrays), scalars, groups, tuple(work), cells,
-            tuple(data),
+            tuple(data), ends=ends,
         )
     own_given, own_written = flow(plan, own)
     buffers = Buffers(code)
@@ -211,6 +217,23 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
         tuple(s for s in begins if s in addresses and buffers.of(Slot(s)) in freed),
         counter_of(code, range(first, last), changed),
     )
+
+
+def _ends(
+    part: Sequence[ins.Instruction], arrays: Sequence[int], given: Sequence[int],
+    groups: Sequence[Group],
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """What each of some arrays may end as (`Loop.ends`)."""
+    buffers = Buffers(part)
+    made = {(buffers.of(Slot(i.target)), i.nbytes) for i in part if isinstance(i, ins.Alloc)}
+    found = []
+    for slot in arrays:
+        own = buffers.of(Slot(slot))
+        found.append((
+            tuple(g for g, group in enumerate(groups) if (own, group.nbytes) in made),
+            tuple(k for k in given if k != slot and buffers.of(Slot(k)) == own),
+        ))
+    return tuple(found)
 
 
 def _groups(

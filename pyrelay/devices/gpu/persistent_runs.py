@@ -103,9 +103,11 @@ def persist(
     taken = _given(run, made, given)
     taken += [*(run.data[k] for k in loop.data), arena, *layout.told]
     found: list[Any] = []
-    for slot in loop.arrays:
+    for slot, (groups, slots) in zip(loop.arrays, loop.ends, strict=True):
         nbytes = run.bytes_at(words[slot])
-        found.append(run.allocate(nbytes))
+        sizes = [nbytes, *(layout.sizes[g] for g in groups)]
+        sizes += [run.bytes_at(words[k]) for k in slots]
+        found.append(run.allocate(max(sizes)))
         taken += [found[-1], nbytes]
     others = []
     ends = []

@@ -177,6 +177,10 @@ class Writer(PhaseWriter):
         for k in self.turned:
             body += [f"const i64 home{k} = s{k};", f"i64 next{k} = 0;"]
             body.append(f"PYRELAY_TAKEN(other{k}, ends{k});")
+        body += [
+            f"const i64 first{k} = s{k};"
+            for k in dict.fromkeys(k for _, slots in loop.ends for k in slots)
+        ]
         start = "begins"
         for g, group in enumerate(loop.groups):
             body.append(f"const i64 base{g} = {start};")
@@ -194,7 +198,7 @@ class Writer(PhaseWriter):
         ]
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")
-        body += [f"pyrelay_copy(o{k}, s{k}, ends{k});" for k in loop.arrays]
+        body += self._results(chunks)
         body += persistent_near.ended(self.near)
         if loop.resumes:
             body.append("if (blockIdx.x == 0 && threadIdx.x == 0) {")
@@ -220,6 +224,19 @@ class Writer(PhaseWriter):
         parts.append(f'extern "C" __global__ void kernel({head}) {{')
         parts += [f"    {line}" for line in body]
         return "\n".join([*parts, "}", ""])
+
+    def _results(self, chunks: Sequence[Any]) -> list[str]:
+        """Arrays are copied to where the host looks for them: as much as the buffer has in which
+        they end, which may not be as large as that they began in."""
+        lines = []
+        for k, (groups, slots) in zip(self.loop.arrays, self.loop.ends, strict=True):
+            lines.append(f"i64 kept{k} = ends{k};")
+            for g in groups:
+                room = f"(u64)({chunks[g]} * step{g})"
+                lines.append(f"if ((u64)(s{k} - base{g}) < {room}) kept{k} = bytes{g};")
+            lines += [f"if (s{k} == first{j}) kept{k} = ends{j};" for j in slots]
+            lines.append(f"pyrelay_copy(o{k}, s{k}, kept{k});")
+        return lines
 
     def _slots(self) -> set[int]:
         given, written = flow(self.plan, (*self.loop.begins, *self.part))

@@ -937,3 +937,25 @@ def test_tensor_cores_multiply_where_the_precision_allows_it(
         assert max(wrong) < largest * 4
         if precision != "highest" and (blocks == 1 or batch > 16):
             assert min(wrong) > 1e-5  # operands were rounded
+
+
+def test_arrays_end_in_buffers_of_other_sizes_than_they_began_in(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taking_turns(x: Any, w: Any, k: Any) -> Any:
+        other = x[:2]
+        state = x @ w
+        for _ in range(k):
+            other = state @ w.T
+            state = other @ w
+        return other, state
+
+    rng = np.random.default_rng(3)
+    args = rng.normal(size=(5, 4)), rng.normal(size=(4, 3))
+    for k in (0, 1, 3):
+        one, grid, many, plain = all_ways(
+            taking_turns, *args, k, monkeypatch=monkeypatch, enters=k > 0
+        )
+        for found in (one, grid, many):
+            for each, wanted in zip(found, plain, strict=True):
+                np.testing.assert_allclose(each, wanted, rtol=1e-12)
