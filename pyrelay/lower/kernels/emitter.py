@@ -312,7 +312,8 @@ class Emitter:
         if name in ("add", "subtract"):
             part = a.part if isinstance(a, Shifted) else a
             assert isinstance(part, Part)
-            return Shifted(part, self.primitive(name, by or self.const(0, i64), b))
+            shift = self.const(0, i64) if by is None else by
+            return Shifted(part, self.primitive(name, shift, b))
         if name not in _REACHES:
             return None
         bound = b if by is None else b - by

@@ -23,7 +23,11 @@ def moved(x: Any, y: Any) -> Any:
     return np.roll(x, 2, axis=0), np.insert(x, 1, 0.0, axis=0), padded
 
 
-@pytest.mark.parametrize("function", [neighbours, joined, moved])
+def twice_moved(x: Any, y: Any) -> Any:
+    return (np.concatenate((x[:1] * 2, x[1:3], x[2:]))[1:] + x,)
+
+
+@pytest.mark.parametrize("function", [neighbours, joined, moved, twice_moved])
 @pytest.mark.parametrize("shape", [(3,), (1, 2)])
 def test_rows_are_those_that_numpy_chooses(function: Any, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
