@@ -105,9 +105,9 @@ def persist(
     found: list[Any] = []
     for slot, (groups, slots) in zip(loop.arrays, loop.ends, strict=True):
         nbytes = run.bytes_at(words[slot])
-        sizes = [nbytes, *(layout.sizes[g] for g in groups)]
-        sizes += [run.bytes_at(words[k]) for k in slots]
-        found.append(run.allocate(max(sizes)))
+        possible = [nbytes, *(layout.sizes[g] for g in groups)]
+        possible += [run.bytes_at(words[k]) for k in slots]
+        found.append(run.allocate(max(possible)))
         taken += [found[-1], nbytes]
     others = []
     ends = []
