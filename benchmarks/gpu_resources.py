@@ -24,9 +24,8 @@ import numpy as np
 import pyrelay
 from benchmarks import gpu_programs as gpu
 from benchmarks.gpu_programs import f32
-from pyrelay.devices.gpu.cuda_compiler import OPTIONS
+from pyrelay.devices.gpu.cuda_compiler import OPTIONS, unit
 from pyrelay.devices.gpu.cuda_library import TARGET, is_known
-from pyrelay.devices.gpu.cupy_driver import unit
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.lower.planning.plan import plan

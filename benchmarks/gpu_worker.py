@@ -34,6 +34,7 @@ from benchmarks import gpu_peers
 from benchmarks import gpu_programs as gpu
 from pyrelay import config
 from pyrelay.devices import cuda
+from pyrelay.devices.gpu.driver import by_the_clock
 
 MARK, OURS, REFERENCE = "@gpu@", "pyrelay", "reference"
 ROUNDS, WARM, MOST_CALLS = 7, 5, 20
@@ -140,7 +141,7 @@ def told(library: str, made: Library, number: int, name: str, folder: Path) -> d
             del given
             found.update(
                 microseconds=median(call, made.wait), first=first, difference=wrong,
-                compiled=sum(c.seconds for c in new), kernels=sum(c.kernels for c in new),
+                compiled=by_the_clock(new), kernels=sum(c.kernels for c in new),
             )
 
     return _failed(work) or found

@@ -113,8 +113,8 @@ class Config:
         0, _count, "threads of the CPU pool, the caller's included; 0: the CPUs of this process"
     )
     compile_processes: int = _setting(
-        0, _count, "processes that compile a program's kernels, the caller's included; "
-        "0: the CPUs of this process, at most 4",
+        0, _count, "processes, for a GPU threads, that compile a program's kernels, the caller's "
+        "included; 0: the CPUs of this process, at most 4 processes",
     )
     interpret: bool = _setting(
         False, _flag, "run the typed program in the reference interpreter: slow, for finding faults"

@@ -10,6 +10,7 @@ import ctypes
 import importlib.util
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -254,7 +255,7 @@ class Machine:
     """A GPU as CuPy shows it: `cupy` is the module."""
 
     def __init__(self, memory_bytes: int = 2**62, devices: int = 1) -> None:
-        self.number_of, self.number = devices, 0
+        self.number_of, self.current = devices, threading.local()
         self.homes: dict[int, int] = {}  # the device of all that was ever allocated, by address
         self.ran_on: list[int] = []  # the devices of all launches
         self.current_in: list[int] = []  # devices that threads are told to use
@@ -324,6 +325,15 @@ class Machine:
     def empty(self) -> None:
         """Take from the pool what nothing uses."""
         self.emptied += 1
+
+    @property
+    def number(self) -> int:
+        """The device of the thread."""
+        return getattr(self.current, "number", 0)
+
+    @number.setter
+    def number(self, number: int) -> None:
+        self.current.number = number
 
     def set_device(self, number: int) -> None:
         """cudaSetDevice."""

@@ -1,7 +1,7 @@
 """A GPU through CuPy: the driver of `device="cuda"`.
 
 In: a GPU's number. Out: `CupyDriver`. Memory is CuPy's pool's, work goes to the stream that is
-CuPy's current one, or PyTorch's for its arrays; kernels are compiled in one unit per program
+CuPy's current one, or PyTorch's for its arrays; kernels are compiled in units by threads
 (`cuda_compiler`), products are those of `cublas`.
 
 Used of CuPy are `cuda.alloc`, `cuda.Stream` and its capture, `cuda.function`, `cuda.runtime`'s
@@ -13,23 +13,24 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pyrelay import config
 from pyrelay.devices.gpu import array_taking, cublas, cuda_diagnosis
 from pyrelay.devices.gpu.array_libraries import carried_by, handed_over, stream_of
-from pyrelay.devices.gpu.cuda_compiler import Compiler
-from pyrelay.devices.gpu.cuda_prelude import BLOCKS, DEVICE, PRELUDE, STACK
+from pyrelay.devices.gpu.cuda_compiler import Compiler, Unit
+from pyrelay.devices.gpu.cuda_prelude import STACK
 from pyrelay.devices.gpu.cupy_launches import Function, Launches, function
 from pyrelay.devices.gpu.driver import (
-    UNDEFINED,
     CannotCaptureError,
+    Compilation,
     Driver,
     Issuing,
     OutOfDeviceMemory,
@@ -56,6 +57,8 @@ _NOT_READY = 600  # cudaErrorNotReady
 _STACK_LIMIT = 0  # cudaLimitStackSize
 _GRANULE = 1024  # bytes of shared memory by which blocks are given it, at most
 _RECURSIVE = "__device__ int routine"
+
+_T = TypeVar("_T")
 
 
 class CupyDriver(Driver):
@@ -87,7 +90,7 @@ class CupyDriver(Driver):
         self.stop = np.frombuffer(self.pinned, np.int64, 1)
         self.stop[0] = 0
         self.launches = Launches(cupy, self.number, self.processors)
-        self.compiler = Compiler(cupy)
+        self.compiler = Compiler(cupy, self._current)
         self.compilations = self.compiler.compilations
         self.blas = _cublas()
         self.workspaces: dict[int, tuple[int, Any]] = {}  # of captured products, by stream
@@ -142,23 +145,47 @@ class CupyDriver(Driver):
     # -- work ----------------------------------------------------------------------------------
 
     def load(self, texts: Sequence[Text]) -> list[Any]:
-        if not texts:
-            return []
+        return [wait() for wait in self.begin(texts, [])]
+
+    def begin(
+        self, texts: Sequence[Text], told: list[Compilation]
+    ) -> list[Callable[[], Any]]:
         # Programs are compiled by threads of their own, which begin without a context of CUDA's.
         with self._current():
-            try:
-                return self._loaded(texts)
-            except RuntimeError as error:  # the base of CuPy's errors
-                if not cuda_diagnosis.is_of_memory(error):
-                    raise
-            self.cupy.get_default_memory_pool().free_all_blocks()
-            try:
-                return self._loaded(texts)
-            except RuntimeError as error:
-                if not cuda_diagnosis.is_of_memory(error):
-                    raise
-                free, total = self.runtime.memGetInfo()
-                raise MemoryError(cuda_diagnosis.no_room(self.name, free, total)) from error
+            if any(_RECURSIVE in text.source for text in texts):
+                self._with_room(self._deepen)
+            places = self.compiler.begin(texts, told)
+        return [
+            functools.partial(self._when_there, *place, text)
+            for place, text in zip(places, texts, strict=True)
+        ]
+
+    def _when_there(self, unit: Unit, name: str, text: Text) -> Function:
+        with self._current():
+            return self._with_room(lambda: self._function(unit, name, text))
+
+    def _function(self, unit: Unit, name: str, text: Text) -> Function:
+        kernel = unit.module().get_function(name)
+        return function(
+            kernel, text, self._resident(kernel, text), self._asked(kernel, text),
+            self._limits(kernel, text),
+        )
+
+    def _with_room(self, load: Callable[[], _T]) -> _T:
+        """What needs memory that may still be the pool's. Raises MemoryError."""
+        try:
+            return load()
+        except RuntimeError as error:  # the base of CuPy's errors
+            if not cuda_diagnosis.is_of_memory(error):
+                raise
+        self.cupy.get_default_memory_pool().free_all_blocks()
+        try:
+            return load()
+        except RuntimeError as error:
+            if not cuda_diagnosis.is_of_memory(error):
+                raise
+            free, total = self.runtime.memGetInfo()
+            raise MemoryError(cuda_diagnosis.no_room(self.name, free, total)) from error
 
     @contextlib.contextmanager
     def _current(self) -> Iterator[None]:
@@ -170,16 +197,6 @@ class CupyDriver(Driver):
         finally:
             if before != self.number:
                 self.runtime.setDevice(before)
-
-    def _loaded(self, texts: Sequence[Text]) -> list[Any]:
-        if any(_RECURSIVE in text.source for text in texts):
-            self._deepen()
-        module = self.compiler.module(unit(texts), len(texts))
-        kernels = [module.get_function(f"kernel{k}") for k in range(len(texts))]
-        return [
-            function(k, text, self._resident(k, text), self._asked(k, text), self._limits(k, text))
-            for k, text in zip(kernels, texts, strict=True)
-        ]
 
     def _asked(self, kernel: Any, text: Text) -> int:
         """How many bytes of shared memory launches of a kernel have to ask for."""
@@ -448,15 +465,6 @@ class _Bits:
 def _known(array: DeviceArray) -> Any:
     """An array as CuPy takes it from any library."""
     return _Bits(array) if array.dtype.name == "bfloat16" else array.value
-
-
-def unit(texts: Sequence[Text]) -> str:
-    """The source of some kernels, which are called kernel0, kernel1, ... there."""
-    parts = [PRELUDE, DEVICE, BLOCKS]
-    for number, text in enumerate(texts):
-        renamed = text.source.replace("void kernel(", f"void kernel{number}(")
-        parts.append(f"namespace unit{number} {{\n{renamed}\n}}\n{UNDEFINED}")
-    return "\n".join(parts)
 
 
 class _Staging(threading.local):

@@ -11,9 +11,10 @@ what uses it next comes later in the same stream.
 
 from __future__ import annotations
 
+import functools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -165,10 +166,30 @@ class CannotCaptureError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What one unit cost: its kernels, and seconds of the compiler; 0 where the disk had it."""
+    """What one unit cost: its kernels, and when the compiler began and ended with it, in seconds of
+    `time.perf_counter`; the same moment where the disk had it."""
 
     kernels: int
-    seconds: float
+    began: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        """Of the compiler, those included that it waited for another unit of its process."""
+        return self.ended - self.began
+
+
+def by_the_clock(compilations: Iterable[Compilation]) -> float:
+    """In how many seconds any of these was being compiled."""
+    total = until = 0.0
+    for each in sorted(compilations, key=lambda each: each.began):
+        total += max(each.ended - max(each.began, until), 0.0)
+        until = max(until, each.ended)
+    return total
+
+
+def _itself(made: Any) -> Any:
+    return made
 
 
 class Driver(ABC):
@@ -219,6 +240,13 @@ class Driver(ABC):
     @abstractmethod
     def load(self, texts: Sequence[Text]) -> list[Any]:
         """Compile kernels; what `launch` takes. Raises DeviceError."""
+
+    def begin(
+        self, texts: Sequence[Text], told: list[Compilation]
+    ) -> list[Callable[[], Any]]:
+        """Begin to compile kernels, by threads if there are some; for each what waits for it and
+        gives what `load` does. told: to where compilations are added when they are done."""
+        return [functools.partial(_itself, made) for made in self.load(texts)]
 
     @abstractmethod
     def launch(self, function: Any, items: int, words: Sequence[int], stream: int) -> None:

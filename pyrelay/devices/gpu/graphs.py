@@ -361,8 +361,11 @@ def captured(run: Run, work: Callable[[], Any]) -> Any:
     def issue() -> None:
         run.stream = run.driver.stream  # the one whose work is captured
         work()
-        run.seal()
+        if seal is not None:
+            run.driver.launch(seal, 1, (run.record, 0, 0, 1), run.stream)
 
+    run.program.settle_kernels()
+    seal = run.program.seal
     count, stream = run.count, run.stream
     run.count = FIRST_COUNT
     try:

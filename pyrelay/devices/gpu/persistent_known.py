@@ -97,6 +97,7 @@ class Known:
 
     def __init__(self) -> None:
         self.made: dict[Any, Form] = {}
+        self.coming: dict[Any, Callable[[], Any]] = {}  # what waits for a kernel that is compiled
         self.calls: Bounded[Any, int] = Bounded()  # with extents that have no kernel of their own
         self.counts: dict[int, int] = {}  # of kernels, by the launch that each stands for
 
@@ -138,17 +139,27 @@ class Known:
             return self.made[key]
         return _of_any(program, made, blocks)
 
+    def begin(
+        self, program: GpuExecutable, made: Persistent, blocks: int, precision: int,
+        words: tuple[int, ...],
+    ) -> None:
+        """Begin what `function` will be asked for, if that makes a kernel of its own."""
+        key = made.launch, blocks, precision, words
+        fresh = key not in self.coming and key not in self.made
+        if fresh and self.counts.get(made.launch, 0) < FIRST:
+            text = _text(program, made, key, blocks)
+            (self.coming[key],) = program.begun([text])
+
     def _make(self, program: GpuExecutable, made: Persistent, key: Any) -> None:
-        launch, blocks, precision, words = key
-        named = dict(zip(made.told, words, strict=False))
-        named["precision"] = precision
-        near = len(words) == len(made.told) and not made.loop.resumes
+        _, blocks, _, _ = key
 
         def make() -> None:
             most = blocks
+            wait = self.coming.pop(key, None)
             while True:
-                text = with_known(program.code.text_of(launch), named, most, near and most == 1)
-                (function,) = program.compiled([text])
+                if wait is None:
+                    (wait,) = program.begun([_text(program, made, key, most)])
+                function, wait = wait(), None
                 resident = program.driver.resident(function)
                 if resident >= most:
                     break
@@ -157,6 +168,13 @@ class Known:
 
         _tried(make)
         program.forget_recorded()  # calls that are written launch what there was before
+
+
+def _text(program: GpuExecutable, made: Persistent, key: Any, blocks: int) -> Text:
+    launch, _, precision, words = key
+    named = {**dict(zip(made.told, words, strict=False)), "precision": precision}
+    near = len(words) == len(made.told) and not made.loop.resumes
+    return with_known(program.code.text_of(launch), named, blocks, near and blocks == 1)
 
 
 def _of_any(program: GpuExecutable, made: Persistent, blocks: int) -> Form:

@@ -52,9 +52,14 @@ class Launched:
 
 
 class Launches:
-    """The texts and launches of a plan."""
+    """The texts and launches of a plan. first: the numbers of texts that are launched elsewhere
+    than in rounds of loops that may be kernels. spare: those of products of floats, which the
+    device's library has too. in_rounds: whether what is written now is such a round."""
 
     def __init__(self) -> None:
+        self.first: dict[int, None] = {}
+        self.spare: dict[int, None] = {}
+        self.in_rounds = False
         self.texts: list[Text] = []
         self.late: list[Text] = []
         self.launches: list[Launched] = []
@@ -68,12 +73,17 @@ class Launches:
             self.late_numbers[text] = -1 - len(self.late)
         return self.late_numbers[text]
 
-    def text(self, text: Text) -> int:
+    def text(self, text: Text, is_spare: bool = False) -> int:
         """The number of a kernel's text."""
         if text not in self.numbers:
             self.numbers[text] = len(self.texts)
             self.texts.append(text)
-        return self.numbers[text]
+        number = self.numbers[text]
+        if is_spare:
+            self.spare[number] = None
+        elif not self.in_rounds:
+            self.first[number] = None
+        return number
 
     def launched(self, launched: Launched) -> int:
         """The number of a launch."""
@@ -139,7 +149,11 @@ class LaunchWriter:
             words = [self._known(o) for o in launch.operands]
             product = cuda_library.multiplied(kernel.source)
             text = Text(kernel.source, cuda_library.kinds_of(kernel.source))
-            kept = self.launches.late_text(text) if launch.rare else self.launches.text(text)
+            is_spare = product is not None and product[1].kind in "fc"
+            kept = (
+                self.launches.late_text(text) if launch.rare
+                else self.launches.text(text, is_spare)
+            )
             number = self.launches.launched(
                 Launched(kept, launch.kernel, launch.first_site, product)
             )

@@ -72,9 +72,11 @@ class Persistent:
 class PlanCode:
     """The Python functions of a plan, and what they launch.
 
-    fails: whether any kernel can fail. late: texts that few calls need (`Launched.text`). stays:
-    for each branch that the host may guess (`guesses`) what its condition is where a loop goes on,
-    None where it leaves no loop. own: launches that guessing needs, None where nothing is guessed.
+    first: the numbers of texts that are launched elsewhere than in rounds of loops that may be
+    kernels. spare: those that the device's library stands for, too. fails: whether any kernel can
+    fail. late: texts that few calls need (`Launched.text`). stays: for each branch that the host
+    may guess (`guesses`) what its condition is where a loop goes on, None where it leaves no loop.
+    own: launches that guessing needs, None where nothing is guessed.
     arrays: what is allocated, in the user's words, by the number that `run.allocate` is given.
     fetches: whether words of results may lie on the device. worked_out: how many tables `known0`,
     `known1`, ... the functions keep words in that follow from others (`worked_out`).
@@ -82,6 +84,8 @@ class PlanCode:
 
     source: str
     texts: tuple[Text, ...]
+    first: tuple[int, ...]
+    spare: tuple[int, ...]
     late: tuple[Text, ...]
     launches: tuple[Launched, ...]
     fails: bool
@@ -126,10 +130,12 @@ def plan_code(plan: Plan) -> PlanCode:
         for found, function in zip(shared.loops, plan.functions, strict=True) for loop in found
         for instruction in function.code[loop.first : loop.last]
     )
+    shared.in_rounds = bool(shared.persistent)
     own = guesses.own(shared) if shared.stays else None
     return PlanCode(
-        "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.late),
-        tuple(shared.launches), fails, shared.generators, shared.stretches,
+        "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.first),
+        tuple(shared.spare), tuple(shared.late), tuple(shared.launches), fails,
+        shared.generators, shared.stretches,
         tuple(shared.rounds), tuple(shared.persistent), tuple(shared.stays), own,
         tuple(shared.arrays), _fetches(plan, shared.slots[0]), shared.worked_out,
     )
@@ -197,6 +203,7 @@ class _Function(InstructionWriter):
         self.lines: list[str] = []
         self.before: list[str] = []  # the functions of its stretches
         self.cells = 0
+        self.kernels: list[Loop] = []  # what may run as one
         found = guesses.branches(self.function, self.on_device)
         self.guessed = {name: len(shared.stays) + n for n, name in enumerate(found)}
         shared.stays += found.values()
@@ -252,7 +259,8 @@ class _Function(InstructionWriter):
             blocks[-1].append(instruction)
             if isinstance(instruction, _LEAVES):
                 blocks.append([])
-        self.starts = {place: number for number, (place, _) in enumerate(starts)}
+        self.begins = [place for place, _ in starts]
+        self.starts = {place: number for number, place in enumerate(self.begins)}
         return [block for _, block in starts]
 
     def _tree(
@@ -279,6 +287,8 @@ class _Function(InstructionWriter):
                 self.plan, self.function, next_loop, block, self.on_device, self.tapes
             )
         waiting = set(map(id, self.waiting))
+        place = self.begins[number]
+        self.shared.in_rounds = any(loop.first <= place < loop.last for loop in self.kernels)
         for loop in self.shared.loops[self.number]:
             if loop.resumes and self.function.code[loop.first] is block[0]:
                 self._resuming(loop)
@@ -297,6 +307,7 @@ class _Function(InstructionWriter):
                     self._branch_behind(instruction)
                 elif not self.ahead.take(instruction):
                     self._instruction(instruction)
+        self.shared.in_rounds = False
         if following is not None and not isinstance(block[-1], _ALL_LEAVES):
             self._persistent(next_loop, block)
             self.lines.append(f"at = {number + 1}")
@@ -335,7 +346,9 @@ class _Function(InstructionWriter):
             if self._kernel_of(longer, way, "blocks == 1") is not None:
                 self._line("if blocks == 1:")
                 self._run_loop(longer, "kernel, 1, values")
+            self.shared.in_rounds = True  # in these, too, is what that kernel does
             self._do_waiting()
+            self.shared.in_rounds = False
             self._line("kernel, blocks, values = plain")
         self._line("if blocks:")
         self._run_loop(loop, "kernel, blocks, values")
@@ -384,6 +397,7 @@ class _Function(InstructionWriter):
         made = written(self.plan, self.function, loop, self.on_device, way)
         if made is None:
             return None
+        self.kernels.append(loop)
         number = len(self.shared.persistent)
         part = self.function.code[loop.first : loop.last]
         line = first_line(self.plan, part)

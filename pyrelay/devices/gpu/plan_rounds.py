@@ -55,7 +55,7 @@ class _LateLaunches(Launches):
     def late_text(self, text: Text) -> int:
         return self.shared.late_text(text)
 
-    def text(self, text: Text) -> int:
+    def text(self, text: Text, is_spare: bool = False) -> int:
         number = self.shared.numbers.get(text)
         if number is None:
             number = self.shared.late_text(text)

@@ -24,16 +24,10 @@ import numpy as np
 from pyrelay import config, errors
 from pyrelay.devices.base import Loaded
 from pyrelay.devices.compiler import native
-from pyrelay.devices.gpu import cuda_library
 from pyrelay.devices.gpu.bounded import MOST_KEPT, Bounded
 from pyrelay.devices.gpu.cuda_convolution import MODES
-from pyrelay.devices.gpu.driver import (
-    Compilation,
-    Driver,
-    OutOfDeviceMemory,
-    Taken,
-    Text,
-)
+from pyrelay.devices.gpu.driver import Driver, OutOfDeviceMemory, Taken
+from pyrelay.devices.gpu.foreseen import foresee
 from pyrelay.devices.gpu.gpu_boundary import Mismatched, places_of, results_of, taken
 from pyrelay.devices.gpu.gpu_memory import (
     SCRATCH_WORDS,
@@ -52,6 +46,7 @@ from pyrelay.devices.gpu.persistent_choice import blocks_of, form_of
 from pyrelay.devices.gpu.persistent_known import Form, Known
 from pyrelay.devices.gpu.persistent_runs import Layout, persist, resume
 from pyrelay.devices.gpu.plan_python import Persistent, plan_code
+from pyrelay.devices.gpu.program_kernels import ProgramKernels
 from pyrelay.devices.gpu.recorded_calls import RecordedCalls, taking_calls
 from pyrelay.devices.gpu.round_graphs import RoundGraphs
 from pyrelay.devices.gpu.run_products import ProductCommands
@@ -77,28 +72,26 @@ class Stopped(Exception):
         self.site, self.words = site, tuple(words)
 
 
-class GpuExecutable:
+class GpuExecutable(ProgramKernels):
     """A plan loaded on a device.
 
     `call(*arguments)` gives a tuple of results, or `MISMATCH`.
     """
 
     def __init__(self, plan: Plan, driver: Driver) -> None:
-        self.plan, self.driver = plan, driver
-        made = plan_code(plan)
-        self.code, self.fails = made, made.fails
+        self.plan, made = plan, plan_code(plan)
+        super().__init__(driver, made)
+        self.fails = made.fails
         # Launches tell who they are where one may stop those that follow.
         self.numbered = made.fails or made.own is not None
         self.branches = [Branch(stay) for stay in made.stays]
-        self.compilations: list[Compilation] = []
-        self.functions = self.compiled(made.texts)
-        self.late: dict[int, Any] = {}
         self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its launch
         # What was worked out, by extents and all else that it hangs on.
         self.products: Bounded[Any, Any] = Bounded()
         self.blocks: Bounded[Any, int] = Bounded()
         self.layouts: Bounded[Any, Layout] = Bounded()
         self.known = Known()
+        self.is_fresh = True  # no call has come to its end yet
         self.host_kernels: dict[int, Any] = {}
         for launched in made.launches:
             if launched.text == -1 and launched.kernel not in self.host_kernels:
@@ -108,11 +101,6 @@ class GpuExecutable:
                 self.host_kernels[launched.kernel] = _KERNEL(address)
         self.stretches = [Stretch() for _ in range(made.stretches)]
         self.rounds = [RoundGraphs(each) for each in made.rounds]
-        seals = self.numbered and bool(self.stretches or self.rounds)
-        self.seal = driver.load([cuda_library.SEAL])[0] if seals else None
-        self.ready = [
-            self.functions[each.text] if each.text >= 0 else None for each in made.launches
-        ]
         self.idle: dict[int, list[Run]] = {}  # by stream
         self.results = places_of(plan.results)
         self.like = next(
@@ -139,33 +127,6 @@ class GpuExecutable:
         with _loading:
             _loaded.add(self)
 
-    def function_of(self, launch: int) -> Any:
-        """What the device launches for a launch of the plan."""
-        ready = self.ready[launch]
-        if ready is not None:
-            return ready
-        text = self.code.launches[launch].text
-        return self.functions[text] if text >= 0 else self.late_function(-2 - text)
-
-    def late_function(self, number: int) -> Any:
-        """A kernel that few calls need, compiled by the first of them."""
-        if number not in self.late:
-            self.compile_late((number,))
-        return self.late[number]
-
-    def compile_late(self, numbers: Sequence[int]) -> None:
-        """Compile kernels that are needed now, all at once."""
-        fresh = [k for k in numbers if k not in self.late]
-        made = self.compiled([self.code.late[k] for k in fresh])
-        self.late.update(zip(fresh, made, strict=True))
-
-    def compiled(self, texts: Sequence[Text]) -> list[Any]:
-        """What `launch` takes for kernels."""
-        before = len(self.driver.compilations)
-        made = self.driver.load(texts)
-        self.compilations += self.driver.compilations[before:]
-        return made
-
     def blocks_for(self, number: int, values: Sequence[int], cores: bool) -> int:
         """How many blocks are to run a loop as one kernel; 0: round by round. cores: whether tensor
         cores may multiply."""
@@ -185,13 +146,7 @@ class GpuExecutable:
 
     def told(self) -> list[str]:
         """What the device's compiler did, and how the loops ran that may be kernels."""
-        found = []
-        for each in self.compilations:
-            name = f"{each.kernels} kernel" + "s" * (each.kernels != 1)
-            found.append(
-                f"NVRTC compiled {name} in {each.seconds:.2f} s" if each.seconds
-                else f"machine code of {name} was on disk"
-            )
+        found = self.compilers_told()
         for made in self.code.persistent:
             blocks = self.forms.get(made.launch)
             if made.loop.begins or (made.large and blocks is None):
@@ -398,8 +353,16 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
 
     def _finished(self, words: Sequence[int]) -> tuple[Any, ...]:
         """The words of the results, when nothing is left that may raise."""
+        program = self.program
+        if program.is_fresh:
+            foresee(program, words, {
+                **self.lent, **{address: size for address, (size, _) in self.live.items()}
+            }, self.precision)
         try:
             found = self.execute(words)
+            if program.is_fresh:
+                program.is_fresh = False
+                program.begin_spare()
             self.check()
         except Stopped as stopped:
             self.check()  # what a kernel raised came before
@@ -502,11 +465,6 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
     ) -> tuple[int, list[Any], Sequence[int]] | None:
         """Run several rounds of a loop by one graph (`RoundGraphs.run`)."""
         return self.program.rounds[number].run(self, launch, compute, fixed, ahead, kept)
-
-    def seal(self) -> None:
-        """End a graph."""
-        if self.program.seal is not None:
-            self.driver.launch(self.program.seal, 1, (self.record, 0, 0, 1), self.stream)
 
     def blocks_for(self, number: int, values: Sequence[int]) -> int:
         """How many blocks are to run a loop as one kernel; 0: round by round."""

@@ -33,9 +33,8 @@ from pyrelay.devices.gpu import (
     cuda_sorts,
     word_texts,
 )
-from pyrelay.devices.gpu.cuda_compiler import OPTIONS
+from pyrelay.devices.gpu.cuda_compiler import OPTIONS, unit
 from pyrelay.devices.gpu.cuda_library import TARGET
-from pyrelay.devices.gpu.cupy_driver import unit
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.errors import PyrelayError

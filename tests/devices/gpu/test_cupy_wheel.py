@@ -21,8 +21,7 @@ import pytest
 import pyrelay
 from benchmarks.gpu_resources import PROGRAMS, texts_of
 from pyrelay.devices.gpu import cublas, cuda_diagnosis, programs
-from pyrelay.devices.gpu.cuda_compiler import Compiler
-from pyrelay.devices.gpu.cupy_driver import unit
+from pyrelay.devices.gpu.cuda_compiler import MINIMAL, OPTIONS, Compiler, unit
 from pyrelay.errors import DeviceError
 from tests.devices import fake_cupy
 from tests.devices.fake_cupy import Cublas, Machine, installed
@@ -221,14 +220,14 @@ def test_its_compiler_makes_machine_code_of_kernels(
 
     monkeypatch.setattr(cupy.cuda.compiler, "_get_arch_for_options_for_nvrtc", for_hopper)
     made = Compiler.__new__(Compiler)
-    made.cupy = cupy
+    made.cupy, made.options = cupy, (*OPTIONS, MINIMAL)
     for name in ("LSTM", "native recursion"):
         texts = texts_of(*PROGRAMS[name])
-        code = made._compiled(unit(texts))
+        code = made.compiled(unit(texts))
         assert code.startswith(b"\x7fELF")
         assert all(f"kernel{k}".encode() in code for k in range(len(texts)))
     with pytest.raises(DeviceError, match="NVRTC does not compile the kernels") as caught:
-        made._compiled("no kernel")
+        made.compiled("no kernel")
     assert "error" in caught.value.notes[0]
 
 

@@ -33,7 +33,7 @@ def test_each_text_stands_below_its_lines_and_is_what_is_compiled(
     shown = str(function.code(np.ones(40), 10))
     kernels, _, plan = shown.rpartition("\n\n\n# plan entry")
     assert "launch multiply_kernel" in plan
-    assert len(given) >= 4
+    assert len(given) >= 3
     for text in given:
         assert text.strip() in kernels
     first = rounds.__code__.co_firstlineno

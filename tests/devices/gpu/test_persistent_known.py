@@ -128,14 +128,14 @@ def test_a_kernel_that_cannot_be_made_leaves_the_one_for_any_extents(
     error: type[Exception], made: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(programs, "blocks_of", lambda *_: 1)
-    compiled = programs.GpuExecutable.compiled
+    begun = programs.GpuExecutable.begun
 
     def refuse(self: Any, texts: Any) -> Any:
         if any("given_precision" in text.source for text in texts):
             raise error("no memory for a module.")
-        return compiled(self, texts)
+        return begun(self, texts)
 
-    monkeypatch.setattr(programs.GpuExecutable, "compiled", refuse)
+    monkeypatch.setattr(programs.GpuExecutable, "begun", refuse)
     function, args = pyrelay.jit(recurrent, device=ON), arguments()
     for _ in range(2):
         for mine, theirs in zip(function(*args), recurrent(*args), strict=True):
