@@ -39,8 +39,8 @@ _DOUBLINGS = {"f16": "10.0f", "bf16": "0.0f"}
 _ATTEND = """\
 template <int N> struct Number {{ static const int value = N; }};
 // Rows from i0 on of the result, its columns from e0 on. A warp has M times 16 rows. DEEP columns
-// of queries, keys and values are in registers or tiles, more come in parts. Powers are PARTS
-// numbers of 16 bits.
+// of queries, keys and values are in registers or tiles, more come in parts; of narrow matrices,
+// DEEP below 128, there are no more. Powers are PARTS numbers of 16 bits.
 template <int M, int DEEP, int PARTS, class Lines, class Shape, class Keep>
 __device__ void attend(
     const Matrix &queries, const Matrix &of_keys, const Matrix &of_values, Buffer<u16> keys,
@@ -51,7 +51,7 @@ __device__ void attend(
     constexpr f32 LOG2E = 1.442695041f;
     const int own = threadIdx.x / 32 * 16 * M, group = threadIdx.x % 32 / 4;
     const int pair = threadIdx.x % 4 * 2;
-    const bool whole = depth <= DEEP;
+    const bool whole = DEEP < 128 || depth <= DEEP;
     const int columns = DEEP < 128 ? DEEP : in_tile(width - e0);
     // Few columns leave room for queries in shared memory, more are in registers.
     const int behind = DEEP < 128 ? 64 * STEP : 0;
@@ -82,7 +82,7 @@ __device__ void attend(
     }}
     for (i64 j0 = 0; j0 < sources.to(); j0 += 64) {{
         f32 score[M][8][4] = {{}};
-        for (i64 d0 = 0; d0 < depth; d0 += DEEP) {{
+        for (i64 d0 = 0; d0 < (DEEP < 128 ? 1 : depth); d0 += DEEP) {{
             const int part = DEEP < 128 ? DEEP : in_tile(depth - d0);
             if (!whole) {{
                 __syncthreads();
@@ -92,7 +92,7 @@ __device__ void attend(
             }}
             pyrelay_fetched<0>();
             __syncthreads();
-            if (d0 + DEEP >= depth) {{
+            if (whole || d0 + DEEP >= depth) {{
                 take<STEP>(of_values, values, j0, e0, columns);
                 pyrelay_fetch_group();
             }}
@@ -237,7 +237,7 @@ _KERNEL = """\
         const i64 start = entry * targets * width;
         auto shape = [&](i64 row, i64 j, f32 &cell) {{
 {shaped}        }};
-{reached}        for (i64 e0 = 0; e0 < width; e0 += {deep}) {{
+{reached}        for (i64 e0 = 0; e0 < {across}; e0 += {deep}) {{
             auto keep = [&](i64 row, f32 top, f32 total) {{
                 if (e0 != 0) return;
 {kept}            }};
@@ -285,7 +285,8 @@ def _text(
         # What a mask leaves most of comes first.
         step="(steps - 1 - step)" if masked else "step",
         bounds="    PYRELAY_SHARED(i64, bounds, 2);\n" if masked else "",
-        at_once=2 if narrow else 1, deep=NARROW if narrow else 128, parts=parts[form % len(parts)],
+        at_once=2 if narrow else 1, deep=NARROW if narrow else 128,
+        across="1" if narrow else "width", parts=parts[form % len(parts)],
         shaping=own.function, parameters=own.parameters,
         batch=own.batch, shaped=_SHAPED.format(given=own.given) if shaping is not None else "",
         rows_of=", Buffer<f32> tops, Buffer<f32> sums_of_rows" if statistics else "",
