@@ -121,8 +121,8 @@ def persist(
         cell = run.cell()
         taken.append(cell.address)
         found.append(cell)
-    sizes = (*layout.told, *ends) if blocks == 1 else ()
-    _launch(run, made, blocks, given, taken, sizes)
+    near = (*layout.told, *ends) if blocks == 1 else ()
+    _launch(run, made, blocks, given, taken, near)
     for address in (arena, *others, *(words[slot] for slot in loop.arrays)):
         run.free(address)
     return found

@@ -80,6 +80,14 @@ def test_results_are_as_exact_as_numpys_or_more(name: str) -> None:
 
 
 @needs_compiler
+def test_heads_without_a_depth_give_the_mean_of_values() -> None:
+    q, k, v = numbers(np.float16, ((2, 3, 0), (2, 70, 0), (2, 70, 5)))
+    found = pyrelay.jit(wide, device=ON)(q, k, v)
+    mean = v.mean(axis=1, dtype=float, keepdims=True)
+    assert error(found, np.broadcast_to(mean, (2, 3, 5))) < 1e-6
+
+
+@needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 @pytest.mark.parametrize("function", [rounded, wide, rounded_once, causal, all_turned])
