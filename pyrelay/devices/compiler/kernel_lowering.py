@@ -49,6 +49,7 @@ from pyrelay.devices.compiler.kernel_operators import (
 )
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.lookups import looks_up_short
+from pyrelay.devices.compiler.strides import strides
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.python_trees import nodes
 from pyrelay.records import dataclass
@@ -121,6 +122,7 @@ class _Lowering:
         self.b = IRBuilder()
         self.alone = values_alone(definition)
         self.divisors = self._divisors()
+        self.strides = strides(definition, names) if definition.name == "kernel" else {}
         self.inverses: dict[str, tuple[Any, Any]] = {}
         self.values: dict[str, Value] = {}
         self.variables: dict[str, Value] = {}
@@ -447,6 +449,8 @@ class _Lowering:
                 return self._apply(UNARY.get(type(op)), op, self._value(operand))
             case ast.BinOp(left=left, op=op, right=right):
                 operands = self._value(left), self._value(right)
+                if node in self.strides:
+                    operands = self._strided(node, *operands)
                 return self._apply(BINARY.get(type(op)), op, *operands)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 operands = self._value(left), self._value(right)
@@ -456,6 +460,15 @@ class _Lowering:
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return self._choice(test, body, orelse)
         raise KernelError(f"{ast.unparse(node)!r} is no expression of kernels")
+
+    def _strided(self, node: ast.BinOp, left: Value, right: Value) -> tuple[Value, Value]:
+        """The sides of a product whose stride LLVM must not guess: zero is added to it, of which
+        LLVM only knows that it is the sign of where the kernel begins."""
+        with self.b.goto_block(self.entry):
+            zero = self.b.lshr(self.function.args[1], llvm.Constant(WORD, 63))
+        if self.strides[node] is node.left:
+            return (self.b.add(left[0], zero), types.int64), right
+        return left, (self.b.add(right[0], zero), types.int64)
 
     def _read(self, name: str) -> Value:
         if name in self.values:
