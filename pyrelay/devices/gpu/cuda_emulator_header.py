@@ -203,7 +203,7 @@ static long long bytes_at(long long address) {
 }
 }
 #define PYRELAY_TAKEN(address, nbytes) pyrelay_emulator::note(address, nbytes)
-template <int N> static inline void pyrelay_ahead(const void *) {}
+static inline void pyrelay_ahead(const void *) {}
 #define PYRELAY_BUFFER(type, word) \
     (Buffer<type>{(type *)(word), \
         pyrelay_emulator::bytes_at((long long)(word)) / (long long)sizeof(type)})

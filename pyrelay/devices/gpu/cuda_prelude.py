@@ -158,17 +158,9 @@ __device__ int pyrelay_dynamic_bytes() {
 #define PYRELAY_TAKEN(address, nbytes)
 #define PYRELAY_PAUSE()
 // Asks for what an element that will be loaded lies in, 32 bytes that come to the cache which all
-// blocks share, or to the multiprocessor's own if one block alone needs them: by a copy of 4 bytes
-// to where nobody looks. Whoever has the first element does.
-template <int NEAR_BYTES, class T> __device__ void pyrelay_ahead(const T *element) {
-    if ((u64)element % 32 >= sizeof(T)) return;
-    if (NEAR_BYTES == 0 || sizeof(T) < 4) {
-        asm volatile("prefetch.global.L2 [%0];" :: "l"(element));
-        return;
-    }
-    __shared__ u32 nowhere[1];
-    const u32 place = (u32)__cvta_generic_to_shared(nowhere);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(place), "l"(element));
+// blocks share: whoever has the first element does.
+template <class T> __device__ void pyrelay_ahead(const T *element) {
+    if ((u64)element % 32 < sizeof(T)) asm volatile("prefetch.global.L2 [%0];" :: "l"(element));
 }
 // Counting up a word behind what was written before, by this thread and those that it has waited
 // for, and reading it before what comes next.

@@ -24,7 +24,7 @@ from pyrelay.devices.gpu.hazards import (
 )
 from pyrelay.devices.gpu.item_places import moving, places_of
 from pyrelay.devices.gpu.launch_guards import bound_of, bound_of_product
-from pyrelay.devices.gpu.loads_ahead import ahead
+from pyrelay.devices.gpu.loads_ahead import ahead, early
 from pyrelay.devices.gpu.ownership import (
     Grid,
     Shared,
@@ -117,6 +117,7 @@ class PhaseWriter:
         self.phases: dict[str, int] = {}
         self.aheads: dict[int, str] = {}  # texts beside those of phases, by their numbers
         self.asked: list[str] = []  # calls of these
+        self.first_loads: list[str] = []  # of what phases are given, before the first round
         self.lines: list[str] = []
         self.declared: list[str] = []
         self.factors: list[_Factor] = []
@@ -235,9 +236,12 @@ class PhaseWriter:
             turns = self._turn(code, launch, form, given, reads, writes, places)
         elif self.alike and not block_threads(source):
             places = places_of(code, launch, self.values.now)
+        held = ""
         if owned_form is not None and not self.beginning:
-            self._ask(source, launch, code, ["0", *extent, *given])
-        self._call(source, launch, extent, given, reads, writes, places)
+            source, held = self._ask(source, launch, code, ["0", *extent, *given])
+        self._call(source, launch, extent, [*given, *[held] * bool(held)], reads, writes, places)
+        if held:
+            self.lines += ["#if NEAR", f"{held} = next_{held};", "#endif"]
         for k in turns:
             self._line(f"s{k} = next{k};")
             self.pending.rebound(k)
@@ -251,12 +255,13 @@ class PhaseWriter:
 
     def _ask(
         self, source: str, launch: Launch, code: kernel_ir.Kernel, given: Sequence[str]
-    ) -> None:
+    ) -> tuple[str, str]:
         """What a phase loads of what the loop does not change is asked for a round before, where
-        it hangs on the number of the round alone."""
+        it hangs on the number of the round alone: the phase, and the name of what it is given of
+        that, if anything."""
         counter = self._counter()
         if counter is None:
-            return
+            return source, ""
         arrays: set[str] = set()
         changing: set[str] = set()
         names = parameter_names(code)
@@ -265,14 +270,36 @@ class PhaseWriter:
             if parameter.role == kernel_ir.SCALAR and changed == [Slot(counter)]:
                 changing.add(names[parameter])
             elif parameter.role in BY_VALUE and changed:
-                return
+                return source, ""
             elif parameter.role == kernel_ir.ARRAY and self._stays(operands[0], ()):
                 arrays.add(names[parameter])
         text = ahead(source, changing, arrays)
-        if text:
-            number = self._phase(source)
-            self.aheads[number] = text
-            self.asked.append(f"phase{number}::ahead({', '.join(['record', '0', *given])});")
+        if not text:
+            return source, ""
+        words = ", ".join(["record", "0", *given])
+        one_way = not any(isinstance(i, ins.Label) or hasattr(i, "label") for i in self.part[1:-1])
+        held, filled = early(source, text) if one_way else ("", "")
+        number = self._phase(held or source)
+        self.aheads[number] = text + filled
+        self.asked.append(f"phase{number}::ahead({words});")
+        if not held:
+            return source, ""
+        name = f"early{number}"
+        self.declared.append(f"phase{number}::pyrelay_early {name} = {{}}, next_{name} = {{}};")
+        self.first_loads.append(f"{name} = phase{number}::early({words});")
+        later, goes_on = self._next_round(counter)
+        words = re.sub(rf"\bs{counter}\b", later, words)
+        self.lines += [
+            "#if NEAR", f"if ({goes_on}) next_{name} = phase{number}::early({words});", "#endif",
+        ]
+        return held, name
+
+    def _next_round(self, counter: int) -> tuple[str, str]:
+        """The number of the next round, and whether there is one."""
+        last = self.part[-1]
+        assert isinstance(last, ins.LoopNext)
+        later = f"(s{counter} + {last.step}ll)"
+        return later, f"{later} {'<' if last.step > 0 else '>'} {self._word(last.limit)}"
 
     def _counter(self) -> int | None:
         """The slot that numbers the rounds, if nothing else of a round writes it."""
@@ -354,12 +381,13 @@ class PhaseWriter:
         shape = [self.values.fixed(each) for each in launch.operands[3:6]]
         if not self.beginning and (stays or size is not None or None not in shape):
             number = len(self.factors)
-            kept, split = f"kept{number}", f"split{number}"
+            kept, split, held = (f"{name}{number}" for name in ("kept", "split", "held"))
             self.factors.append(_Factor(dtype, words, size is not None, stays))
         else:
             kept = "nullptr"
+            held = f"pyrelay_held<{dtype.name}, {persistent_product.pack_of(dtype)}>()"
             split = f"pyrelay_split_of<{dtype.name}>({', '.join(words[3:6])}, 0, precision)"
-        given = [f"work_{dtype.name}", kept, split, *pointers, *words[3:], "precision"]
+        given = [f"work_{dtype.name}", kept, held, split, *pointers, *words[3:], "precision"]
         reads = [a, b] if launch.operands[8] == Immediate(0) else [a, b, c]
         places = None if size is None else {c: frozenset([size])}
         extent = [self._word(launch.extent)]
@@ -444,14 +472,18 @@ class PhaseWriter:
             shape = ", ".join((m, n, k, "space" if factor.stays else "0", "precision"))
             made = f"owned<{t}>(own, {shape})" if factor.owned else f"of<{t}>({shape})"
             lines.append(f"const pyrelay_split split{number} = pyrelay_split_{made};")
+            held = f"pyrelay_held<{t}, {persistent_product.pack_of(factor.dtype)}>"
             if not factor.stays or not room:
-                lines.append(f"{t} *kept{number} = nullptr;")
+                lines += [f"{t} *kept{number} = nullptr;", f"const {held} held{number} = {{}};"]
                 continue
             b = buffer_text(f"const {t}", words[1])
+            told = f"{m}, {n}, {k}, {words[6]}, {turned}, {words[10]}, NEAR > 0"
+            hold = held.replace("held<", "hold<")
             lines += [
                 f"{t} *kept{number} = ({t} *)shelf;",
-                f"pyrelay_keep<{t}>(kept{number}, split{number}, {b}, {n}, {k}, {turned}, "
-                f"{words[10]});",
+                f"const {held} held{number} = {hold}(split{number}, {b}, {told});",
+                f"if (!held{number}.is) pyrelay_keep<{t}>("
+                f"kept{number}, split{number}, {b}, {n}, {k}, {turned}, {words[10]});",
                 f"shelf += split{number}.bytes<{t}>(), space -= split{number}.bytes<{t}>();",
             ]
         return [*lines, "__syncthreads();"] if room else lines

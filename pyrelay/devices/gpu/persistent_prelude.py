@@ -92,12 +92,11 @@ __device__ bool pyrelay_leaves(pyrelay_record *record, i64 launch, int look) {
 }
 // All threads of the grid wait for each other; true for all of them if they are to leave. `look`:
 // 0 for no such thing, 1 if a launch may have failed, 2 if the host is to be asked too. `between`:
-// what threads do in the meantime.
+// what threads of several blocks do in the meantime.
 template <class Between> __device__ bool pyrelay_meet(
     pyrelay_meeting &grid, pyrelay_record *record, i64 launch, int look, Between between
 ) {
     const u32 goal = ++grid.met * (u32)gridDim.x;
-    if (gridDim.x == 1) between();
     __syncthreads();
     if (gridDim.x == 1 && look == 0) return false;
     int over = 0;
@@ -158,10 +157,6 @@ struct pyrelay_own {
     bool on;
     __device__ Index begin() const {
         return on ? threadIdx.x : (Index)blockIdx.x * blockDim.x + threadIdx.x;
-    }
-    // Where threads begin that others wait for: in one block, where few have elements, others.
-    __device__ Index beside() const {
-        return on && gridDim.x == 1 ? (threadIdx.x + blockDim.x / 2) % blockDim.x : begin();
     }
     __device__ Index step() const { return on ? blockDim.x : (Index)gridDim.x * blockDim.x; }
     __device__ int groups(Index line) const {

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pyrelay.devices.gpu.persistent_held import ACROSS, HELD
 from pyrelay.devices.gpu.persistent_prelude import THREADS
 from pyrelay.devices.gpu.persistent_tiles import TILE
 from pyrelay.ir.types import DType
@@ -315,25 +316,13 @@ template <int R, int C, int N, class T, class Add> __device__ void pyrelay_lines
                 });
             }
         }
-        // Of four columns each half of the threads goes on with two, each quarter with one.
-        const bool upper = lane & across / 2, odd = lane & across / 4;
-        const Index mine = j + (C == 1 ? 0 : upper * 2 + odd), last = C == 1 ? 1 : across / 4;
+        const Index mine = j + pyrelay_column<C>(across, lane), last = C == 1 ? across : across / 4;
         const Index column = mine < columns ? split.at(first, mine, n) : -1;
 #pragma unroll
         for (int r = 0; r < R; r++) {
             if (R > 1 && r >= rows) break;
-            T sum = sums[r][0];
-            int mask = across / 2;
-            if (C == 4) {
-                const T low = T((upper ? sums[r][C / 2] : sum)
-                    + pyrelay_shuffled(upper ? sum : sums[r][C / 2], mask));
-                const T high = T((upper ? sums[r][C - 1] : sums[r][C / 4])
-                    + pyrelay_shuffled(upper ? sums[r][C / 4] : sums[r][C - 1], mask));
-                sum = T((odd ? high : low) + pyrelay_shuffled(odd ? low : high, mask / 2));
-                mask /= 4;
-            }
-            for (; mask > 0; mask /= 2) sum = T(sum + pyrelay_shuffled(sum, mask));
-            if ((C == 1 ? lane : lane & (last - 1)) != 0 || column < 0) continue;
+            const T sum = pyrelay_across(sums[r], across, lane);
+            if ((lane & (last - 1)) != 0 || column < 0) continue;
             const Index place = c_start + (row + r) * c_line + column;
             c[place] = adds ? T(c[place] + sum) : sum;
         }
@@ -341,6 +330,7 @@ template <int R, int C, int N, class T, class Add> __device__ void pyrelay_lines
 }
 """
 SUPPORT = SUPPORT.replace("// A tile by tensor cores", f"{TILE}// A tile by tensor cores")
+SUPPORT = SUPPORT.replace("// A tile of few rows", f"{ACROSS[1:]}// A tile of few rows") + HELD[1:]
 for _name, _number in (
     ("ROWS", ROWS), ("FEW", FEW), ("STEPS", STEPS), ("THREADS", THREADS)
 ):
@@ -352,10 +342,10 @@ _PLAIN = 15
 _PHASE = """\
 __device__ void phase(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{t}> work, const {t} *kept,
-    const pyrelay_split &split, Buffer<const {t}> a, Buffer<const {t}> b, Buffer<{t}> c, Index m,
-    Index n, Index k, Index a_turned, Index b_turned, Index adds, Index a_line, Index b_line,
-    Index c_line, Index axes, Index no_finisher, Index no_operands{batch_parameters},
-    i64 precision
+    const pyrelay_held<{t}, {pack}> &held, const pyrelay_split &split, Buffer<const {t}> a,
+    Buffer<const {t}> b, Buffer<{t}> c, Index m, Index n, Index k, Index a_turned, Index b_turned,
+    Index adds, Index a_line, Index b_line, Index c_line, Index axes, Index no_finisher,
+    Index no_operands{batch_parameters}, i64 precision
 ) {{
     const auto add = []({t} sum, {t} left, {t} right) {{ return {add}; }};
 {head}        const pyrelay_operand<{t}> left = {{a, a_start, a_line, a_turned}};
@@ -366,7 +356,13 @@ __device__ void phase(
 """
 
 _FORMS = """\
-        if (split.few && (split.kept || b_turned)) {{
+        if (held.is) {{
+            if (split.columns << split.bits > {threads}) {{
+                pyrelay_held_line<4>(held, split, left, c, c_start, first, n, k, adds != 0, add);
+            }} else {{
+                pyrelay_held_line<1>(held, split, left, c, c_start, first, n, k, adds != 0, add);
+            }}
+        }} else if (split.few && (split.kept || b_turned)) {{
             const bool packs = !a_turned && k % {pack} == 0 && a_line % {pack} == 0
                 && pyrelay_lined_up<{pack}>(a_start, a);
             const bool one = rows == 1;
@@ -396,7 +392,7 @@ _FORMS = """\
 _ANY_ROWS = """\
         pyrelay_split plain = split;
         plain.kept = false;
-        pyrelay_tile<4, {wide}>(work, kept, plain, left, right, c, c_start, c_line, row,
+        pyrelay_tile<4, {wide}, 16>(work, kept, plain, left, right, c, c_start, c_line, row,
             rows, first, n, k, adds != 0, add);
 """
 
@@ -447,6 +443,11 @@ def as_row(launch: Launch) -> Launch:
     return replace(launch, operands=(*shape, *launch.operands[12:]))
 
 
+def pack_of(dtype: DType) -> int:
+    """Elements that are read at once."""
+    return max(16 // dtype.size, 1)
+
+
 def product(dtype: DType, axes: int, once: bool = False) -> str:
     """The product of stacks of matrices with this many batch axes. once: whether it comes before
     a loop, and has one form for all rows."""
@@ -454,7 +455,7 @@ def product(dtype: DType, axes: int, once: bool = False) -> str:
     add = f"{t}(sum | (left * right))" if dtype.kind == "b" else f"{t}(sum + left * right)"
     if t in ("f32", "f64"):  # as libraries add up
         add = "fma(left, right, sum)"
-    pack = max(16 // dtype.size, 1)
+    pack = pack_of(dtype)
     parameters = "".join(
         f", Index extent{k}, Index a_stride{k}, Index b_stride{k}" for k in range(axes)
     )
@@ -462,7 +463,8 @@ def product(dtype: DType, axes: int, once: bool = False) -> str:
         few=FEW, pack=pack, wide=min(pack, 4), threads=THREADS
     )
     return _PHASE.format(
-        t=t, add=add, forms=forms, batch_parameters=parameters, cores=_CORES if t == "f32" else "",
+        t=t, add=add, pack=pack, forms=forms, batch_parameters=parameters,
+        cores=_CORES if t == "f32" else "",
         head=_STACKS.format(
             stacks="".join(f"    stacks *= extent{k};\n" for k in range(axes)),
             batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),

@@ -149,7 +149,8 @@ class Writer(PhaseWriter):
         places: list[str] = []
         if not loop.resumes:  # else words come from launches before
             self.lines, places = placed(self.lines)
-        self.lines[:0] = begins
+        early = ["#if NEAR", *self.first_loads, "#endif"] if self.first_loads else []
+        self.lines[:0] = [*begins, *early]
         searches = any("pyrelay_take(" in line for line in self.lines)
         if not searches:
             self.declared = [line for line in self.declared if not line.startswith("i64 idle")]
@@ -357,7 +358,7 @@ class Writer(PhaseWriter):
                 self._line(f"if (!{word(condition)}) goto {self._goal(label)};")
             case ins.LoopNext(counter, by, limit, label):
                 self._part(label)
-                self._look_ahead(f"s{counter}", by, word(limit))
+                self._look_ahead()
                 self._line(f"s{counter} += {by};")
                 self._poll()
                 sign = "<" if by > 0 else ">"
@@ -373,15 +374,14 @@ class Writer(PhaseWriter):
             case _:
                 self._memory(step)
 
-    def _look_ahead(self, counter: str, by: int, limit: str) -> None:
+    def _look_ahead(self) -> None:
         """Where blocks meet last in a round, they ask for what the next one loads."""
-        plain = f"{meeting()};"
-        if not self.asked or plain not in self.lines:
+        plain, counter = f"{meeting()};", self._counter()
+        if counter is None or not self.asked or plain not in self.lines:
             return
         last = len(self.lines) - 1 - self.lines[::-1].index(plain)
-        after = f"({counter} + {by}ll)"
-        asked = " ".join(re.sub(rf"\b{counter}\b", after, call) for call in self.asked)
-        goes_on = f"{after} {'<' if by > 0 else '>'} {limit}"
+        after, goes_on = self._next_round(counter)
+        asked = " ".join(re.sub(rf"\bs{counter}\b", after, call) for call in self.asked)
         between = f"[&] {{ if ({goes_on}) {{ {asked} }} }}"
         self.lines[last] = f"{meeting(between=between)};"
 

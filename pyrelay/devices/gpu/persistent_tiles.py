@@ -16,7 +16,7 @@ BOTH = 2
 TILE = r"""
 // A tile of a product: a thread has R rows of W columns, or of several such packs, and a slice of
 // the sum; from what the block keeps of the right operand, if it does.
-template <int R, int W, class T, class Add> __device__ void pyrelay_tile(
+template <int R, int W, int U = R == 1 ? 8 : 4, class T, class Add> __device__ void pyrelay_tile(
     Buffer<T> work, const T *kept, const pyrelay_split &split, const pyrelay_operand<T> &a,
     const pyrelay_operand<T> &b, Buffer<T> c, Index c_start, Index c_line, Index row, Index rows,
     Index first, Index n, Index k, bool adds, Add add
@@ -87,7 +87,7 @@ template <int R, int W, class T, class Add> __device__ void pyrelay_tile(
                 __syncthreads();
                 fetch(start + depth);
                 const auto sum_up = [&](auto of) {
-#pragma unroll(R == 1 ? 8 : 4)
+#pragma unroll(U)
                     for (int step = slice; step < steps; step += slices) {
                         const Pack right = of(start + step);
                         const auto own_rows = pyrelay_together<R>(work, step * lines + part * R);

@@ -12,7 +12,7 @@ import pyrelay
 from benchmarks.gpu_resources import PROGRAMS, texts_of
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.gpu import programs
-from pyrelay.devices.gpu.loads_ahead import ahead
+from pyrelay.devices.gpu.loads_ahead import ahead, early
 from tests.devices.gpu.test_cuda_text import assert_compiles, needs_nvidia
 from tests.devices.running_kernels import needs_compiler
 
@@ -40,18 +40,49 @@ ASKED = """\
 __device__ void ahead(
     Buffer<const f32> a0, Buffer<const f32> a1, i64 s0, i64 n0, Buffer<f32> o0
 ) {
-    for (Index cell = own.beside(); cell < line.end; cell += own.step()) {
+    for (Index cell = own.begin(); cell < line.end; cell += own.step()) {
         const i64 x0 = i64(u64(s0) * u64(n0));
         {
             const i64 x1 = i64(u64(x0) + u64(at.column));
-pyrelay_ahead<NEAR>(&a0[x1]);
+pyrelay_ahead(&a0[x1]);
 }}}
 """
 
 
 def test_loads_that_hang_on_the_round_are_asked_for_and_nothing_else_is_done() -> None:
     assert ahead(PHASE, {"s0"}, {"a0"}) == ASKED
-    assert "pyrelay_ahead<NEAR>(&a1[x1]);" in ahead(PHASE, {"s0"}, {"a0", "a1"})
+    assert "pyrelay_ahead(&a1[x1]);" in ahead(PHASE, {"s0"}, {"a0", "a1"})
+
+
+EARLY = """\
+__device__ pyrelay_early early(
+    Buffer<const f32> a0, Buffer<const f32> a1, i64 s0, i64 n0, Buffer<f32> o0
+) {
+    const bool once = NEAR > 0 && own.on && line.end <= blockDim.x;
+    pyrelay_early early = {};
+    if (!once) return early;
+    for (Index cell = own.begin(); cell < line.end; cell = line.end) {
+        const i64 x0 = i64(u64(s0) * u64(n0));
+        {
+            const i64 x1 = i64(u64(x0) + u64(at.column));
+            early.x2 = a0[x1];
+}}
+    return early;
+}
+"""
+
+
+def test_a_block_that_is_alone_loads_a_round_before_what_it_asks_for() -> None:
+    phase, filled = early(PHASE, ASKED)
+    assert filled == EARLY
+    assert phase.startswith("struct pyrelay_early { f32 x2; };\n#define")
+    assert "const f32 x2 = once ? early.x2 : a0[x1];\n            const f32 x3 = a1[at" in phase
+    assert "Buffer<f32> o0,\n    const pyrelay_early &early\n) {\n    const bool once" in phase
+
+
+def test_what_some_elements_load_is_not_loaded_before() -> None:
+    some = PHASE.replace("            const f32 x2", "            if (x1 > 0) break;\nconst f32 x2")
+    assert early(some, ASKED) == ("", "")
 
 
 def test_nothing_is_asked_for_where_it_does_not_hang_on_the_round() -> None:
