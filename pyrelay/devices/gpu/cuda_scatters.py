@@ -9,11 +9,11 @@ there are no atomic additions, and every run gives the same bits. The indices th
 picked out of a tile by ballots, as in a compaction; the threads share the elements of a row, or,
 where rows are short, the rows, so that those of one place always fall to the same thread.
 
-Where indices are many, the numbers of the rows that they mean are sorted (up to some thousands of
-them by one block, `cuda_sorted_rows`), and rows added in that order (`cuda_sorted_adds`). Integers,
-whose sums are the same in any order, are added atomically, to small arrays in shared memory first.
-Of rows that are written to one place the last one is found first: the greatest number wins, whoever
-comes when.
+Where indices are many, the numbers of the rows that they mean are sorted (up to some ten thousands
+of them in one launch, `cuda_sorted_rows`), and rows added in that order (`cuda_sorted_adds`).
+Integers, whose sums are the same in any order, are added atomically, to small arrays in shared
+memory first. Of rows that are written to one place the last one is found first: the greatest number
+wins, whoever comes when.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import OUTPUT, without_results
 from pyrelay.lower.planning.target import ScatterKernel
 from pyrelay.lower.text.cuda_heads import parameter_types
+from pyrelay.lower.text.cuda_numbers import literal
 from pyrelay.lower.text.emit_cuda import emit_item
 
 THREADS = 128
@@ -64,6 +65,10 @@ _KERNEL = """\
     const i64 column = threadIdx.x % span;
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
         const i64 low = item * share, high = low + share < rows ? low + share : rows;
+        for (i64 e = low * width + threadIdx.x; fills && e < high * width; e += BLOCK_THREADS) {{
+            array[e] = {t}({zero});
+        }}
+        if (fills) __syncthreads();
         for (i64 start = 0; start < count; start += {tile}) {{
             i64 rows_of[{each}];
             u32 own[{each}];
@@ -214,7 +219,8 @@ def scatter(name: str, dtype: DType, axes: int) -> ScatterKernel:
         return ScatterKernel(text, MOST_BLOCKS, _writing(dtype, axes))
     few = _sorted(axes)
     return ScatterKernel(
-        text, MOST_BLOCKS, (_numbered(axes),), few=few, most_few=cuda_sorted_rows.MOST
+        text, MOST_BLOCKS, (_numbered(axes),), few=few, most_few=cuda_sorted_rows.MOST,
+        shares=cuda_sorted_rows.SHARES, zeroed=cuda_sorted_rows.ZEROED,
     )
 
 
@@ -258,10 +264,10 @@ def _looked_at(k: int, axes: int, claims: str, index: str) -> str:
 def _text(name: str, dtype: DType, axes: int, threads: int, each: int = EACH) -> str:
     parameters = (
         f"Buffer<{dtype.name}> array,\n    Buffer<const {dtype.name}> values, {_indices(axes)}, "
-        "i64 count, i64 rows, i64 width, i64 share"
+        "i64 count, i64 rows, i64 width, i64 share, i64 fills"
     )
     return _KERNEL.format(
-        t=dtype.name, **_sizes(threads, each), step=_STEPS[name],
+        t=dtype.name, **_sizes(threads, each), step=_STEPS[name], zero=literal(0, dtype),
         head=_head(parameters, axes), place=_place(axes, "item == 0 && "),
     )
 
@@ -336,9 +342,14 @@ def _numbered(axes: int) -> str:
 
 def _sorted(axes: int) -> str:
     """The numbers of the rows that few indices mean, and the places that sort them."""
-    parameters = f"Buffer<u32> numbers, Buffer<i64> order,\n    {_indices(axes)}, i64 count"
-    text = cuda_sorted_rows.sorted_rows(_head(parameters, axes), _place(axes, ""))
-    _for_many[text] = (ADDRESS,) * (2 + axes) + ("i64",) * (1 + axes)
+    parameters = (
+        f"Buffer<u32> numbers, Buffer<i64> order,\n    Buffer<u8> zeros, {_indices(axes)}, "
+        "i64 count, i64 share, i64 nbytes"
+    )
+    text = cuda_sorted_rows.sorted_rows(
+        _head(parameters, axes), _place(axes, ""), _place(axes, "false && ")
+    )
+    _for_many[text] = (ADDRESS,) * (3 + axes) + ("i64",) * (3 + axes)
     return text
 
 
@@ -368,4 +379,4 @@ def kinds_of(text: str) -> tuple[str, ...] | None:
     if text not in _made:
         return _for_many.get(text)
     _, _, axes = _made[text]
-    return (ADDRESS,) * (2 + axes) + ("i64",) * (4 + axes)
+    return (ADDRESS,) * (2 + axes) + ("i64",) * (5 + axes)

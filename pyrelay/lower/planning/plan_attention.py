@@ -12,7 +12,7 @@ from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, KernelCall, Let, OpCall
 from pyrelay.ir.types import TensorType
 from pyrelay.lower.kernels.kernel import Attended, Kernel
-from pyrelay.lower.planning import plan_kernels
+from pyrelay.lower.planning import plan_called
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import (
     AddressOf,
@@ -203,7 +203,7 @@ def _shaping(
         k: Slot(p.buffer(a).slot) for k, a in enumerate(call.args) if is_array(a)
     }
     values: list[Value] = []
-    for each in plan_kernels.operands_of(p, kernel, call, arrays, ()):
+    for each in plan_called.operands_of(p, kernel, call, arrays, ()):
         assert not isinstance(each, AddressOf)
         values.append(each)
     number = p.program.kernel(kernel, f"scores_{name_of(call.function)}")

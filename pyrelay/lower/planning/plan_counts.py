@@ -11,16 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims, walk
-from pyrelay.ir.nodes import Atom, Block, Const, KernelCall, Let, Var
+from pyrelay.ir.nodes import Atom, Block, KernelCall, Let, Var
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.kernels import kernel as kernel_ir
-from pyrelay.lower.planning import plan_kernels
+from pyrelay.lower.planning import plan_called
 from pyrelay.lower.planning.instructions import (
-    AddressOf,
     KernelAddress,
     Launch,
     Slot,
-    Value,
     immediate,
 )
 from pyrelay.lower.planning.plan_scatters import counting_blocks
@@ -76,10 +74,7 @@ def find(p: FunctionPlanner, block: Block) -> None:
         outs: list[Atom] = [*maker.outs]
         p.counts[let] = Counted(maker, kernel, outs.index(values), outs.index(places))
         p.uncalled.add(maker)
-        # What it reads has to be there until then.
-        read = {a: number for a in walk.operands(maker.rhs) if isinstance(a, Var)}
-        last = p.scope.last
-        p.scope.last = {**last, **{a: max(last[a], k) for a, k in read.items() if a in last}}
+        plan_called.keep(p, maker, number)
 
 
 def _kernel(p: FunctionPlanner, maker: Let, places: Atom) -> kernel_ir.Kernel | None:
@@ -87,28 +82,14 @@ def _kernel(p: FunctionPlanner, maker: Let, places: Atom) -> kernel_ir.Kernel | 
     that is noticed; None for others."""
     call = maker.rhs
     assert isinstance(call, KernelCall)
-    group = p.program.lowering(call.function)
-    found = group.lowering
-    if len(found.kernels) != 1 or found.scratch or found.written or found.long is not None:
+    kernel = plan_called.only_kernel(p, call)
+    if kernel is None:
         return None
-    if any(alias is not None for alias in found.aliases) or found.product is not None:
-        return None
-    if found.attention or found.attention_gradient or found.half_product:
-        return None
-    (kernel,) = found.kernels
-    ty = places.type
+    ty, group = places.type, p.program.lowering(call.function)
     assert isinstance(ty, TensorType)
     extent = dims.substitute(kernel.extent, dict(zip(group.dims, call.dims, strict=True)))
-    if kernel.sites or kernel.routines or len(ty.shape) != 1 or extent != ty.shape[0]:
+    if kernel.sites or len(ty.shape) != 1 or extent != ty.shape[0]:
         return None
-    for parameter in kernel.parameters:
-        if parameter.role == kernel_ir.SCALAR:
-            # Another kernel finds it where it lies; this one would wait for what computes it.
-            atom = call.args[parameter.position]
-            if not isinstance(atom, Const) and atom not in p.params:
-                return None
-        elif parameter.role not in (kernel_ir.ARRAY, kernel_ir.EXTENT, kernel_ir.OUTPUT):
-            return None
     last, every = kernel.body[-1], list(kernel_ir.statements(kernel.body))
     if not isinstance(last, kernel_ir.For) or (last.start, last.stop) != (kernel.begin, kernel.end):
         return None
@@ -132,17 +113,10 @@ def counted(p: FunctionPlanner, let: Let) -> None:
     assert isinstance(chosen, TensorType)
     assert p.program.target.scatter is not None
     text = p.program.target.scatter(call.op.name, ty.dtype, 1).computing
-    arrays: dict[int, Value] = {
-        k: Slot(p.buffer(a).slot) for k, a in enumerate(made.args) if is_array(a)
-    }
     read = [p.buffer(a) for a in made.args if is_array(a)]
     (address,) = p.hand_over((array,), read)
     assert isinstance(address, Slot)
-    own = kernel_ir.without_results(found.kernel)
-    operands: list[Value] = []
-    for each in plan_kernels.operands_of(p, own, made, arrays, ()):
-        assert not isinstance(each, AddressOf)
-        operands.append(each)
+    operands = plan_called.operands_without_results(p, found.kernel, made)
     number = p.program.kernel(found.kernel, f"found_{name_of(made.function)}")
     (rows,), (count,) = ty.shape, chosen.shape
     blocks, each_has = counting_blocks(count)

@@ -17,7 +17,7 @@ from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower.kernels.kernel import Product
-from pyrelay.lower.planning import plan_kernels, plan_panels, plan_passing
+from pyrelay.lower.planning import plan_called, plan_kernels, plan_panels, plan_passing
 from pyrelay.lower.planning.finishing import without_product
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import AddressOf, Free, Slot, Value
@@ -64,7 +64,7 @@ def finish_of(
     assert product is not None
     extents = dict(zip(group.dims, call.dims, strict=True))
     operands: list[Value] = []
-    for each in plan_kernels.operands_of(p, kernel, call, arrays, outputs, extents=extents):
+    for each in plan_called.operands_of(p, kernel, call, arrays, outputs, extents=extents):
         assert not isinstance(each, AddressOf), "what finishes a product has arrays as results"
         operands.append(each)
     name = name_of(without_product(call.function, product.let))

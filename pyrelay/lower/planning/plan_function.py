@@ -40,6 +40,7 @@ from pyrelay.lower.planning import (
     plan_parts,
     plan_passing,
     plan_rows,
+    plan_sorted_adds,
 )
 from pyrelay.lower.planning.frame import Frame, Words, constant_words, word_count
 from pyrelay.lower.planning.instructions import (
@@ -91,7 +92,9 @@ class FunctionPlanner:
         self.passing: set[Var] = set()  # results that are soon given back
         self.chains: dict[Let, plan_chains.Chain] = {}  # convolutions that one launch may compute
         self.counts: dict[Let, plan_counts.Counted] = {}  # scatters that compute what they add
-        self.uncalled: set[Let] = set()  # what makes that
+        self.zeroed: set[Let] = set()  # scatters that add to zeros which they make themselves
+        self.made: dict[Let, plan_sorted_adds.Made] = {}  # those that compute what they add
+        self.uncalled: set[Let] = set()  # what makes what is counted, or these zeros
         self.commits: dict[Var, plan_commits.Commit] = {}  # of values that are to lie in an array
         self.gone: set[Buffer] = set()  # freed or handed over on the way to here
         self._journal: list[Buffer] = []  # what entered `gone`, in order
@@ -198,6 +201,7 @@ class FunctionPlanner:
         plan_passing.find(self, block)
         plan_chains.find(self, block)
         plan_counts.find(self, block)
+        plan_sorted_adds.find(self, block)
         for k, let in enumerate(block.lets):
             scope.at = k
             if let in self.uncalled:

@@ -7,24 +7,23 @@ argument that the kernels write is owned, or a copy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims
-from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, KernelCall, Let, Var
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.planning import plan_attention, plan_commits, plan_finishing, plan_scalars
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import (
-    AddressOf,
     Free,
     Launch,
-    Operand,
     Slot,
     Value,
 )
 from pyrelay.lower.planning.memory import Buffer
+from pyrelay.lower.planning.plan_called import operands_of
 from pyrelay.lower.planning.plan_library import half_product
 from pyrelay.lower.planning.program import name_of
 from pyrelay.opt.shapes import is_array
@@ -89,34 +88,6 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
         p.frame.emit(Free(address))
     for position in lowering.written - set(lowering.aliases):
         p.frame.emit(Free(arrays[position]))
-
-
-def operands_of(
-    p: FunctionPlanner, kernel: kernel_ir.Kernel, call: KernelCall, arrays: Mapping[int, Value],
-    outputs: Sequence[int], scratch: Sequence[Value] = (),
-    extents: Mapping[Symbol, Extent] | None = None,
-) -> tuple[Operand, ...]:
-    """What a kernel's parameters are, but for those that a product fills in. Sizes that the kernel
-    is told are made of what stands in `extents`."""
-    operands: list[Operand] = []
-    for parameter in kernel.parameters:
-        k = parameter.position
-        match parameter.role:
-            case kernel_ir.ARRAY:
-                operands.append(arrays[k])
-            case kernel_ir.SCALAR:
-                operands += p.value(call.args[k])
-            case kernel_ir.EXTENT:
-                size = parameter.size
-                given = call.dims[k] if size is None else dims.substitute(size, extents or {})
-                operands.append(p.sizes.value(given))
-            case kernel_ir.OUTPUT:
-                operands.append(Slot(outputs[k]))
-            case kernel_ir.SLOT:
-                operands.append(AddressOf(outputs[k]))
-            case kernel_ir.SCRATCH | kernel_ir.ROW:
-                operands.append(scratch[k])
-    return tuple(operands)
 
 
 def _arguments(

@@ -220,16 +220,19 @@ class ScanKernels:
 class ScatterKernel:
     """Rows written or added to at indices of leading axes, in the order of the indices. Parameters:
     addresses of the array, of the new rows and of each index array; the number of indices, of the
-    array's rows, of elements in a row, of rows that an item owns; the extents of those axes.
+    array's rows, of elements in a row, of rows that an item owns; 1 if the array is to be filled
+    with zeros before, else 0; the extents of those axes.
 
     The parallel axis counts ranges of rows, at most `most`. An index outside of its axis is failure
     0 of the launch, with the index, the axis and its extent.
 
     `many` does the same for many indices, which all items share. Rows are added in the order of
     their numbers (`SortedAdds`), which are found first: addresses of the numbers, of 32 bits, and
-    of the index arrays, the extents; the parallel axis counts indices. One item of `few` finds the
-    numbers of no more than `most_few` indices and sorts them, too: addresses of the numbers, of the
-    places that sort them, and of the index arrays, how many, the extents. Where it `counts`
+    of the index arrays, the extents; the parallel axis counts indices. `few` finds the numbers of
+    no more than `most_few` indices and sorts them, too, and fills an array with zeros: addresses of
+    the numbers, of the places that sort them, of that array and of the index arrays; how many there
+    are, how many an item has (a part of `shares`), bytes of the array or 0, the extents; the
+    parallel axis counts such parts, and then `zeroed` bytes of the array. Where it `counts`
     integers, whose sums are the same in any order, they are added in one step: addresses as above,
     the number of indices, of rows, of elements in a row, the extents; any number of items share the
     indices. Rows are written in three steps: numbers of the rows' last writers are cleared (their
@@ -250,23 +253,31 @@ class ScatterKernel:
     computing: str = ""
     few: str = ""
     most_few: int = 0
+    shares: int = 1
+    zeroed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class SortedAdds:
     """Rows added to those of an array, in the order of the places where they go.
 
-    Parameters of both: addresses of the array, of the rows, of the numbers of the array's rows,
-    which have 32 bits, of the places that sort these, and of a row for each chunk, which `added`
-    leaves and `finished` takes; how many rows there are, elements in one. Their parallel axes count
-    chunks of `chunk` rows by parts of `threads` elements of each; where rows have fewer elements,
-    an item has as many chunks as `threads` have room for.
+    Parameters of `added`: addresses of the array, of the rows, of the numbers of the array's rows,
+    which have 32 bits, of the places that sort these, and of a row for each chunk; how many rows
+    there are, elements in one. `computing` does the same without the rows: behind these parameters
+    stand the kernel that makes an element of them (`lower.kernels.row_elements`) and that kernel's
+    other parameters. Both leave rows of chunks for `finished`, which has the same parameters but
+    for the rows. Their parallel axes count chunks of `chunk` rows by parts of `threads` elements of
+    each; where rows have fewer elements, an item has as many chunks as `threads` have room for. The
+    second ones of `added` and `computing` are for rows of more than 2 * `threads` elements: there
+    parts have `columns` times as many.
     """
 
-    added: str
+    added: tuple[str, str]
+    computing: tuple[str, str]
     finished: str
     chunk: int
     threads: int
+    columns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +339,8 @@ class Target:
     scan         op, element type, whether the elements of a line are neighbours -> the kernels;
                  None where loops do as well.
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
-    sorted_adds  element type -> the kernels, where there are `scatter` and `sort`.
+    sorted_adds  element type, whether the array is zeros -> the kernels, where there are `scatter`
+                 and `sort`.
     sort         op, element type, whether places need more than 32 bits, whether they are part of
                  the kernel of a loop -> the kernels; None where loops do as well.
     line_sort    op, element type -> the kernel that sorts whole lines; None as above.
@@ -358,7 +370,7 @@ class Target:
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
     sort: Callable[[str, DType, bool, bool], SortKernels] | None = None
-    sorted_adds: Callable[[DType], SortedAdds] | None = None
+    sorted_adds: Callable[[DType, bool], SortedAdds] | None = None
     line_sort: Callable[[str, DType], LineSort] | None = None
     keeps_scores: bool = True
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None

@@ -171,14 +171,16 @@ def test_tiles_of_a_sort_that_wait_for_those_before(watching: None) -> None:
 
 def test_rows_added_where_a_chunk_ends_in_the_middle_of_a_look() -> None:
     rows = np.array([0] * 33 + [1, 2], "u4")
-    kernels = cuda_sorted_adds.sorted_adds(f32)
+    kernels = cuda_sorted_adds.sorted_adds(f32, False)
     driver, count = watched(), len(rows)
     record, array = np.zeros(21, np.int64), np.zeros((3, 2), "f4")
     values, carried = np.ones((count, 2), "f4"), np.zeros((2, 2), "f4")
     order = np.arange(count)
-    for text in (kernels.added, kernels.finished):
+    shared = rows, order, carried
+    for text, given in (
+        (kernels.added[0], (array, values, *shared)), (kernels.finished, (array, *shared))
+    ):
         (function,) = driver.load([Text(text, ())])
-        given = (array, values, rows, order, carried)
         for each in (record, *given):
             driver.sizes[each.ctypes.data] = each.nbytes
         driver.launch(function, 1, words_of(record, 0, 0, 1, *given, count, 2), 0)

@@ -36,7 +36,8 @@ def test_rows_of_one_place_are_added_as_python_does_where_they_lie_in_a_chunk() 
 
 
 @pytest.mark.parametrize(
-    ("rows", "width"), [(3, 1), (1, 5), (40, 130)], ids=["elements", "one row", "wide rows"]
+    ("rows", "width"), [(3, 1), (1, 5), (40, 130), (3, 300), (9, 600)],
+    ids=["elements", "one row", "several parts", "wide rows", "wide parts"],
 )
 def test_rows_of_one_place_go_on_from_chunk_to_chunk(rows: int, width: int) -> None:
     i = RNG.integers(-rows, rows, 5000)

@@ -170,9 +170,10 @@ def test_scans_and_scatters_compile_for_every_dtype(tmp_path: Path) -> None:
             kernels += [text for each in made for text in (each.totals, each.scan) if text]
         for name, axes in (("scatter_add", 1), ("scatter_add", 3), ("scatter_update", 2)):
             of = cuda_scatters.scatter(name, dtype, axes)
-            kernels += [of.source, *of.many]
-        adds = cuda_sorted_adds.sorted_adds(dtype)
-        kernels += [adds.added, adds.finished]
+            kernels += [text for text in (of.source, *of.many, of.few) if text]
+        for to_zeros in (False, True):
+            adds = cuda_sorted_adds.sorted_adds(dtype, to_zeros)
+            kernels += [*adds.added, adds.finished]
     assert_compiles(kernels, tmp_path)
 
 

@@ -195,8 +195,8 @@ def picked(x: Any, at: Any, k: float) -> Any:
     return np.exp(x)[at] * k
 
 
-def picked_rows(x: Any, at: Any) -> Any:
-    return (x[at] * x[at]).sum()
+def picked_rows(x: Any, y: Any, at: Any) -> Any:
+    return (x[at] * y[at]).sum()
 
 
 def bad_index(wanted: Callable[..., Any], function: Callable[..., Any], *given: Any) -> None:
@@ -227,16 +227,22 @@ def test_what_kernels_find_wrong_is_raised_and_the_next_call_is_fine(
 
 
 def test_errors_of_graphs_are_raised_and_the_graph_is_replayed(machine: Machine) -> None:
-    function, x = pyrelay.grad(picked_rows), np.linspace(0, 1, 12).reshape(6, 2)
-    good = machine.array(x), machine.array(np.array([1, 5, 1]))
-    wanted = np.zeros((6, 2))
-    np.add.at(wanted, [1, 5, 1], 2 * x[[1, 5, 1]])
+    function, x = pyrelay.grad(picked_rows, (0, 1)), np.linspace(0, 1, 12).reshape(6, 2)
+    good = machine.array(x), machine.array(x + 1), machine.array(np.array([1, 5, 1]))
+    wanted = np.zeros((2, 6, 2))
+    np.add.at(wanted[0], [1, 5, 1], x[[1, 5, 1]] + 1)
+    np.add.at(wanted[1], [1, 5, 1], x[[1, 5, 1]])
+
+    def check() -> None:
+        for mine, each in zip(function(*good), wanted, strict=True):
+            np.testing.assert_allclose(mine.get(), each, rtol=1e-15)
+
     for _ in range(4):
-        np.testing.assert_allclose(function(*good).get(), wanted, rtol=1e-15)
+        check()
     replays = machine.replays
     for _ in range(2):
-        bad_index(picked_rows, function, good[0], machine.array(np.array([1, 6, -7])))
-        np.testing.assert_allclose(function(*good).get(), wanted, rtol=1e-15)
+        bad_index(picked_rows, function, *good[:2], machine.array(np.array([1, 6, -7])))
+        check()
     assert machine.replays > replays
 
 
