@@ -145,7 +145,7 @@ _WIDE = {
 _OLD = """\
                     // What is not there stands for the first row, which may be another chunk's.
                     const bool begins = place + k < stop && of[k] != (k == 0 ? row : of[k - 1]);
-                    if (begins) old[k][l] = array[of[k] * width + column[l]];
+                    if (begins && is_inside[l]) old[k][l] = array[of[k] * width + column[l]];
 """
 _NO_OLD = "                    old[k][l] = {zero};\n"
 
