@@ -257,23 +257,31 @@ class _Memory:
 
 
 class _Pool:
-    """Freed blocks by their size, given out again last in first out, as CuPy's pool does."""
+    """Freed blocks by their size, given out again last in first out, as CuPy's pool does.
+
+    part: bytes that blocks are multiples of. CuPy's are of 512, so that an array of another size
+    lies where one was a moment ago.
+    """
+
+    part = 1
 
     def __init__(self) -> None:
         self.sizes: dict[int, int] = {}  # of live buffers, by address
         self.idle: dict[int, list[np.ndarray[Any, Any]]] = {}
 
     def take(self, nbytes: int) -> _Memory:
-        waiting = self.idle.get(nbytes)
-        memory = _Memory(waiting.pop() if waiting else np.empty(nbytes + _ALIGNED, np.uint8))
+        room = -(-nbytes // self.part) * self.part
+        waiting = self.idle.get(room)
+        block = waiting.pop() if waiting else np.empty(room + _ALIGNED, np.uint8)
+        memory = _Memory(block)
         self.sizes[memory.address] = nbytes
-        weakref.finalize(memory, self.give, nbytes, memory.address, memory.bytes).atexit = False
+        weakref.finalize(memory, self.give, room, memory.address, memory.bytes).atexit = False
         return memory
 
-    def give(self, nbytes: int, address: int, block: np.ndarray[Any, Any]) -> None:
+    def give(self, room: int, address: int, block: np.ndarray[Any, Any]) -> None:
         del self.sizes[address]
         block.fill(_FREED)
-        waiting = self.idle.setdefault(nbytes, [])
+        waiting = self.idle.setdefault(room, [])
         if len(waiting) < _MOST_IDLE:
             waiting.append(block)
 

@@ -23,7 +23,7 @@ _DEFINED = re.compile(r"\s*const \w+ (x\d+) = (.*);")
 _LOAD = re.compile(r"(\w+)\[([^\[\]]*)\]")
 _HELD = re.compile(r"(\s*)const (\w+) (x\d+) = (\w+\[[^\[\]]*\]);")
 _ASKED = "pyrelay_ahead(&"
-_ONCE = "    const bool once = NEAR > 0 && own.on && line.end <= blockDim.x;\n"
+_ONCE = "    const bool once = ROOM_NEAR > 0 && own.on && line.end <= blockDim.x;\n"
 _NAME = re.compile(r"\b[a-z]+\d+\b")
 
 

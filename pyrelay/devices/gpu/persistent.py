@@ -214,7 +214,9 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
         first, last, tuple(begins), (), (), groups, tuple(work), cells, tuple(data),
         tuple(sorted(own_written)), tuple(left), found,
         frozenset(addresses),
-        tuple(s for s in begins if s in addresses and buffers.of(Slot(s)) in freed),
+        # What the host's places alone have made in a round is none of what a kernel frees: before
+        # them its slots hold addresses of rounds past, where by now something else may lie.
+        tuple(s for s in given if s in addresses and buffers.of(Slot(s)) in freed),
         counter_of(code, range(first, last), changed),
     )
 

@@ -7,7 +7,7 @@ room; whatever is left lies where it was.
 No other block looks at what one block alone computes before the loop ends, but its threads wait for
 each other's elements several times a round: some 30 cycles in shared memory, 270 in the cache that
 all blocks share. Which extents fit is known to kernels of known extents alone (`persistent_known`):
-`NEAR` is the bytes there are, 0 in all other kernels.
+`ROOM_NEAR` is the bytes there are, 0 in all other kernels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, shared_bytes
 from pyrelay.devices.gpu.persistent_prelude import ALIGNED
 
-SWITCH = "#define NEAR 0"
+SWITCH = "#define ROOM_NEAR 0"
 """A line of each kernel's text."""
 
 LEAST = 4096
@@ -34,7 +34,7 @@ def with_room(source: str) -> str:
         given = min(max(LEAST - room, 0), weights)
         room += given
         source = _WEIGHTS.sub(f"#define WEIGHTS {weights - given}", source)
-    return source.replace(SWITCH, f"#define NEAR {max(room, 0)}")
+    return source.replace(SWITCH, f"#define ROOM_NEAR {max(room, 0)}")
 
 
 def counts(declared: Sequence[str], chunks: Sequence[int]) -> list[int]:
@@ -54,13 +54,13 @@ def begun(
     sizes = [f"{count} * step{g}" for g, count in enumerate(chunks)]
     aligned = f"(far + {before + ALIGNED - 1}) / {ALIGNED} * {ALIGNED}"
     near = [f"const i64 arena_bytes = {' + '.join([str(before), *sizes])};"]
-    near.append("const i64 near_arena = arena_bytes <= NEAR ? arena_bytes : 0;")
+    near.append("const i64 near_arena = arena_bytes <= ROOM_NEAR ? arena_bytes : 0;")
     end = "near_arena"
     for k in arrays:
         many = 2 if k in turned else 1
         near += [
             f"const i64 each{k}_bytes = (ends{k} + 15) / 16 * 16;",
-            f"const i64 near{k} = {end} + {many} * each{k}_bytes <= NEAR ? each{k}_bytes : 0;",
+            f"const i64 near{k} = {end} + {many} * each{k}_bytes <= ROOM_NEAR ? each{k}_bytes : 0;",
             f"const i64 end{k} = {end} + {many} * near{k};",
         ]
         end = f"end{k}"
@@ -79,7 +79,7 @@ def begun(
         end = f"end{k}"
     return [
         *(f"const i64 origin{k} = s{k};" for k in arrays),
-        "#if NEAR", *near, "__syncthreads();", "#else",
+        "#if ROOM_NEAR", *near, "__syncthreads();", "#else",
         f"const i64 arena = far, begins = {aligned};", "#endif",
     ]
 

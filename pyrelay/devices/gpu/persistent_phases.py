@@ -241,7 +241,7 @@ class PhaseWriter:
             source, held = self._ask(source, launch, code, ["0", *extent, *given])
         self._call(source, launch, extent, [*given, *[held] * bool(held)], reads, writes, places)
         if held:
-            self.lines += ["#if NEAR", f"{held} = next_{held};", "#endif"]
+            self.lines += ["#if ROOM_NEAR", f"{held} = next_{held};", "#endif"]
         for k in turns:
             self._line(f"s{k} = next{k};")
             self.pending.rebound(k)
@@ -290,7 +290,9 @@ class PhaseWriter:
         later, goes_on = self._next_round(counter)
         words = re.sub(rf"\bs{counter}\b", later, words)
         self.lines += [
-            "#if NEAR", f"if ({goes_on}) next_{name} = phase{number}::early({words});", "#endif",
+            "#if ROOM_NEAR",
+            f"if ({goes_on}) next_{name} = phase{number}::early({words});",
+            "#endif",
         ]
         return held, name
 
@@ -477,7 +479,7 @@ class PhaseWriter:
                 lines += [f"{t} *kept{number} = nullptr;", f"const {held} held{number} = {{}};"]
                 continue
             b = buffer_text(f"const {t}", words[1])
-            told = f"{m}, {n}, {k}, {words[6]}, {turned}, {words[10]}, NEAR > 0"
+            told = f"{m}, {n}, {k}, {words[6]}, {turned}, {words[10]}, ROOM_NEAR > 0"
             hold = held.replace("held<", "hold<")
             lines += [
                 f"{t} *kept{number} = ({t} *)shelf;",

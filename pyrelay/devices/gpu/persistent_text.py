@@ -149,7 +149,7 @@ class Writer(PhaseWriter):
         places: list[str] = []
         if not loop.resumes:  # else words come from launches before
             self.lines, places = placed(self.lines)
-        early = ["#if NEAR", *self.first_loads, "#endif"] if self.first_loads else []
+        early = ["#if ROOM_NEAR", *self.first_loads, "#endif"] if self.first_loads else []
         self.lines[:0] = [*begins, *early]
         searches = any("pyrelay_take(" in line for line in self.lines)
         if not searches:
@@ -231,12 +231,12 @@ class Writer(PhaseWriter):
         they end, which may not be as large as that they began in."""
         lines = []
         for k, (groups, slots) in zip(self.loop.arrays, self.loop.ends, strict=True):
-            lines.append(f"i64 kept{k} = ends{k};")
+            lines.append(f"i64 left{k} = ends{k};")
             for g in groups:
                 room = f"(u64)({chunks[g]} * step{g})"
-                lines.append(f"if ((u64)(s{k} - base{g}) < {room}) kept{k} = bytes{g};")
-            lines += [f"if (s{k} == first{j}) kept{k} = ends{j};" for j in slots]
-            lines.append(f"pyrelay_copy(o{k}, s{k}, kept{k});")
+                lines.append(f"if ((u64)(s{k} - base{g}) < {room}) left{k} = bytes{g};")
+            lines += [f"if (s{k} == first{j}) left{k} = ends{j};" for j in slots]
+            lines.append(f"pyrelay_copy(o{k}, s{k}, left{k});")
         return lines
 
     def _slots(self) -> set[int]:

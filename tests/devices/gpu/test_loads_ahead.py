@@ -58,7 +58,7 @@ EARLY = """\
 __device__ pyrelay_early early(
     Buffer<const f32> a0, Buffer<const f32> a1, i64 s0, i64 n0, Buffer<f32> o0
 ) {
-    const bool once = NEAR > 0 && own.on && line.end <= blockDim.x;
+    const bool once = ROOM_NEAR > 0 && own.on && line.end <= blockDim.x;
     pyrelay_early early = {};
     if (!once) return early;
     for (Index cell = own.begin(); cell < line.end; cell = line.end) {

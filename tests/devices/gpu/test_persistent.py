@@ -959,3 +959,24 @@ def test_arrays_end_in_buffers_of_other_sizes_than_they_began_in(
         for found in (one, grid, many):
             for each, wanted in zip(found, plain, strict=True):
                 np.testing.assert_allclose(each, wanted, rtol=1e-12)
+
+
+def test_nothing_is_given_back_that_lies_where_the_hosts_arrays_of_rounds_past_were(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moved(places: Any, corpus: Any, seed: Any) -> Any:
+        random = np.random.RandomState(seed)
+        for i, center in enumerate(corpus):
+            for j in range(max(0, i - 1), min(len(corpus), i + 2)):
+                if i == j:
+                    continue
+                others = np.concatenate(([corpus[j]], random.randint(0, len(places), size=1)))
+                places[center] -= 0.1 * places[others].sum(0)
+        return places
+
+    monkeypatch.setattr(programs, "blocks_of", lambda *_: 1)
+    monkeypatch.setattr(cuda_emulator._Pool, "part", 512)
+    places = np.random.default_rng(0).random((8, 3))
+    wanted = moved(places.copy(), [2, 2, 1], 0)
+    found = pyrelay.jit(moved, device=ON)(places.copy(), [2, 2, 1], 0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)

@@ -15,7 +15,7 @@ from pyrelay.devices.gpu.persistent_near import LEAST, SWITCH, begun, counts, en
 from tests.devices.running_kernels import needs_compiler
 
 ON = "cuda_emulator"
-LITTLE = "#define NEAR 128"
+LITTLE = "#define ROOM_NEAR 128"
 
 
 def recurrent(x: Any, w: Any, b: Any) -> Any:
@@ -82,9 +82,9 @@ def check(function: Any, args: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lines_put_the_arena_and_arrays_where_there_is_room() -> None:
     lines = begun(48, [1, 3], [7, 9], [9])
-    assert lines[:3] == ["const i64 origin7 = s7;", "const i64 origin9 = s9;", "#if NEAR"]
+    assert lines[:3] == ["const i64 origin7 = s7;", "const i64 origin9 = s9;", "#if ROOM_NEAR"]
     assert "const i64 arena_bytes = 48 + 1 * step0 + 3 * step1;" in lines
-    assert "const i64 near9 = end7 + 2 * each9_bytes <= NEAR ? each9_bytes : 0;" in lines
+    assert "const i64 near9 = end7 + 2 * each9_bytes <= ROOM_NEAR ? each9_bytes : 0;" in lines
     assert "    other9 = s9 + near9;" in lines
     assert "    other7 = s7 + near7;" not in lines
     assert lines[-3:] == [
@@ -106,7 +106,7 @@ def test_what_one_block_works_in_is_shared_memory(
     check(function, arguments(function), monkeypatch)
     (text,) = texts
     assert SWITCH not in text
-    assert f"#define NEAR {LEAST}\n" in text
+    assert f"#define ROOM_NEAR {LEAST}\n" in text
     assert text.count("pyrelay_copy(origin") == 1  # the array of all states is not held
 
 
@@ -118,7 +118,7 @@ def test_weights_of_one_row_stay_in_registers_and_steps_inputs_come_a_round_befo
     args = [0.3 * each for each in arguments(n=n)]
     check(recurrent, tuple(each.astype(dtype) for each in args), monkeypatch)
     (text,) = texts
-    assert "NEAR > 0);" in text
+    assert "ROOM_NEAR > 0);" in text
     assert re.search(r"if \(\(s\d+ \+ 1ll\) < s\d+\) next_early(\d) = phase\1::early\(", text)
 
 
