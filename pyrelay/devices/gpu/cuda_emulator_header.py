@@ -26,7 +26,7 @@ BEFORE = r"""
 #define PYRELAY_ENTRY extern "C" __attribute__((visibility("default")))
 #define __restrict__
 #define __launch_bounds__(...)
-#define __forceinline__ inline
+#define __forceinline__
 
 extern "C" {
 #define PYRELAY_1(name) double name(double); float name##f(float);

@@ -36,7 +36,7 @@ from pyrelay.devices.gpu.ownership import (
     shared,
     spelled,
 )
-from pyrelay.devices.gpu.persistent_prelude import CELL, LOOK, PLAIN, THREADS, meeting
+from pyrelay.devices.gpu.persistent_prelude import CELL, LOOK, PHASE, PLAIN, THREADS, meeting
 from pyrelay.devices.gpu.stretches import flow
 from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower.kernels import kernel as kernel_ir
@@ -140,7 +140,7 @@ class PhaseWriter:
 
     def _phase(self, source: str) -> int:
         plain = re.sub(r"^#define (BLOCK_THREADS|PACK) \d+\n", "", source, flags=re.MULTILINE)
-        plain = plain.replace('extern "C" __global__ void kernel(', "__device__ void phase(")
+        plain = plain.replace('extern "C" __global__ void kernel(', f"{PHASE}(")
         return self.phases.setdefault(plain, len(self.phases))
 
     def _uses(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyrelay.devices.gpu.persistent_held import ACROSS, HELD
-from pyrelay.devices.gpu.persistent_prelude import THREADS
+from pyrelay.devices.gpu.persistent_prelude import PHASE, THREADS
 from pyrelay.devices.gpu.persistent_tiles import TILE
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.instructions import Immediate, Launch
@@ -340,7 +340,7 @@ _PLAIN = 15
 """Operands of a product without batch axes."""
 
 _PHASE = """\
-__device__ void phase(
+{phase}(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{t}> work, const {t} *kept,
     const pyrelay_held<{t}, {pack}> &held, const pyrelay_split &split, Buffer<const {t}> a,
     Buffer<const {t}> b, Buffer<{t}> c, Index m, Index n, Index k, Index a_turned, Index b_turned,
@@ -463,7 +463,7 @@ def product(dtype: DType, axes: int, once: bool = False) -> str:
         few=FEW, pack=pack, wide=min(pack, 4), threads=THREADS
     )
     return _PHASE.format(
-        t=t, add=add, pack=pack, forms=forms, batch_parameters=parameters,
+        phase=PHASE, t=t, add=add, pack=pack, forms=forms, batch_parameters=parameters,
         cores=_CORES if t == "f32" else "",
         head=_STACKS.format(
             stacks="".join(f"    stacks *= extent{k};\n" for k in range(axes)),

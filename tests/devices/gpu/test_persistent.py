@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from pyrelay.devices.gpu import (
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.hazards import NOBODY, Pending
 from pyrelay.devices.gpu.persistent import loops
+from pyrelay.devices.gpu.persistent_prelude import PHASE
 from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.errors import InvariantError
 from pyrelay.ir.types import f32
@@ -980,3 +982,25 @@ def test_nothing_is_given_back_that_lies_where_the_hosts_arrays_of_rounds_past_w
     wanted = moved(places.copy(), [2, 2, 1], 0)
     found = pyrelay.jit(moved, device=ON)(places.copy(), [2, 2, 1], 0)
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_no_phase_is_a_function_that_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    # An H200 lost the result of the one product of several that was left a call.
+    def powers(x: Any, w: Any, k: Any) -> Any:
+        for _ in range(k):
+            x = np.tanh(x @ w) @ w.T
+        return x
+
+    sources = []
+    with_known = persistent_known.with_known
+
+    def told(text: Text, *rest: Any) -> Text:
+        sources.append(text.source)
+        return with_known(text, *rest)
+
+    monkeypatch.setattr(programs, "blocks_of", lambda *_: 1)
+    monkeypatch.setattr(persistent_known, "with_known", told)
+    pyrelay.jit(powers, device=ON)(np.ones((3, 4)), np.ones((4, 5)), 3)
+    begun = re.findall(r"namespace phase\d+ {\n(.*?)\(", sources[0])
+    assert len(begun) >= 2
+    assert set(begun) == {PHASE}

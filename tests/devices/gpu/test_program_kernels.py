@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,11 @@ def test_forms_that_extents_choose_are_begun_together(begun: list[list[str]]) ->
     assert [len(each) for each in begun] == [1, 2]  # for many rows; in parts, and these summed up
 
 
-def test_a_product_of_ours_stands_by_when_the_first_call_is_over(machine: Machine) -> None:
+def test_a_product_of_ours_stands_by_when_the_first_call_is_over(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYRELAY_CACHE_DIR", str(tmp_path))  # nothing of it is on disk
+
     def product(a: Any, b: Any) -> Any:
         return np.tanh(a @ b)
 
