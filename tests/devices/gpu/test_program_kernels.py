@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import config
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.gpu import programs
 from tests.devices.fake_cupy import Cublas, Machine, installed
@@ -99,10 +100,8 @@ def test_forms_that_extents_choose_are_begun_together(begun: list[list[str]]) ->
 
 
 def test_a_product_of_ours_stands_by_when_the_first_call_is_over(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PYRELAY_CACHE_DIR", str(tmp_path))  # nothing of it is on disk
-
     def product(a: Any, b: Any) -> Any:
         return np.tanh(a @ b)
 
@@ -115,8 +114,9 @@ def test_a_product_of_ours_stands_by_when_the_first_call_is_over(
         launch(*given, **named)
 
     machine.cupy.cuda.driver.launchKernel = count
-    function = pyrelay.jit(product, device="cuda")
-    np.testing.assert_allclose(function(a, a), product(a, a), rtol=1e-12)
-    function.explain()
+    with config.override(cache_dir=str(tmp_path)):  # nothing of it is on disk
+        function = pyrelay.jit(product, device="cuda")
+        np.testing.assert_allclose(function(a, a), product(a, a), rtol=1e-12)
+        function.explain()
     assert units == [1]
     assert len(machine.units) == 2
