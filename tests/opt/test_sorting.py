@@ -18,7 +18,6 @@ TIES = np.array([2.0, -0.0, np.nan, 0.0, -1.0, 2.0, np.nan, np.inf, -np.inf])
     "x",
     [
         TIES, TIES[:0], TIES[:1], TIES[:2], RNG.integers(-4, 4, 33), RNG.integers(-9, 9, 150),
-        RNG.random(17) > 0.5,
         RNG.integers(0, 9, 8).astype(np.uint8), RNG.normal(size=5).astype(np.float32),
     ],
     ids=lambda x: f"{x.dtype}-{x.shape[0]}",

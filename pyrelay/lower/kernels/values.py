@@ -156,7 +156,8 @@ class Shifted(Value):
     __slots__ = ("by", "part")
 
     def __init__(self, part: Part, by: Value) -> None:
-        super().__init__(part.s, None, i64, part.scope)
+        inner = by.scope if by.scope.depth > part.scope.depth else part.scope
+        super().__init__(part.s, None, i64, inner)
         self.part, self.by = part, by
 
     @property
