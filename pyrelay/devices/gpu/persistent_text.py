@@ -154,21 +154,6 @@ class Writer(PhaseWriter):
         searches = any("pyrelay_take(" in line for line in self.lines)
         if not searches:
             self.declared = [line for line in self.declared if not line.startswith("i64 idle")]
-        declared = [
-            f"const i64 *s{k}_at" if k in self.on_device else f"i64 s{k}" for k in loop.given
-        ]
-        declared += [*(f"i64 d{k}" for k in loop.data), "i64 far"]
-        for g, group in enumerate(loop.groups):
-            declared += [f"i64 step{g}, i64 bytes{g}", *[f"i64 most{g}"] * group.escapes]
-        if loop.resumes:
-            declared += ["i64 *tape", "i64 room", "i64 *state"]
-        for k in loop.arrays:
-            declared += [f"i64 o{k}", f"i64 ends{k}"]
-        for k in self.near:
-            declared += [*[f"i64 other{k}"] * (k in self.turned), f"i64 ends{k}"]
-        declared += [*(f"i64 *r{k}" for k in loop.scalars), "i64 precision"]
-        own = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
-        head = ", ".join([*own, *declared])
         slots = sorted(self._slots() - {k for k in loop.given if k not in self.on_device})
         body = [f"i64 s{k} = {f'*s{k}_at' if k in loop.given else 0};" for k in slots]
         held = CELL * (2 * loop.cells + 1)
@@ -222,9 +207,28 @@ class Writer(PhaseWriter):
             parts.append(persistent_product.SUPPORT)
         for source, number in self.phases.items():
             parts.append(f"namespace phase{number} {{\n{source}{self.aheads.get(number, '')}}}")
-        parts.append(f'extern "C" __global__ void kernel({head}) {{')
+        parts.append(f'extern "C" __global__ void kernel({self._parameters()}) {{')
         parts += [f"    {line}" for line in body]
         return "\n".join([*parts, "}", ""])
+
+    def _parameters(self) -> str:
+        """What the kernel takes."""
+        loop = self.loop
+        declared = [
+            f"const i64 *s{k}_at" if k in self.on_device else f"i64 s{k}" for k in loop.given
+        ]
+        declared += [*(f"i64 d{k}" for k in loop.data), "i64 far"]
+        for g, group in enumerate(loop.groups):
+            declared += [f"i64 step{g}, i64 bytes{g}", *[f"i64 most{g}"] * group.escapes]
+        if loop.resumes:
+            declared += ["i64 *tape", "i64 room", "i64 *state"]
+        for k in loop.arrays:
+            declared += [f"i64 o{k}", f"i64 ends{k}"]
+        for k in self.near:
+            declared += [*[f"i64 other{k}"] * (k in self.turned), f"i64 ends{k}"]
+        declared += [*(f"i64 *r{k}" for k in loop.scalars), "i64 precision"]
+        own = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
+        return ", ".join([*own, *declared])
 
     def _results(self, chunks: Sequence[Any]) -> list[str]:
         """Arrays are copied to where the host looks for them: as much as the buffer has in which
