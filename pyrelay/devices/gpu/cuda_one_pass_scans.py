@@ -17,7 +17,7 @@ runs.
 
 from __future__ import annotations
 
-from pyrelay.devices.gpu.cuda_scan_forms import Form
+from pyrelay.devices.gpu.cuda_scan_forms import IN_WARPS, Form
 from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import OnePassScan
@@ -129,21 +129,7 @@ extern "C" __global__ __launch_bounds__({threads}, {blocks}) void kernel(
                 }}
             }}
         }}
-#pragma unroll
-        for (int r = 0; r < {rounds}; r++) {{
-#pragma unroll
-            for (int p = 1; p < {pack}; p++) own[r][p] = combine(own[r][p - 1], own[r][p]);
-            upto[r] = own[r][{pack} - 1];
-        }}
-        // The sums of the threads before, in the warp and in the warps before.
-#pragma unroll
-        for (int step = 1; step < 32; step *= 2) {{
-#pragma unroll
-            for (int r = 0; r < {rounds}; r++) {{
-                const State before = pyrelay_from_below(upto[r], step);
-                if (lane >= step) upto[r] = combine(before, upto[r]);
-            }}
-        }}
+""" + IN_WARPS + """\
 #pragma unroll
         for (int r = 0; r < {rounds}; r++) {{
             if (lane == 31) sums[r * WARPS + warp] = upto[r];

@@ -14,6 +14,26 @@ from pyrelay.records import dataclass
 EACH = 8
 """Values of a tile that a thread has, where these are elements."""
 
+IN_WARPS = """\
+#pragma unroll
+        for (int r = 0; r < {rounds}; r++) {{
+#pragma unroll
+            for (int p = 1; p < {pack}; p++) own[r][p] = combine(own[r][p - 1], own[r][p]);
+            upto[r] = own[r][{pack} - 1];
+        }}
+        // The sums of the threads before, in the warp.
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {{
+#pragma unroll
+            for (int r = 0; r < {rounds}; r++) {{
+                const State before = pyrelay_from_below(upto[r], step);
+                if (lane >= step) upto[r] = combine(before, upto[r]);
+            }}
+        }}
+"""
+"""How threads that have `own`, packs in rounds, come by the sums `upto` the end of theirs in the
+warp."""
+
 #: What stands before the first element, and two values that follow each other as one.
 _JOINED = {"cumsum": (-0.0, "a + b"), "cumprod": (1, "a * b")}
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from pyrelay.devices.gpu import cuda_one_pass_scans, cuda_recurrences
 from pyrelay.devices.gpu.cuda_recurrences import BLOCK_THREADS, HEAD, THREADS
-from pyrelay.devices.gpu.cuda_scan_forms import EACH, Form, form_of, is_grouped
+from pyrelay.devices.gpu.cuda_scan_forms import EACH, IN_WARPS, Form, form_of, is_grouped
 from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import ScanKernels
@@ -158,20 +158,7 @@ _BLOCK_PACKS = """\
                     }}
                 }}
             }}
-#pragma unroll
-            for (int r = 0; r < {rounds}; r++) {{
-#pragma unroll
-                for (int p = 1; p < {pack}; p++) own[r][p] = combine(own[r][p - 1], own[r][p]);
-                upto[r] = own[r][{pack} - 1];
-            }}
-            // The sums of the threads before, in the warp and in the warps before.
-            for (int step = 1; step < 32; step *= 2) {{
-#pragma unroll
-                for (int r = 0; r < {rounds}; r++) {{
-                    const State before = pyrelay_from_below(upto[r], step);
-                    if (lane >= step) upto[r] = combine(before, upto[r]);
-                }}
-            }}
+""" + IN_WARPS + """\
             const int here = half * {rounds} * 32;
 #pragma unroll
             for (int r = 0; r < {rounds}; r++) {{
