@@ -43,6 +43,7 @@ from pyrelay.devices.routines.matmul import (
 from pyrelay.ir.types import DType
 
 _DEEPEST = 1024  # bytes of a row of q that is scaled
+_MOST_DIVIDED = 2.0**64  # by what q is divided: the reciprocal has all digits
 
 _TEXT = """\
 from math import inf
@@ -78,15 +79,16 @@ def kernel(block, begin, end):
     store_ordered_i64(shaped, 4, raw_line)
     for k in range(operands):
         store_ordered_i64(shaped, 5 + k, load_ordered_i64(block, 25 + 4 * axes + k))
-    # Whether q is scaled: a number of at least 1 divides it, or one of at most 1 multiplies it.
+    # Whether q is scaled: by a number of at most 1, or the reciprocal of one of at least 1.
     scales, factor = param_i64(block, 22), param_{t}(block, 23)
     divides = scales == 2 and (factor >= {t}(1.0) or factor <= {t}(-1.0))
+    divides = divides and factor <= {t}({most_divided}) and factor >= {t}(-{most_divided})
     scaled = divides or (scales == 1 and factor >= {t}(-1.0) and factor <= {t}(1.0))
     scaled = scaled and depth <= {deepest} and q_turned == 0
     shaping = 0 if scaled else shaping
     smaller = local_{t}({smaller})
     rows, numbers = local_i64(11), local_{t}(1)
-    store_ordered_{t}(numbers, 0, factor)
+    store_ordered_{t}(numbers, 0, {t}(1.0) / factor if divides else factor)
     blocks = (targets + {rows_most}) // {rows}
     unit = begin
     while unit < end:
@@ -117,7 +119,6 @@ def kernel(block, begin, end):
             store_ordered_i64(rows, 5, depth)
             store_ordered_i64(rows, 6, numbers)
             store_ordered_i64(rows, 7, 0)
-            store_ordered_i64(rows, 8, 1 if divides else 0)
             scaled_rows_{lanes}(rows)
             q = smaller
         result = param_i64(block, 4) + (entry * targets + i0) * width * {size}
@@ -181,7 +182,8 @@ def kernel(block, begin, end):
             if sums != 0:
                 store_{t}(sums, entry * targets + i0 + r, total)
             if guarded != 0 and total == {t}(0.0):
-                store_ordered_{t}(totals, r, {t}(1.0))
+                total = {t}(1.0)
+            store_ordered_{t}(totals, r, {t}(1.0) / total)
         store_ordered_i64(rows, 0, result)
         store_ordered_i64(rows, 1, width)
         store_ordered_i64(rows, 2, result)
@@ -190,7 +192,6 @@ def kernel(block, begin, end):
         store_ordered_i64(rows, 5, width)
         store_ordered_i64(rows, 6, totals)
         store_ordered_i64(rows, 7, 1)
-        store_ordered_i64(rows, 8, 1)
         scaled_rows_{lanes}(rows)
     return 0
 """
@@ -215,5 +216,6 @@ def attention_kernel(
         rows=rows, rows_most=rows - 1, most=2 * rows, columns=columns, scores=2 * rows * columns,
         column_unit=COLUMN_UNIT, column_unit_most=COLUMN_UNIT - 1,
         words=5 + FINISHING_OPERANDS, deepest=_DEEPEST // dtype.size,
+        most_divided=_MOST_DIVIDED,
         smaller=2 * rows * _DEEPEST // dtype.size,
     )  # fmt: skip

@@ -7,7 +7,7 @@ scores is written too.
     softened_rows    exponentials of scores less the row's greatest, and their sums; what earlier
                      columns gave is scaled where a greater score came
     slopes_rows      probabilities, made again, and slopes of scores by them
-    scaled_rows      rows times a number, or divided by one
+    scaled_rows      rows times a number
 
 A NaN among scores makes its row's sum NaN, and so all that is divided by it: the greatest need not
 be NaN too.
@@ -26,7 +26,7 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import Function, Word, over
 from pyrelay.devices.routines.calls import Part
-from pyrelay.devices.routines.exponentials import lane_exp_of_negative
+from pyrelay.devices.routines.exponentials import lane_weight
 from pyrelay.devices.routines.lanes import Lane
 from pyrelay.devices.routines.matmul_tiles import Code, Shape
 
@@ -108,7 +108,7 @@ class _Softened(_Rows):
             code.b.store(top, self.place(largest, row, 1))
             with f.either(later.differs(0)) as (more, first):
                 with more:
-                    scale = lane_exp_of_negative(self.splat(f.b.fsub(before, shift)))
+                    scale = lane_weight(self.splat(f.b.fsub(before, shift)))
                     factor = f.b.extract_element(scale.v, llvm.Constant(llvm.IntType(32), 0))
                     earlier = f.b.fmul(self.number(totals, row), factor)
                     code.b.store(f.b.fadd(total, earlier), self.place(totals, row, 1))
@@ -146,7 +146,7 @@ class _Softened(_Rows):
         code = self.code
 
         def body(place: Any, mask: Any, carried: list[Any]) -> list[Any]:
-            power = lane_exp_of_negative(self.score(given, place, mask) - shift)
+            power = lane_weight(self.score(given, place, mask) - shift)
             code.store(power.v, code.at(made, place))
             return [code.b.fadd(carried[0], power.v)]
 
@@ -184,7 +184,7 @@ class _Slopes(_Rows):
             mean = self.splat(self.number(means, row))
 
             def body(place: Any, mask: Any, _carried: list[Any]) -> list[Any]:
-                power = lane_exp_of_negative(self.score(given, place, mask) - shift) / total
+                power = lane_weight(self.score(given, place, mask) - shift) / total
                 at = code.at(slope_row, place)
                 slope = Lane(code.b, code.load(at)) - mean
                 code.store(power.v, code.at(made, place))
@@ -200,19 +200,16 @@ class _Scaled(_Rows):
     many elements apart."""
 
     def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
-        super().__init__(module, name, dtype, lanes, 9)
+        super().__init__(module, name, dtype, lanes, 8)
         f, code = self.f, self.code
-        source, source_line, target, target_line, count, width, numbers, apart, divides = self.words
+        source, source_line, target, target_line, count, width, numbers, apart = self.words
         with f.counting(count) as row:
             given, made = self.place(source, row, source_line), self.place(target, row, target_line)
             number = self.splat(code.load_scalar(self.place(numbers, row, apart)))
-            with f.either(divides.differs(0)) as branches:
-                for branch, operation in zip(branches, (f.b.fdiv, f.b.fmul), strict=True):
-                    with branch, over(f, 0, width, lanes) as j:
-                        mask = code.below((width - j).raw, 0)
-                        value = code.load_masked(code.at(given, j.raw), mask)
-                        value = operation(value, number.v)
-                        code.store_masked(value, code.at(made, j.raw), mask)
+            with over(f, 0, width, lanes) as j:
+                mask = code.below((width - j).raw, 0)
+                value = f.b.fmul(code.load_masked(code.at(given, j.raw), mask), number.v)
+                code.store_masked(value, code.at(made, j.raw), mask)
         f.ret(0)
 
 

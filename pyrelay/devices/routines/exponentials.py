@@ -142,6 +142,19 @@ def lane_exp_of_negative(x: Lane) -> Lane:
     return _exp_of_reduced(r) * power * 2.0**-up
 
 
+def lane_weight(x: Lane) -> Lane:
+    """``exp(x)`` for ``x <= 0`` that is a rounded difference, 0 where it would be below the normal
+    range; NaN for NaN. Half the instructions of ``lane_exp``.
+
+    Its error is that of one rounding of x or less: so ln 2 has one part.
+    """
+    stays = x.at_least(-87.0 if x.format is SINGLE else -708.0)
+    n, raised = _nearest(x, _LOG2_E, x.format.bias)
+    r, bits = n.fma(-_LN2, x), x.format.bits
+    power = r.horner((1.0, 1.0, *_EXP_TAIL[bits])) * _power(raised)
+    return stays.choose(power, power.constant(0.0))
+
+
 def lane_half_exp(x: Lane) -> Lane:
     """``exp(x) / 2`` for ``x >= 0``, infinite only where that is."""
     bounded = _clamp(x, 0.0, 90.0 if x.format is SINGLE else 711.0)

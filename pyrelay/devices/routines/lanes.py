@@ -254,6 +254,10 @@ class Lane:
     def differs(self, other: Number) -> Lane:
         return self._compare("!=", other)
 
+    def at_least(self, other: float) -> Lane:
+        """Whether this is at least a number, or NaN."""
+        return self._new(self.b.fcmp_unordered(">=", self.v, self.of(other)))
+
     def is_nan(self) -> Lane:
         return self._new(self.b.fcmp_unordered("uno", self.v, self.v))
 
