@@ -1,8 +1,8 @@
 """Which buffers of its arena each round of a kernel's loop takes, found when the kernel is written.
 
 In: the lines of a loop, in which buffers are looked for among idle ones (`pyrelay_take`) and given
-back (`pyrelay_give`). Out: the lines with the buffers themselves in the place of that, if rounds
-take the same ones in turns; else the lines as they were.
+back (`pyrelay_give`). Out: `Placed`, the lines with the buffers themselves in the place of that, if
+rounds take the same ones in turns; else the lines as they were.
 
 A round in which control goes one way takes and gives back the same number of buffers in the same
 order as the one before, so that after few rounds it begins with what an earlier one has begun with
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 MOST_ROUNDS = 8
 """Rounds that are gone through in search of one that has begun like another."""
@@ -37,15 +37,25 @@ Chunk: TypeAlias = "tuple[int, int]"
 """A buffer of the arena: which group it is of, its number there."""
 
 
-def placed(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The lines of a loop with the buffers that its rounds take, and what is declared before."""
+class Placed(NamedTuple):
+    """The lines of a loop with the buffers that its rounds take, and what is declared before.
+    counts: how many buffers of a group they take, by its number; none where they are looked for."""
+
+    lines: list[str]
+    declared: list[str]
+    counts: dict[int, int]
+
+
+def placed(lines: Sequence[str]) -> Placed:
+    """The lines of a loop, whose buffers are found if that is possible."""
     end = _end(lines)
     taken = None if end is None else _taken(lines[: end + 1])
     if end is None or taken is None:
-        return list(lines), []
+        return Placed(list(lines), [], {})
     period = max(map(len, taken.values()))
     made: list[str] = []
     declared: dict[str, None] = {}
+    counts: dict[int, int] = {}
     for number, line in enumerate(lines):
         take = _TAKE.fullmatch(line)
         if number == end and period > 1:
@@ -53,6 +63,7 @@ def placed(lines: Sequence[str]) -> tuple[list[str], list[str]]:
         if take is not None:
             name, group, nbytes = take.groups()
             found = taken[number]
+            counts[int(group)] = max(counts.get(int(group), 0), *(chunk + 1 for chunk in found))
             for chunk in found:
                 place = f"base{group} + {chunk} * step{group}"
                 declared[f"const i64 chunk{group}_{chunk} = {place};"] = None
@@ -60,7 +71,7 @@ def placed(lines: Sequence[str]) -> tuple[list[str], list[str]]:
             made.append(f"PYRELAY_TAKEN({name}, {nbytes});")
         elif _GIVE.fullmatch(line) is None and not line.startswith("idle"):
             made.append(line)
-    return made, [*declared, *["int turn = 0;"] * (period > 1)]
+    return Placed(made, [*declared, *["int turn = 0;"] * (period > 1)], counts)
 
 
 def _chosen(group: str, found: Sequence[int]) -> str:

@@ -40,7 +40,8 @@ _ATTEND = """\
 template <int N> struct Number {{ static const int value = N; }};
 // Rows from i0 on of the result, its columns from e0 on. A warp has M times 16 rows. DEEP columns
 // of queries, keys and values are in registers or tiles, more come in parts; of narrow matrices,
-// DEEP below 128, there are no more. Powers are PARTS numbers of 16 bits.
+// DEEP below 128, there are no more. A depth is at least 1, of zeros if there is none. Powers are
+// PARTS numbers of 16 bits.
 template <int M, int DEEP, int PARTS, class Lines, class Shape, class Keep>
 __device__ void attend(
     const Matrix &queries, const Matrix &of_keys, const Matrix &of_values, Buffer<u16> keys,
@@ -242,8 +243,8 @@ _KERNEL = """\
                 if (e0 != 0) return;
 {kept}            }};
             attend<{at_once}, {deep}, {parts}>(
-                sides[0], sides[1], sides[2], keys, values, targets, {sources}, depth, width,
-                i0, e0, guarded != 0, y, start, shape, keep);
+                sides[0], sides[1], sides[2], keys, values, targets, {sources},
+                depth > 0 ? depth : 1, width, i0, e0, guarded != 0, y, start, shape, keep);
         }}
     }}
 }}

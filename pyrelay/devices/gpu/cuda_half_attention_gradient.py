@@ -111,6 +111,7 @@ __device__ void sum_up(
     const int most = (int)(own.depth > own_slopes.depth ? own.depth : own_slopes.depth);
     auto columns = [&](i64 left) { return NARROW ? DEEP : in_tile(left); };
     auto fetch = [&](const Matrix &x, int tile, i64 from, int d0) {
+        if (!NARROW && d0 >= x.depth) return;
         take<STEP>(x, tiles, from, d0, columns(x.depth - d0), tile * TILE);
     };
     auto arrived = [&]() {
@@ -196,11 +197,10 @@ __device__ void sum_up(
                 }
                 for (int d0 = 0; d0 < (whole ? 0 : most); d0 += DEEP) {
                     __syncthreads();
-                    if (d0 < own.depth) fetch(own, 2, first, d0), fetch(other, 0, y0, d0);
-                    if (d0 < own_slopes.depth) {
-                        fetch(own_slopes, 3, first, d0);
-                        fetch(other_slopes, 1, y0, d0);
-                    }
+                    fetch(own, 2, first, d0);
+                    fetch(other, 0, y0, d0);
+                    fetch(own_slopes, 3, first, d0);
+                    fetch(other_slopes, 1, y0, d0);
                     arrived();
                     multiply(score, kept, 2, 0, h, columns(own.depth - d0));
                     multiply(slope, kept_slopes, 3, 1, h, columns(own_slopes.depth - d0));
@@ -232,8 +232,8 @@ __device__ void sum_up(
                 else soften(Number<1>(), false);
                 if (!whole) {
                     __syncthreads();
-                    if (e0 < other.depth) fetch(other, 0, y0, e0);
-                    if (e0 < other_slopes.depth) fetch(other_slopes, 1, y0, e0);
+                    fetch(other, 0, y0, e0);
+                    fetch(other_slopes, 1, y0, e0);
                     arrived();
                 }
 #pragma unroll

@@ -26,7 +26,7 @@ FORMS = Forms((0, 1, 2), narrow=64)
 
 _ATTEND = """\
 // Rows from i0 on of the result, HALVES times 64 columns from e0 on; one half means that there are
-// no more columns, nor places of a depth.
+// no more columns, nor places of a depth, which is at least 1, of zeros if there is none.
 template <class Product, int HALVES, class Lines, class Shape, class Keep>
 __device__ void attend(
     const Matrix &of_queries, const Matrix &of_keys, const Matrix &of_values, Buffer<f32> queries,
@@ -186,8 +186,9 @@ _KERNEL = """\
             auto keep = [&](i64 row, f32 top, f32 total) {{
 {kept}            }};
             attend<{product}, {halves}>(
-                of_queries, of_keys, of_values, queries, keys, values, targets, {sources}, depth,
-                width, i0, e0, guarded != 0, y, entry * targets * width, shape, keep);
+                of_queries, of_keys, of_values, queries, keys, values, targets, {sources},
+                depth > 0 ? depth : 1, width, i0, e0, guarded != 0, y, entry * targets * width,
+                shape, keep);
         }}
     }}
 }}

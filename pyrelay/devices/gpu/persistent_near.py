@@ -37,14 +37,6 @@ def with_room(source: str) -> str:
     return source.replace(SWITCH, f"#define ROOM_NEAR {max(room, 0)}")
 
 
-def counts(declared: Sequence[str], chunks: Sequence[int]) -> list[int]:
-    """How many buffers of each group a loop takes, of so many: those that `arena_places` declares,
-    or all."""
-    found = re.findall(r"const i64 chunk(\d+)_(\d+) = ", "\n".join(declared))
-    taken = [[int(n) for group, n in found if int(group) == g] for g in range(len(chunks))]
-    return [max(each) + 1 if each else most for each, most in zip(taken, chunks, strict=True)]
-
-
 def begun(
     before: int, chunks: Sequence[int], arrays: Sequence[int], turned: Collection[int]
 ) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.devices.gpu import cuda_library, persistent_near, persistent_product
-from pyrelay.devices.gpu.arena_places import placed
+from pyrelay.devices.gpu.arena_places import Placed, placed
 from pyrelay.devices.gpu.hazards import Buffers, Pending, Used
 from pyrelay.devices.gpu.ownership import Grid, Values
 from pyrelay.devices.gpu.persistent_phases import Emit, PhaseWriter, buffer_text, writes_of
@@ -146,9 +146,9 @@ class Writer(PhaseWriter):
         rounds = self.meets
         self._flush()
         self.meets = rounds  # once behind the loop
-        places: list[str] = []
-        if not loop.resumes:  # else words come from launches before
-            self.lines, places = placed(self.lines)
+        # Where a loop resumes, words come from launches before.
+        found = Placed(self.lines, [], {}) if loop.resumes else placed(self.lines)
+        self.lines = found.lines
         early = ["#if ROOM_NEAR", *self.first_loads, "#endif"] if self.first_loads else []
         self.lines[:0] = [*begins, *early]
         searches = any("pyrelay_take(" in line for line in self.lines)
@@ -157,7 +157,7 @@ class Writer(PhaseWriter):
         slots = sorted(self._slots() - {k for k in loop.given if k not in self.on_device})
         body = [f"i64 s{k} = {f'*s{k}_at' if k in loop.given else 0};" for k in slots]
         held = CELL * (2 * loop.cells + 1)
-        chunks = persistent_near.counts(places, [group.chunks for group in loop.groups])
+        chunks = [found.counts.get(g, group.chunks) for g, group in enumerate(loop.groups)]
         body += persistent_near.begun(held, chunks, self.near, self.turned)
         body += ["int rounds = 0;", "pyrelay_meeting grid = {(u32 *)arena, 0u};", *self.declared]
         for k in self.turned:
@@ -180,7 +180,8 @@ class Writer(PhaseWriter):
             body += ["i64 where = -1, taped = 0;"]
         body += [
             # A failure of this launch is none: blocks that begin late are waited for.
-            "if (pyrelay_over(record, launch)) return;", *self._sharing(), *places, *self.lines,
+            "if (pyrelay_over(record, launch)) return;", *self._sharing(), *found.declared,
+            *self.lines,
         ]
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")

@@ -50,18 +50,19 @@ def test_a_state_has_two_buffers_in_turns_and_what_a_round_needs_has_one() -> No
             "const i64 chunk1_1 = base1 + 1 * step1;",
             "int turn = 0;",
         ],
+        {0: 1, 1: 2},
     )
 
 
 def test_loops_with_ways_inside_search() -> None:
     for more in ("inside: ;", "if (s4) goto loop0;"):
         lines = [*STATES[:3], more, *STATES[3:]]
-        assert placed(lines) == (lines, [])
+        assert placed(lines) == (lines, [], {})
 
 
 def test_a_buffer_that_is_one_or_another_is_searched_for() -> None:
     lines = ["s3 = s9 ? s6 : s3;" if line == "s3 = s6;" else line for line in STATES]
-    assert placed(lines) == (lines, [])
+    assert placed(lines) == (lines, [], {})
 
 
 def test_ways_out_of_the_loop_are_no_ways_inside() -> None:
@@ -72,7 +73,7 @@ def test_ways_out_of_the_loop_are_no_ways_inside() -> None:
 
 def test_what_is_never_given_back_is_searched_for() -> None:
     lines = [line for line in STATES if "give" not in line]
-    assert placed(lines) == (lines, [])
+    assert placed(lines) == (lines, [], {})
 
 
 def taken(lines: list[str], declared: list[str], rounds: int) -> list[Any]:
@@ -122,7 +123,7 @@ def test_rounds_take_what_a_search_finds() -> None:
             for some in rng.sample([gives, takes, moves, [f"idle1 = {name};"]], 4):
                 lines += some
         lines.append("if (s1 < s2) goto loop0;")
-        found, declared = placed(lines)
+        found, declared, _ = placed(lines)
         several += "int turn = 0;" in declared
         assert taken(found, declared, 11) == taken(lines, [], 11)
     assert several > 10

@@ -80,11 +80,14 @@ def test_results_are_as_exact_as_numpys_or_more(name: str) -> None:
 
 
 @needs_compiler
-def test_heads_without_a_depth_give_the_mean_of_values() -> None:
-    q, k, v = numbers(np.float16, ((2, 3, 0), (2, 70, 0), (2, 70, 5)))
+@pytest.mark.parametrize(("dtype", "width"), [
+    (np.float16, 70), (np.float32, 70), pytest.param(np.float16, 5, marks=pytest.mark.slow)
+])
+def test_heads_without_a_depth_give_the_mean_of_values(dtype: Any, width: int) -> None:
+    q, k, v = numbers(dtype, ((2, 3, 0), (2, 70, 0), (2, 70, width)))
     found = pyrelay.jit(wide, device=ON)(q, k, v)
     mean = v.mean(axis=1, dtype=float, keepdims=True)
-    assert error(found, np.broadcast_to(mean, (2, 3, 5))) < 1e-6
+    assert error(found, np.broadcast_to(mean, (2, 3, width))) < 1e-6
 
 
 @needs_compiler

@@ -117,6 +117,16 @@ def test_cotangents_of_float16_may_be_smaller_than_its_exponents() -> None:
 
 @needs_compiler
 @pytest.mark.slow
+def test_heads_without_a_depth_leave_cotangents_of_values_alone() -> None:
+    q, k, v = numbers(((1, 65, 0), (1, 70, 0), (1, 70, 72)))
+    found = pyrelay.grad(loss_of(plain), argnums=(0, 1, 2), device=ON)(q, k, v)
+    assert [g.shape for g in found] == [q.shape, k.shape, v.shape]
+    y = v.astype(float).mean(axis=1, keepdims=True).astype(v.dtype).astype(float)
+    np.testing.assert_allclose(found[2].astype(float), np.repeat(y * 130 / 70, 70, 1), rtol=0.01)
+
+
+@needs_compiler
+@pytest.mark.slow
 def test_transposed_operands_have_transposed_cotangents() -> None:
     shapes = [(*lead, m, n) for *lead, n, m in SIZES[0]]
     assert max(errors(all_turned, numbers(shapes))) < 2.0**-8

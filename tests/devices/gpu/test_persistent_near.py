@@ -11,7 +11,7 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.gpu import persistent_known, programs
-from pyrelay.devices.gpu.persistent_near import LEAST, SWITCH, begun, counts, ended
+from pyrelay.devices.gpu.persistent_near import LEAST, SWITCH, begun, ended
 from tests.devices.running_kernels import needs_compiler
 
 ON = "cuda_emulator"
@@ -91,11 +91,6 @@ def test_lines_put_the_arena_and_arrays_where_there_is_room() -> None:
         "#else", "const i64 arena = far, begins = (far + 303) / 256 * 256;", "#endif"
     ]
     assert ended([7]) == ["pyrelay_copy(origin7, s7, ends7);"]
-
-
-def test_buffers_that_a_loop_takes_are_counted_and_otherwise_there_are_all() -> None:
-    declared = ["const i64 chunk0_0 = base0 + 0 * step0;", "const i64 chunk0_2 = base0;"]
-    assert counts(declared, [5, 4]) == [3, 4]
 
 
 @needs_compiler
