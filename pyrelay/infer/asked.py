@@ -168,6 +168,9 @@ class Asked:
                     self.quick |= error.made
                 self.known, self.unrolled, self.exact = {}, frozenset(), 0
                 self.granted += 1
+            case needs.NeedsSequences():
+                self._open_sequences()
+                self.granted += 1
             case needs.NeedsOrder():
                 self.ordered, self.refusal = True, None
                 self.plans.clear()  # fields hold sets of another class

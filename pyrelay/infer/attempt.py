@@ -150,7 +150,9 @@ class Attempt:
             ordered=asked.ordered, wide=asked.wide,
             own=None if asked.own is None else set(asked.own),
         )
-        sequences = open_layouts.Sequences(bool(asked.sequences))
+        sequences = open_layouts.Sequences(
+            bool(asked.sequences), tried=asked.sequences is not None
+        )
         try:
             with joining.shapes_of_items(asked.ragged) as shapes, (
                 open_layouts.sequences_of_run_time_length(sequences)

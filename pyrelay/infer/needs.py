@@ -77,6 +77,11 @@ class NeedsOrder(Exception):
     """The order of a set matters whose items only the running program knows."""
 
 
+class NeedsSequences(Exception):
+    """A text that a function hands to itself gets longer with each call: it had better have a
+    run-time length than loops around be unrolled."""
+
+
 class NeedsTable(Exception):
     """So many keys of this dict are compared that it had better be a table."""
 

@@ -46,6 +46,7 @@ from pyrelay.records import dataclass
 
 _MOST_SPECIALISATIONS = 64
 _MOST_LONGER = 12
+_MOST_LONGER_TEXTS = 3  # that the program puts together, in calls inside each other
 _MOST_PASSES = 12
 _PASSES_OF_STRINGS = 3  # strings put together of others are more at each pass: n become n * n + 1
 
@@ -332,7 +333,14 @@ def _find(
     around = [spec for spec in entries if spec.in_progress]  # beside them, recursion begins anew
     if len(around) > 1:
         anonymous.refuse_depth([x for spec in around for x in spec.layouts], layouts)
-    if len(entries) >= _most(entries, layouts):
+        if len(around) >= _MOST_LONGER_TEXTS and not sequences().tried and _lengthens(
+            [*(spec.layouts for spec in around[-_MOST_LONGER_TEXTS:]), layouts]
+        ):
+            raise needs.NeedsSequences
+    most = _most(entries, layouts)
+    if len(entries) >= most:
+        if most == _MOST_LONGER and sequences().wanted and not sequences().tried:
+            raise needs.NeedsSequences
         raise it.failure(
             errors.RecursionTypeError,
             f"{V.function_name(closure.function)!r} calls itself with ever new types of arguments: "
@@ -369,6 +377,16 @@ def _most(entries: Sequence[Specialisation], layouts: Sequence[L.Layout]) -> int
             if len(set(lengths)) == len(lengths) and lengths == sorted(lengths):
                 return _MOST_LONGER
     return _MOST_SPECIALISATIONS
+
+
+def _lengthens(calls: Sequence[Sequence[L.Layout]]) -> bool:
+    """Whether a text that the program puts together is one of more parts at each of some calls."""
+    for layouts in zip(*calls, strict=True):
+        parts = [x.head[3] for x in layouts if isinstance(x, L.LNode) and x.head[0] == "text"]
+        counts = list(map(len, parts))
+        if len(counts) == len(calls) and counts == sorted(set(counts)):
+            return True
+    return False
 
 
 def _of_any_extents(
@@ -502,7 +520,9 @@ def make_function(it: Interpreter, spec: Specialisation, arguments: Sequence[V.V
             if passes >= _PASSES_OF_STRINGS and longer and any(
                 map(holds_strings, (spec.result.value, *spec.result.contents))
             ):
-                break  # the next attempt has strings of run-time length
+                if not strings.tried:
+                    raise needs.NeedsSequences
+                break
         raise it.failure(
             errors.RecursionTypeError,
             f"the type of what {V.function_name(spec.closure.function)!r} returns never settles",

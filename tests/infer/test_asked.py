@@ -56,6 +56,37 @@ def test_dicts_of_many_keys_become_tables_if_they_can(
     assert list(map(len, taken)) == tables
 
 
+def orders(letters: str) -> list[str]:
+    found: list[str] = []
+
+    def go(rest: str, begun: str) -> None:
+        if not rest:
+            found.append(begun)
+        for k in range(len(rest)):
+            go(rest[:k] + rest[k + 1 :], begun + rest[k])
+
+    go(letters, "")
+    return found
+
+
+def test_texts_that_functions_lengthen_for_themselves_are_of_run_time_length_before_loops_unroll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once each loop around a call was unrolled where that failed: minutes for four letters."""
+    attempts: list[Attempt] = []
+    run = Attempt.run
+
+    def noted(self: Attempt, *args: Any) -> Any:
+        attempts.append(self)
+        return run(self, *args)
+
+    monkeypatch.setattr(Attempt, "run", noted)
+    with config.override(interpret=True):
+        assert pyrelay.jit(orders)("abcd") == orders("abcd")
+    assert len(attempts) == 3  # one that captures the text as an array, one of a known length
+    assert attempts[-1].asked.effort.steps < 800
+
+
 def by_round(xs: np.ndarray, n: int) -> list[float]:
     halves, squares, sums = {}, {}, {-1: np.zeros(2)}
     for t in range(len([x for x in xs if x > n])):

@@ -116,10 +116,11 @@ def holds_strings(layout: Any) -> bool:
 @dataclass
 class Sequences:
     """Whether tuples of different lengths that meet make one of run-time length, and strings that
-    a loop makes longer; `wanted`: whether some would have."""
+    a loop makes longer; `wanted`: whether some would have; `tried`: whether that was asked for."""
 
     open: bool = False
     wanted: bool = False
+    tried: bool = False
 
 
 _sequences: ContextVar[Sequences] = ContextVar("sequences", default=Sequences())  # noqa: B039
