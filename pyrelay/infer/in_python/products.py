@@ -284,7 +284,7 @@ def _first(x: Array, axes: Any) -> Array:
     if len(axes) == 1:
         return np.moveaxis(x, axes[0], 0)
     moved = np.moveaxis(x, axes, tuple(range(len(axes))))
-    return moved.reshape(-1, *moved.shape[len(axes):])
+    return moved.reshape(math.prod(moved.shape[: len(axes)]), *moved.shape[len(axes) :])
 
 
 def accumulated(ufunc: Any, array: Array, axis: int = 0) -> Array:

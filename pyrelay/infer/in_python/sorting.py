@@ -97,6 +97,11 @@ def _check_kind(kind: Any) -> None:
         raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
 
 
+def _lines(x: Array) -> Array:
+    """What lies along the last axis, as lines of a matrix. Not by -1: lines may have no element."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
 def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
     """Indices that sort an axis, equal elements in their order; of a number as of one element."""
     x = np.atleast_1d(a)
@@ -107,7 +112,7 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = 
     if x.ndim == 1:
         return _truths_last(x) if x.dtype.kind == "b" else order_in(x)
     last = np.moveaxis(x, axis, -1)
-    orders = order_of(last.reshape(-1, last.shape[-1]))
+    orders = order_of(_lines(last))
     return np.moveaxis(orders.reshape(last.shape), -1, axis)
 
 
@@ -132,7 +137,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     if x.ndim == 1:
         return x[order_in(x)] if keeps else sorted_lines(x.reshape(1, -1)).reshape(-1)
     last = np.moveaxis(x, axis, -1)
-    lines = last.reshape(-1, last.shape[-1])
+    lines = _lines(last)
     ordered = _by_places(lines) if keeps else sorted_lines(lines)
     return np.moveaxis(ordered.reshape(last.shape), -1, axis)
 
@@ -148,7 +153,7 @@ def partition(
     if x.ndim == 1:
         return partitioned_lines(x.reshape(1, -1), places).reshape(-1)
     last = np.moveaxis(x, axis, -1)
-    found = partitioned_lines(last.reshape(-1, last.shape[-1]), places)
+    found = partitioned_lines(_lines(last), places)
     return np.moveaxis(found.reshape(last.shape), -1, axis)
 
 
@@ -170,7 +175,7 @@ def argpartition(
         return argpartition(x.ravel(), kth, 0)
     places = _places_of(x, kth, axis)
     last = np.moveaxis(x, axis, -1)
-    lines = last.reshape(-1, last.shape[-1])
+    lines = _lines(last)
     if x.dtype.kind == "c" or places.shape[0] != 1:
         return np.moveaxis(order_of(lines).reshape(last.shape), -1, axis)
     middle = partitioned_lines(lines, places.reshape(1, 1))[:, places[0]]
