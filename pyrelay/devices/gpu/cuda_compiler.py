@@ -92,11 +92,12 @@ class Compiler:
         threads = config.current().compile_processes or usable_threads(0)
         places: dict[int, tuple[Unit, str]] = {}
         for numbers in shared_out(texts, threads):
-            source = unit([texts[k] for k in numbers])
+            given = tuple([texts[k] for k in numbers])
+            source = unit(given)
             with self.lock:
                 made = self.units.get(source)
                 if made is None:
-                    made = self.units[source] = Unit(self, source, len(numbers), told)
+                    made = self.units[source] = Unit(self, source, given, told)
                     made.begin(threads > 1)
             for k, number in enumerate(numbers):
                 places[number] = made, f"kernel{k}"
@@ -115,15 +116,15 @@ class Compiler:
 
 
 class Unit:
-    """A source with so many kernels, from when it is asked for to when its module is loaded.
+    """A source of some kernels, from when it is asked for to when its module is loaded.
 
     told: to where its compilation is added, beside the compiler's own list.
     """
 
     def __init__(
-        self, compiler: Compiler, source: str, kernels: int, told: list[Compilation]
+        self, compiler: Compiler, source: str, texts: tuple[Text, ...], told: list[Compilation]
     ) -> None:
-        self.compiler, self.source, self.kernels = compiler, source, kernels
+        self.compiler, self.source, self.texts = compiler, source, texts
         self.lists = compiler.compilations, told
         self.key = hashlib.sha256("\0".join((*compiler.told, source)).encode()).hexdigest()
         self.store = cache.current()
@@ -198,7 +199,7 @@ class Unit:
 
     def _told(self, began: float, ended: float) -> None:
         for each in self.lists:
-            each.append(Compilation(self.kernels, began, ended))
+            each.append(Compilation(self.texts, began, ended))
 
     def _module(self, code: bytes) -> Any:
         made = self.compiler.cupy.cuda.function.Module()

@@ -169,9 +169,14 @@ class Compilation:
     """What one unit cost: its kernels, and when the compiler began and ended with it, in seconds of
     `time.perf_counter`; the same moment where the disk had it."""
 
-    kernels: int
+    texts: tuple[Text, ...]
     began: float
     ended: float
+
+    @property
+    def kernels(self) -> int:
+        """How many there are."""
+        return len(self.texts)
 
     @property
     def seconds(self) -> float:

@@ -174,7 +174,9 @@ def _text(program: GpuExecutable, made: Persistent, key: Any, blocks: int) -> Te
     launch, _, precision, words = key
     named = {**dict(zip(made.told, words, strict=False)), "precision": precision}
     near = len(words) == len(made.told) and not made.loop.resumes
-    return with_known(program.code.text_of(launch), named, blocks, near and blocks == 1)
+    text = with_known(program.code.text_of(launch), named, blocks, near and blocks == 1)
+    program.named[text] = made.name
+    return text
 
 
 def _of_any(program: GpuExecutable, made: Persistent, blocks: int) -> Form:

@@ -29,6 +29,7 @@ from pyrelay.devices.gpu.unread import without_unread
 from pyrelay.devices.gpu.worked_out import FEWEST, Ahead
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import Plan, Slot
+from pyrelay.lower.text.show import kernel_names
 from pyrelay.records import dataclass
 
 _LEAVES = (ins.Jump, ins.JumpIf, ins.JumpUnless, ins.LoopNext, ins.Return, ins.Raise)
@@ -79,7 +80,8 @@ class PlanCode:
     own: launches that guessing needs, None where nothing is guessed.
     arrays: what is allocated, in the user's words, by the number that `run.allocate` is given.
     fetches: whether words of results may lie on the device. worked_out: how many tables `known0`,
-    `known1`, ... the functions keep words in that follow from others (`worked_out`).
+    `known1`, ... the functions keep words in that follow from others (`worked_out`). kernels: the
+    names of the plan's.
     """
 
     source: str
@@ -98,11 +100,21 @@ class PlanCode:
     arrays: tuple[str, ...]
     fetches: bool
     worked_out: int
+    kernels: tuple[str, ...]
 
     def text_of(self, launch: int) -> Text:
         """The text of a launch of a kernel of the device's."""
         number = self.launches[launch].text
         return self.texts[number] if number >= 0 else self.late[-2 - number]
+
+    def names(self) -> dict[Text, str]:
+        """What the kernels are called that the program has of its own, loops for any extents too.
+        """
+        found = {self.text_of(each.launch): each.name for each in self.persistent}
+        for number, launched in enumerate(self.launches):
+            if launched.kernel >= 0 and launched.text != -1:
+                found[self.text_of(number)] = self.kernels[launched.kernel]
+        return found
 
     def of_loops(self) -> dict[Text, Persistent]:
         """The kernels of loops for any extents, but for those with indices of 64 bits."""
@@ -138,6 +150,7 @@ def plan_code(plan: Plan) -> PlanCode:
         shared.generators, shared.stretches,
         tuple(shared.rounds), tuple(shared.persistent), tuple(shared.stays), own,
         tuple(shared.arrays), _fetches(plan, shared.slots[0]), shared.worked_out,
+        tuple(kernel_names(plan)),
     )
 
 

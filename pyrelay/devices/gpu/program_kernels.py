@@ -7,22 +7,29 @@ they are compiled beside each other and beside what the host does until then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyrelay.devices.gpu import cuda_library
 from pyrelay.devices.gpu.driver import Compilation, Driver, Text, by_the_clock
 from pyrelay.devices.gpu.plan_python import PlanCode
 
+_MOST_UNITS = 3
+"""Units that are told by name, those that took longest."""
+
+_MOST_NAMES = 4
+"""Kernels of a unit that are."""
+
 
 class ProgramKernels:
     """compilations: what the program has had compiled or read so far. late: kernels that few calls
-    need and that are there, by their numbers."""
+    need and that are there, by their numbers. named: what those are called that calls write."""
 
     def __init__(self, driver: Driver, code: PlanCode) -> None:
         self.driver, self.code = driver, code
         self.compilations: list[Compilation] = []
         self.late: dict[int, Any] = {}
+        self.named: dict[Text, str] = {}
         self._coming: dict[int, Callable[[], Any]] = {}  # by number of text, as `Launched` has it
         #: What is launched for a launch of the plan, once it was asked for.
         self.ready: list[Any] = [None] * len(code.launches)
@@ -105,14 +112,27 @@ class ProgramKernels:
         found = [each for each in self.compilations if not each.seconds]
         lines = []
         if made:
-            lines.append(
-                f"NVRTC compiled {_kernels(made)} in {by_the_clock(made):.2f} s"
-                + (f", {len(made)} units of {sum(each.seconds for each in made):.2f} s together"
-                   if len(made) > 1 else "")
-            )
+            names = {**self.code.names(), **self.named}
+            told = f"NVRTC compiled {_kernels(made)} in {by_the_clock(made):.2f} s"
+            if len(made) == 1:
+                lines.append(f"{told}: {names_in(made[0], names)}")
+            else:
+                together = sum(each.seconds for each in made)
+                lines.append(f"{told}, {len(made)} units of {together:.2f} s together")
+                longest = sorted(made, key=lambda each: -each.seconds)[:_MOST_UNITS]
+                lines += [f"  {each.seconds:.2f} s: {names_in(each, names)}" for each in longest]
         if found:
             lines.append(f"machine code of {_kernels(found)} was on disk")
         return lines
+
+
+def names_in(unit: Compilation, names: Mapping[Text, str]) -> str:
+    """The kernels of a unit, those first that the program has of its own."""
+    own = list(dict.fromkeys(names[text] for text in unit.texts if text in names))
+    others = sum(text not in names for text in unit.texts)
+    left = len(own) - _MOST_NAMES
+    parts = own[:_MOST_NAMES] + [f"{left} more"] * (left > 0)
+    return ", ".join(parts + [f"{others} of pyrelay's library"] * (others > 0))
 
 
 def _kernels(compilations: Sequence[Compilation]) -> str:

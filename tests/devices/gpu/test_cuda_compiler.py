@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -43,10 +44,10 @@ def test_short_texts_share_a_unit() -> None:
 
 
 def test_seconds_by_the_clock_are_those_in_which_anything_was_compiled() -> None:
-    made = [Compilation(1, 1.0, 3.0), Compilation(1, 2.0, 4.0), Compilation(2, 6.0, 7.0)]
+    made = [Compilation((), 1.0, 3.0), Compilation((), 2.0, 4.0), Compilation((), 6.0, 7.0)]
     assert by_the_clock(made) == 4.0
-    assert by_the_clock([made[0], Compilation(1, 1.5, 2.0)]) == 2.0
-    assert by_the_clock([Compilation(1, 0.0, 0.0)]) == by_the_clock([]) == 0.0
+    assert by_the_clock([made[0], Compilation((), 1.5, 2.0)]) == 2.0
+    assert by_the_clock([Compilation((), 0.0, 0.0)]) == by_the_clock([]) == 0.0
 
 
 def two_kernels(by: float) -> Any:
@@ -78,7 +79,9 @@ def test_units_of_a_program_are_compiled_at_the_same_time(
             np.testing.assert_allclose(mine, theirs, rtol=1e-12)
     made = cuda.driver().compilations
     assert len(made) == len(machine.units) == 2
-    assert f"in {by_the_clock(made):.2f} s, 2 units of" in str(function.explain())
+    told = str(function.explain())
+    assert f"in {by_the_clock(made):.2f} s, 2 units of" in told
+    assert len(re.findall(r"\n    \d+\.\d\d s: \w+_kernel(?=\n|$)", told)) == 2
 
 
 @needs_compiler

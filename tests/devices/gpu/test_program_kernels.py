@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pyrelay
 from pyrelay import config
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.gpu import programs
+from pyrelay.devices.gpu.driver import Compilation, Text
+from pyrelay.devices.gpu.program_kernels import names_in
 from tests.devices.fake_cupy import Cublas, Machine, installed
 from tests.devices.running_kernels import needs_compiler
 
@@ -117,6 +120,17 @@ def test_a_product_of_ours_stands_by_when_the_first_call_is_over(
     with config.override(cache_dir=str(tmp_path)):  # nothing of it is on disk
         function = pyrelay.jit(product, device="cuda")
         np.testing.assert_allclose(function(a, a), product(a, a), rtol=1e-12)
-        function.explain()
+        told = str(function.explain())
     assert units == [1]
     assert len(machine.units) == 2
+    assert re.findall(r"\n    \d+\.\d\d s: (.+)", told) == ["tanh_kernel", "matmul_kernel"]
+
+
+def test_units_are_told_by_few_names_of_their_kernels() -> None:
+    texts = tuple(Text(str(k), ()) for k in range(9))
+    unit = Compilation(texts, 0.0, 1.0)
+    assert names_in(unit, {}) == "9 of pyrelay's library"
+    names = dict(zip(texts, ("a", "the loop at line 3", "a", "b", "c", "d"), strict=False))
+    told = "a, the loop at line 3, b, c, 1 more, 3 of pyrelay's library"
+    assert names_in(unit, names) == told
+    assert names_in(Compilation(texts[:3], 0.0, 1.0), names) == "a, the loop at line 3"
