@@ -177,8 +177,29 @@ class _Writer:
         self._share([step for step in self.steps if (
             step.kind in ("allocate", "free") and own.get(step.words[0].number, False)
         )])
-        for graph in (step for step in self.steps if step.kind == "graph"):
+        graphs = [step for step in self.steps if step.kind == "graph"]
+        for graph in graphs:
             self._share(graph.inside)
+        if graphs:
+            self._leave_room()
+
+    def _leave_room(self) -> None:
+        """What stays must leave calls room for the rest. Raises OutOfDeviceMemory: then they go the
+        way of all, which holds nothing between calls."""
+        live = dict.fromkeys(self.one.cells - set(self.kept), CELL_BYTES)
+        total, most, largest = sum(live.values()), 0, [*live.values()]
+        for step in self.steps:
+            if step.kind in ("allocate", "free") and step.words[0].number not in self.kept:
+                number = step.words[0].number
+                if step.kind == "free":
+                    total -= live.pop(number)
+                    continue
+                live[number] = step.fixed[0]
+                total += step.fixed[0]
+                if total > most:
+                    most, largest = total, [*live.values()]
+        tried = [self.issuing.kept(nbytes) for nbytes in largest]
+        tried.clear()
 
     def _share(self, steps: Sequence[Step]) -> None:
         """Memory that stays for all that is allocated and freed by these steps."""
@@ -222,8 +243,14 @@ class _Writer:
         source = "\n".join([
             f"def done({', '.join(['given', *moving])}):", *(f"    {line}" for line in self.lines)
         ])
-        exec(_compiled(source), self.names)
-        made: Callable[..., Any] = self.names["done"]
+        return self._made(source, "done")
+
+    def _made(self, source: str, name: str) -> Callable[..., Any]:
+        """A function of some source. It is none of the names that it knows: so its memory is given
+        back as soon as nobody needs it."""
+        names = {**self.names}
+        exec(_compiled(source), names)
+        made: Callable[..., Any] = names.pop(name)
         return made
 
     def _tell(self) -> None:
@@ -329,10 +356,10 @@ class _Writer:
             if each.kind not in ("allocate", "free"):
                 self._step(each, "stream")
         inside, self.lines, words, self.read = self.lines, lines, ", ".join(self.read), read
-        exec(_compiled("\n".join([
-            f"def body{k}(stream, {words}):", *(f"    {line}" for line in inside),
-        ])), self.names)
-        self.names[f"graphs{k}"] = Graphs(self.issuing, self.stream, self.names[f"body{k}"])
+        body = self._made("\n".join([
+            f"def body(stream, {words}):", *(f"    {line}" for line in inside),
+        ]), "body")
+        self.names[f"graphs{k}"] = Graphs(self.issuing, self.stream, body)
         self.lines.append(f"graphs{k}({words})")
 
     # -- results -------------------------------------------------------------------------------

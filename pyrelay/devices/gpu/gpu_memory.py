@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ TAKEN, ARGUMENT = -1, "an argument"
 _CELL_BYTES = 16
 STOP = 20  # the record's word with the address that running kernels look at
 _LARGEST_SHOWN = 3
+
+_T = TypeVar("_T")
 
 
 class Cell:
@@ -214,9 +216,7 @@ class CallMemory(ABC):
         self.free(kept)
 
 
-def made_with(
-    make: Callable[[], tuple[int, Any]], forget: Callable[[], None]
-) -> tuple[int, Any]:
+def made_with(make: Callable[[], _T], forget: Callable[[], None]) -> _T:
     """What `make` gives, at the second try when `forget` has given memory back.
     Raises OutOfDeviceMemory."""
     try:

@@ -74,14 +74,24 @@ class Kept:
         self.plans[key] = plan
 
     def forget(self) -> None:
-        """Give back the memory of all graphs."""
-        self.plans = {}
+        """Give back the memory of all graphs, of those too that a call has just looked up."""
+        plans, self.plans = self.plans, {}
+        for plan in [*plans.values()]:
+            self.drop(plan)
+
+    def drop(self, plan: Any) -> None:
+        """Forget the graphs of a plan."""
 
 
 class Stretch(Kept):
     """The graphs of one stretch of a loaded program."""
 
     plans: dict[Any, _Drawn | None]
+
+    def drop(self, plan: _Drawn | None) -> None:
+        """Forget its graphs."""
+        if plan is not None:
+            plan.graphs = {}
 
     def run(self, run: Run, function: Callable[..., Any], given: Sequence[Any]) -> Any:
         """The results of the stretch."""
@@ -120,17 +130,17 @@ class Stretch(Kept):
         for number, asked in drawn.escapes.items():
             made[number] = run.cell() if asked == CELL else run.allocate(*asked)
         addresses = tuple([m if type(m) is int else m.address for m in made.values()])
-        found = drawn.graphs.get(addresses)
+        graphs = drawn.graphs
+        found = graphs.get(addresses)
         if found is None:
-            if len(drawn.graphs) >= MOST_GRAPHS:
-                drawn.graphs.pop(next(iter(drawn.graphs)))
-            try:
-                found = drawn.graphs[addresses] = _captured(run, function, given, made)
-            except (CannotCaptureError, OutOfDeviceMemory) as error:
-                self.given_up = isinstance(error, CannotCaptureError)
+            if len(graphs) >= MOST_GRAPHS:
+                graphs.pop(next(iter(graphs)))
+            found = self._graph(run, function, given, made)
+            if found is None:
                 for address in (m for m in made.values() if type(m) is int):
                     run.free(address)
                 return function(run, *given)
+            graphs[addresses] = found
         else:
             self.hits += 1
         graph, _ = found
@@ -138,6 +148,18 @@ class Stretch(Kept):
         for place in drawn.freed:
             run.free(given[place])
         return [out(each, given, made) for each in drawn.outs]
+
+
+    def _graph(
+        self, run: Run, function: Callable[..., Any], given: Sequence[Any], made: dict[int, Any]
+    ) -> tuple[Any, Any] | None:
+        """A new graph and its memory. None where there is none: then nothing holds memory for it
+        any more, as an exception would that is still being dealt with."""
+        try:
+            return _captured(run, function, given, made)
+        except (CannotCaptureError, OutOfDeviceMemory) as error:
+            self.given_up = isinstance(error, CannotCaptureError)
+            return None
 
 
 def out(told: tuple[Any, ...], given: Sequence[Any], made: Mapping[int, Any]) -> Any:

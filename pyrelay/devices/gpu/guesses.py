@@ -348,9 +348,9 @@ class GuessingMemory(CallMemory):
             self.spare.setdefault(nbytes, []).append((address, owner))
 
     def aside(self, nbytes: int) -> int:
-        """Memory that holds nothing that a guess may need. Raises OutOfDeviceMemory."""
+        """Memory that holds nothing that a guess may need. Raises MemoryError."""
         if nbytes not in self.set_aside:
-            self.set_aside[nbytes] = self.driver.allocate(nbytes)
+            self.set_aside[nbytes] = self.obtained(nbytes)
         return self.set_aside[nbytes][0]
 
     def copy(self, target: int, source: int, nbytes: int) -> None:

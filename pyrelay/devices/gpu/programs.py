@@ -229,9 +229,9 @@ class GpuExecutable(ProgramKernels):
     def _begun(self, stream: int) -> Run:
         """A run that no call had before."""
         try:
-            return Run(self, stream)
+            forget = functools.partial(forget_graphs, self.driver)
+            return made_with(functools.partial(Run, self, stream), forget)
         except OutOfDeviceMemory:
-            forget_graphs(self.driver)
             raise MemoryError(f"no memory on {self.driver.name} to begin a call") from None
 
 
@@ -395,7 +395,7 @@ class Run(GuessingMemory, ScalarCommands, ProductCommands):
 
     def fresh_cell(self) -> Cell:
         if not self.free_cells:
-            self.scratch.grow()
+            made_with(self.scratch.grow, self.forget_graphs)
         return Cell(self.free_cells.pop(), self.free_cells)
 
     def place(self, *words: Any) -> int:

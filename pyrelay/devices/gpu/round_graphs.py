@@ -159,6 +159,11 @@ class RoundGraphs(Kept):
         super().__init__()
         self.made = made
 
+    def drop(self, plan: dict[int, _Drawn]) -> None:
+        """Forget its graphs."""
+        for drawn in [*plan.values()]:
+            drawn.graph = None
+
     def run(
         self, run: Run, launch: Callable[..., Any], compute: Callable[..., Any],
         fixed: Sequence[Any], ahead: Sequence[Any], kept: Sequence[Any],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -77,6 +79,37 @@ def test_graphs_of_all_programs_give_back_their_memory_first(
         for _ in range(3):
             np.testing.assert_allclose(function(given, given).get(), layers(x, x), rtol=1e-12)
         assert machine.replays > before
+
+
+def widening(x: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    return np.tanh(np.tanh(np.tanh(np.tanh(x @ a) @ b) @ c) @ d)
+
+
+def test_where_a_call_has_room_graphs_take_none_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call needs 256,000 bytes at once, a graph of it 336,000 and the result: what was taken for
+    one that came to nothing is there again, without a collection of garbage."""
+    machine, widths = Machine(), (60, 100, 140, 180, 60)
+    used = machine.memory.sizes
+    gc.disable()
+    try:
+        with installed(machine, monkeypatch, Cublas(machine)):
+            function = pyrelay.jit(widening)
+            ws = [machine.array(np.ones((m, n)) / m) for m, n in itertools.pairwise(widths)]
+            for rows, room in ((100, 260_000), (99, 340_000), (98, 500_000)):
+                x = machine.array(np.ones((rows, 60)) / 60)
+                function(x, *ws)
+                held = sum(used.values())
+                machine.limit = held + room
+                for _ in range(3):
+                    function(x, *ws)
+                assert (sum(used.values()) > held + 300_000) == (room == 500_000)
+                machine.limit = 2**62
+            added = pyrelay.jit(lambda x: x + 1.0)
+            machine.limit = sum(used.values())
+            added(x)  # not even its record has room
+            assert sum(used.values()) < held + 50_000
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow
