@@ -36,6 +36,7 @@ _EACH = 8
 _PARTS = {
     "offset_product": 0.24, "product": 0.17, "winograd_products": 0.1, "near_rows": 0.09,
     "packed_rows": 0.08, "turned_weights": 0.08, "window_sums": 0.07, "copy_lines": 0.05,
+    "packed_columns": 0.05,
     "turned_product": 0.04, "turned_sums": 0.04, "pack": 0.04, "copy_run": 0.03, "line_sums": 0.02,
     "winograd_lines": 0.02, "winograd_image": 0.02, "winograd_outputs": 0.02,
     "winograd_finite": 0.01, "winograd_term": 0.01, "softened_rows": 0.04, "slopes_rows": 0.03,

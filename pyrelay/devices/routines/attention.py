@@ -22,10 +22,12 @@ layout. Parameters:
                      elements (0 where that operand is broadcast)
     block[...]       the operands of the kernel that makes scores
 
-The parallel axis counts blocks of ``choices.targets`` targets of each entry of the batch. Two whole
-blocks that follow each other are taken together: keys and values are packed once for both. Their
-scores, for ``choices.sources`` columns at a time, lie in the frame of the kernel; how blocks of
-columns are joined is said in ``lower/kernels/attention.py``.
+The parallel axis counts blocks of ``choices.targets`` targets of each entry of the batch. Where an
+entry has two whole blocks or more, up to ``GROUP`` of them that follow each other are taken
+together: their keys and values are packed once, if these are no deeper or wider than the blocks of
+a product. Their scores, for two blocks of targets and ``choices.sources`` columns at a time, lie in
+the frame of the kernel; how blocks of columns are joined is said in
+``lower/kernels/attention.py``.
 """
 
 from __future__ import annotations
@@ -42,6 +44,9 @@ from pyrelay.devices.routines.matmul import (
 )
 from pyrelay.ir.types import DType
 
+GROUP = 8
+"""Blocks of targets for which keys and values are packed once."""
+
 _DEEPEST = 1024  # bytes of a row of q that is scaled
 _MOST_DIVIDED = 2.0**64  # by what q is divided: the reciprocal has all digits
 
@@ -49,6 +54,7 @@ _TEXT = """\
 from math import inf
 
 from pyrelay.devices.routines.attention_rows import scaled_rows_{lanes}, softened_rows_{lanes}
+from pyrelay.devices.routines.matmul_bands import near_rows_{vectors}, packed_columns_{vectors}
 from pyrelay.devices.routines.matmul_blocks import product_{vectors}
 from pyrelay.devices.compiler.vocabulary import *
 
@@ -71,7 +77,6 @@ def kernel(block, begin, end):
     scores = local_{t}({scores})
     largest, totals = local_{t}({most}), local_{t}({most})
     product, shaped = local_i64(16), local_i64({words})
-    store_ordered_i64(product, 9, 0)
     store_ordered_i64(product, 13, 0)
     store_ordered_i64(product, 14, 0)
     store_ordered_i64(product, 15, 0)
@@ -89,15 +94,18 @@ def kernel(block, begin, end):
     smaller = local_{t}({smaller})
     rows, numbers = local_i64(11), local_{t}(1)
     store_ordered_{t}(numbers, 0, {t}(1.0) / factor if divides else factor)
+    # Not by how many blocks the range has: a row's sums are the same wherever it is cut.
+    shared = targets >= 2 * {rows} and depth <= {deep} and width <= {deep} and q_turned == 0
+    packed_keys, packed_values = local_{t}({keys}), local_{t}({values})
     blocks = (targets + {rows_most}) // {rows}
     unit = begin
     while unit < end:
         entry, i0 = unit // blocks, unit % blocks * {rows}
-        count = targets - i0 if targets - i0 < {rows} else {rows}
-        unit += 1
-        if unit < end and targets - i0 >= 2 * {rows}:
-            count = 2 * {rows}
-            unit += 1
+        several = blocks - unit % blocks if shared else 1
+        several = several if several < {group} else {group}
+        several = several if several < end - unit else end - unit
+        every = targets - i0 if targets - i0 < several * {rows} else several * {rows}
+        unit += several
         q, keys, values = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
         rest = entry
         axis = axes
@@ -110,72 +118,100 @@ def kernel(block, begin, end):
             keys += index * load_ordered_i64(block, 27 + 4 * axis) * {size}
             values += index * load_ordered_i64(block, 28 + 4 * axis) * {size}
         q += i0 * q_row * {size}
-        if scaled:
-            store_ordered_i64(rows, 0, q)
-            store_ordered_i64(rows, 1, q_line)
-            store_ordered_i64(rows, 2, smaller)
-            store_ordered_i64(rows, 3, depth)
-            store_ordered_i64(rows, 4, count)
-            store_ordered_i64(rows, 5, depth)
-            store_ordered_i64(rows, 6, numbers)
-            store_ordered_i64(rows, 7, 0)
-            scaled_rows_{lanes}(rows)
-            q = smaller
         result = param_i64(block, 4) + (entry * targets + i0) * width * {size}
-        for r in range(count):
+        for r in range(every):
             store_{t}(largest, r, {t}(-inf))
             store_{t}(totals, r, {t}(0.0))
         if sources == 0:
-            for place in range(count * width):
+            for place in range(every * width):
                 store_inner_{t}(result, place, {t}(0.0))
         for j0 in range(0, sources, {columns}):
             added = 1 if j0 > 0 else 0
             span = sources - j0 if sources - j0 < {columns} else {columns}
-            first = entry * targets + i0
-            raw = kept + (first * sources + j0) * {size} if keeps != 0 else scores
-            store_ordered_i64(product, 1, q)
-            store_ordered_i64(product, 2, keys + j0 * k_column * {size})
-            store_ordered_i64(product, 3, raw)
-            store_ordered_i64(product, 4, count)
-            store_ordered_i64(product, 5, span)
-            store_ordered_i64(product, 6, depth)
-            store_ordered_i64(product, 7, q_turned)
-            store_ordered_i64(product, 8, k_turned)
-            store_ordered_i64(product, 9, 0)
-            store_ordered_i64(product, 10, depth if scaled else q_line)
-            store_ordered_i64(product, 11, k_line)
-            store_ordered_i64(product, 12, raw_line)
-            product_{vectors}(product, 0, (span + {column_unit_most}) // {column_unit})
-            if shaping != 0:
-                store_ordered_i64(shaped, 1, raw - (first * raw_line + j0) * {size})
-                store_ordered_i64(shaped, 2, j0)
-                store_ordered_i64(shaped, 3, j0 + span)
-                call_kernel(shaping, shaped, first, first + count)
-            store_ordered_i64(rows, 0, raw)
-            store_ordered_i64(rows, 1, raw_line)
-            store_ordered_i64(rows, 2, scores)
-            store_ordered_i64(rows, 3, {columns})
-            store_ordered_i64(rows, 4, count)
-            store_ordered_i64(rows, 5, span)
-            store_ordered_i64(rows, 6, largest)
-            store_ordered_i64(rows, 7, totals)
-            store_ordered_i64(rows, 8, result)
-            store_ordered_i64(rows, 9, width)
-            store_ordered_i64(rows, 10, added)
-            softened_rows_{lanes}(rows)
-            store_ordered_i64(product, 1, scores)
-            store_ordered_i64(product, 2, values + j0 * v_row * {size})
-            store_ordered_i64(product, 3, result)
-            store_ordered_i64(product, 5, width)
-            store_ordered_i64(product, 6, span)
-            store_ordered_i64(product, 7, 0)
-            store_ordered_i64(product, 8, v_turned)
-            store_ordered_i64(product, 9, added)
-            store_ordered_i64(product, 10, {columns})
-            store_ordered_i64(product, 11, v_line)
-            store_ordered_i64(product, 12, width)
-            product_{vectors}(product, 0, (width + {column_unit_most}) // {column_unit})
-        for r in range(count):
+            these_keys = keys + j0 * k_column * {size}
+            these_values = values + j0 * v_row * {size}
+            if shared:
+                packed_columns_{vectors}(these_keys, k_line, k_turned, packed_keys, span, depth)
+                for k0 in range(0, span, {deep}):
+                    few = span - k0 if span - k0 < {deep} else {deep}
+                    packed_columns_{vectors}(
+                        these_values + k0 * v_row * {size}, v_line, v_turned,
+                        packed_values + k0 * {wide} * {size}, width, few,
+                    )
+            for r0 in range(0, every, 2 * {rows}):
+                count = every - r0 if every - r0 < 2 * {rows} else 2 * {rows}
+                first = entry * targets + i0 + r0
+                these, line = q + r0 * q_row * {size}, q_line
+                store_ordered_i64(rows, 4, count)
+                if scaled:
+                    store_ordered_i64(rows, 0, these)
+                    store_ordered_i64(rows, 1, q_line)
+                    store_ordered_i64(rows, 2, smaller)
+                    store_ordered_i64(rows, 3, depth)
+                    store_ordered_i64(rows, 5, depth)
+                    store_ordered_i64(rows, 6, numbers)
+                    store_ordered_i64(rows, 7, 0)
+                    scaled_rows_{lanes}(rows)
+                    these = smaller
+                    line = depth
+                raw = kept + (first * sources + j0) * {size} if keeps != 0 else scores
+                sums_of = result + r0 * width * {size}
+                if shared:
+                    near_rows_{vectors}(
+                        these, line, raw, raw_line, packed_keys, 0, 0, count, 0, span, depth, 0,
+                    )
+                else:
+                    store_ordered_i64(product, 1, these)
+                    store_ordered_i64(product, 2, these_keys)
+                    store_ordered_i64(product, 3, raw)
+                    store_ordered_i64(product, 4, count)
+                    store_ordered_i64(product, 5, span)
+                    store_ordered_i64(product, 6, depth)
+                    store_ordered_i64(product, 7, q_turned)
+                    store_ordered_i64(product, 8, k_turned)
+                    store_ordered_i64(product, 9, 0)
+                    store_ordered_i64(product, 10, line)
+                    store_ordered_i64(product, 11, k_line)
+                    store_ordered_i64(product, 12, raw_line)
+                    product_{vectors}(product, 0, (span + {column_unit_most}) // {column_unit})
+                if shaping != 0:
+                    store_ordered_i64(shaped, 1, raw - (first * raw_line + j0) * {size})
+                    store_ordered_i64(shaped, 2, j0)
+                    store_ordered_i64(shaped, 3, j0 + span)
+                    call_kernel(shaping, shaped, first, first + count)
+                store_ordered_i64(rows, 0, raw)
+                store_ordered_i64(rows, 1, raw_line)
+                store_ordered_i64(rows, 2, scores)
+                store_ordered_i64(rows, 3, {columns})
+                store_ordered_i64(rows, 5, span)
+                store_ordered_i64(rows, 6, largest + r0 * {size})
+                store_ordered_i64(rows, 7, totals + r0 * {size})
+                store_ordered_i64(rows, 8, sums_of)
+                store_ordered_i64(rows, 9, width)
+                store_ordered_i64(rows, 10, added)
+                softened_rows_{lanes}(rows)
+                if shared:
+                    for k0 in range(0, span, {deep}):
+                        few = span - k0 if span - k0 < {deep} else {deep}
+                        near_rows_{vectors}(
+                            scores + k0 * {size}, {columns}, sums_of, width,
+                            packed_values + k0 * {wide} * {size}, 0, 0, count, 0, width, few,
+                            added + k0,
+                        )
+                else:
+                    store_ordered_i64(product, 1, scores)
+                    store_ordered_i64(product, 2, these_values)
+                    store_ordered_i64(product, 3, sums_of)
+                    store_ordered_i64(product, 5, width)
+                    store_ordered_i64(product, 6, span)
+                    store_ordered_i64(product, 7, 0)
+                    store_ordered_i64(product, 8, v_turned)
+                    store_ordered_i64(product, 9, added)
+                    store_ordered_i64(product, 10, {columns})
+                    store_ordered_i64(product, 11, v_line)
+                    store_ordered_i64(product, 12, width)
+                    product_{vectors}(product, 0, (width + {column_unit_most}) // {column_unit})
+        for r in range(every):
             total = load_ordered_{t}(totals, r)
             if tops != 0:
                 store_{t}(tops, entry * targets + i0 + r, load_ordered_{t}(largest, r))
@@ -188,7 +224,7 @@ def kernel(block, begin, end):
         store_ordered_i64(rows, 1, width)
         store_ordered_i64(rows, 2, result)
         store_ordered_i64(rows, 3, width)
-        store_ordered_i64(rows, 4, count)
+        store_ordered_i64(rows, 4, every)
         store_ordered_i64(rows, 5, width)
         store_ordered_i64(rows, 6, totals)
         store_ordered_i64(rows, 7, 1)
@@ -210,10 +246,14 @@ def attention_kernel(
     bits = native_vector_bits() if vector_bits is None else vector_bits
     lanes = bits // (8 * dtype.size)
     assert columns % lanes == 0
+    deep, panel = choices.depth, 3 * lanes
+    wide = deep + panel  # columns of packed values: the last panel may be wider than what is left
     return _TEXT.format(
         t=dtype.name, size=dtype.size, vectors=product_name(dtype, bits, choices),
         lanes=f"{dtype.name}x{lanes}",
-        rows=rows, rows_most=rows - 1, most=2 * rows, columns=columns, scores=2 * rows * columns,
+        rows=rows, rows_most=rows - 1, most=GROUP * rows, group=GROUP, columns=columns,
+        scores=2 * rows * columns, deep=deep, wide=wide, keys=(columns + panel) * deep,
+        values=-(-columns // deep) * wide * deep,
         column_unit=COLUMN_UNIT, column_unit_most=COLUMN_UNIT - 1,
         words=5 + FINISHING_OPERANDS, deepest=_DEEPEST // dtype.size,
         most_divided=_MOST_DIVIDED,

@@ -14,7 +14,8 @@ _PRODUCT = re.compile(r"from pyrelay\.devices\.routines\.matmul_blocks import pr
 def called_by(part: str) -> dict[str, str]:
     """The texts of the parts that a part calls, by their names."""
     match = _PRODUCT.fullmatch(part)
-    names = [f"{rows}_{match[1]}" for rows in ("near_rows", "packed_rows")] if match else []
+    bands = ("near_rows", "packed_rows", "packed_columns")
+    names = [f"{name}_{match[1]}" for name in bands] if match else []
     return {
         name: f"from pyrelay.devices.routines.matmul_bands import {name}\n" for name in names
     }

@@ -11,6 +11,8 @@ processes make it sooner than one (decision 0130).
     are whole vectors then, and more than one.
 ``packed_rows_f32x16(a, a_line, turned, c, c_line, lines, panels, h0, h1, g0, g1, depth, keep)``
     the same of rows that it packs first, at ``lines``; a is ``turned`` if not 0.
+``packed_columns_f32x16(b, b_line, turned, panels, width, depth)``
+    packs ``width`` columns of ``depth`` lines of b, which is ``turned`` if not 0, into panels.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ LOW = 4
 PACKED_ROWS = 8
 """Rows of a that are packed at a time, of which the next overwrite what is extra."""
 
+_LINES_AT_ONCE = 8  # of b that are packed together
+
 Sizes = tuple[int, int, int]
 """Values of k, bytes of a row of b, rows of a that are packed at a time."""
 
@@ -46,6 +50,7 @@ class Bands:
         sizes: Sizes,
     ) -> None:  # fmt: skip
         self.f = Function(module, symbol, parameters)
+        self.own: dict[str, Function] = {}
         self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size = 4 if dtype == "f32" else 8
         self.lanes = lanes
@@ -65,6 +70,17 @@ class Bands:
     ) -> None:
         """Emit a routine of ``matmul_tiles``."""
         routine(Code(self.f.b, shape), *map(self.f.raw, args), **options)
+
+    def apart(self, write: Callable[..., None], *args: Word) -> None:
+        """Call a function of its own, which ``write`` writes, given its parameters: for twice the
+        code in one function LLVM takes more than twice as long to find registers."""
+        f, name = self.f, write.__name__.strip("_")
+        if name not in self.own:
+            self.f = self.own[name] = Function(f.module, name, len(args))
+            write(*self.f.parameters)
+            self.f.ret(0)
+            self.f = f
+        f.call(self.own[name], *args)
 
     @contextmanager
     def over(self, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
@@ -188,6 +204,44 @@ def _packed_rows(module: llvm.Module, symbol: str, **form: Any) -> None:
     rows.f.ret(0)
 
 
+class _Columns(Bands):
+    """Writes ``packed_columns``."""
+
+    def __init__(self, module: llvm.Module, symbol: str, **form: Any) -> None:
+        super().__init__(module, symbol, 6, **form)
+        f = self.f
+        b, b_line, turned, panels, width, depth = f.parameters
+
+        def turn_panel(j: Word, across: int) -> None:
+            columns = f.smaller(width - j, across * self.lanes)
+            self.apart(
+                self._turned, self.at(b, j * b_line), b_line, self.panel(panels, j), depth,
+                columns, f.number(across * self.lanes),
+            )  # fmt: skip
+
+        with f.either(turned.differs(0)) as (yes, no):
+            with yes:
+                self.panels(f.number(0), width, turn_panel)
+            # A few lines at a time, for all panels: so lines are read as they lie.
+            with no, self.over(0, depth, _LINES_AT_ONCE) as k:
+
+                def lines(j: Word, across: int) -> None:
+                    wide = across * self.lanes
+                    self.write(
+                        pack, self.shape(1, across), self.at(b, k * b_line + j), b_line,
+                        self.at(self.panel(panels, j), k * wide),
+                        f.smaller(depth - k, _LINES_AT_ONCE), f.smaller(width - j, wide),
+                    )  # fmt: skip
+
+                self.panels(f.number(0), width, lines)
+        f.ret(0)
+
+    def _turned(
+        self, b: Word, b_line: Word, panel: Word, depth: Word, columns: Word, apart: Word
+    ) -> None:
+        self.write(turn, self.shape(1, 1), b, b_line, panel, depth, columns, apart)
+
+
 def named(module: str, name: str, kinds: Iterable[str]) -> tuple[str, dict[str, Any]]:
     """Which of these kinds of parts a name is of, and its dtype, lanes and sizes of blocks.
 
@@ -204,7 +258,10 @@ def named(module: str, name: str, kinds: Iterable[str]) -> tuple[str, dict[str, 
     return match[1], {"dtype": match[2], "lanes": int(match[3]), "sizes": sizes}
 
 
-_WRITERS = {"near_rows": (_near_rows, 12), "packed_rows": (_packed_rows, 13)}
+_WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
+    "near_rows": (_near_rows, 12), "packed_rows": (_packed_rows, 13),
+    "packed_columns": (_Columns, 6),
+}  # fmt: skip
 
 
 @functools.cache

@@ -18,7 +18,7 @@ Matrix Multiplication*, ACM TOMS 34, 2008).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,7 +39,7 @@ from pyrelay.devices.routines.matmul_lines import (
     sweep,
     unload,
 )
-from pyrelay.devices.routines.matmul_tiles import dots, pack, tile, turn
+from pyrelay.devices.routines.matmul_tiles import dots, tile
 from pyrelay.devices.runtime.layout import Status
 
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
@@ -52,7 +52,6 @@ _STRIPED_ROWS = 64  # of a, for which b is not packed where it stays in the seco
 _NEAR_BYTES = 1 << 20  # of b: half of a second cache of 2 MiB
 IN_PANELS = 2
 """In place of whether b is transposed: it lies in panels (``matmul_panels``), and a has one row."""
-_LINES_AT_ONCE = 8  # of b that are packed together
 
 # Words of a product's parameters, and of a part.
 _A, _B, _C, _M, _N, _K, _A_TURNED, _B_TURNED, _ADDED = range(1, 10)
@@ -120,7 +119,6 @@ class Product(Bands):
     ) -> None:
         super().__init__(module, symbol, 3, dtype, lanes, sizes)
         self.symbol = symbol
-        self.own: dict[str, Function] = {}
         next_part = _next_part(module, "next_part").native
         f = self.f
         block, begin, end = f.parameters
@@ -202,17 +200,6 @@ class Product(Bands):
         with self.over(0, (k < 1).choose(1, k), self.depth) as k0:
             yield k0, self.f.smaller(k - k0, self.depth), added | (k0 > 0).word()
 
-    def _apart(self, write: Callable[..., None], *args: Word) -> None:
-        """Call a function of its own, which ``write`` writes, given its parameters: for twice the
-        code in one function LLVM takes more than twice as long to find registers."""
-        f, name = self.f, write.__name__.strip("_")
-        if name not in self.own:
-            self.f = self.own[name] = Function(f.module, name, len(args))
-            write(*self.f.parameters)
-            self.f.ret(0)
-            self.f = f
-        f.call(self.own[name], *args)
-
     def _part(self) -> None:
         """One part of a matrix, the way that suits its size and layouts."""
         with self.f.either(self.in_panels) as (yes, no):
@@ -254,20 +241,20 @@ class Product(Bands):
         dotted = step.equals(1) & vector_step.equals(1)
         with f.either(thin & dotted) as (yes, no):
             with yes:
-                self._apart(
+                self.apart(
                     self._vector_dots, vector, matrix, line, out, length, self.k, self.added
                 )
                 self._finish(self.i0, self.i1, self.j0, self.j1)
             with no, f.either(thin & line.equals(1)) as (yes, no):
                 with yes:
-                    self._apart(
+                    self.apart(
                         self._vector_times_lines, vector, vector_step, matrix, step, out, length,
                         self.k, self.added,
                     )  # fmt: skip
                     self._finish(self.i0, self.i1, self.j0, self.j1)
                 with no, f.either(dotted & (rows < 9)) as (yes, no):
                     with yes:
-                        self._apart(
+                        self.apart(
                             self._few_rows, self.at(self.a, self.i0 * self.a_line), self.a_line,
                             rows, self.b, self.b_line, self.j0, self.j1,
                             self.at(self.c, self.i0 * self.c_line), self.c_line, self.k, self.added,
@@ -374,7 +361,7 @@ class Product(Bands):
                 self.b_line, self.i0, self.i1, self.j0, middle, depth, keep,
             )  # fmt: skip
             with f.when(middle < self.j1):
-                self._apart(
+                self.apart(
                     self._in_place, a, self.a_row, self.a_step, b, self.b_line, self.c,
                     self.c_line, self.i0, self.i1, middle, self.j1, depth, keep,
                 )  # fmt: skip
@@ -389,7 +376,7 @@ class Product(Bands):
             out = self.at(self.c, self.i0 * self.c_line + g0)
             # Block by block of k, as tiles do it: a row's sums are the same among more rows.
             with self.depths(self.k, self.added) as (k0, depth, keep):
-                self._apart(
+                self.apart(
                     self._swept, self.at(self.a, self.i0 * self.a_row + k0 * self.a_step),
                     self.a_row, self.a_step, self.at(self.b, k0 * self.b_line + g0), self.b_line,
                     out, self.c_line, rows, g1 - g0, depth, keep, self.packed_a, self.packed_b,
@@ -432,8 +419,8 @@ class Product(Bands):
                 f.either(packs) as (packed, in_place),
             ):
                 with packed, self._packing():
-                    self._apart(
-                        self._pack_b, self.at(self.b, k0 * self.b_step + g0 * self.b_column),
+                    self._call(
+                        "packed_columns", self.at(self.b, k0 * self.b_step + g0 * self.b_column),
                         self.b_line, self.b_turned.word(), self.packed_b, g1 - g0, depth,
                     )  # fmt: skip
                     with self.over(self.i0, self.i1, self.band) as h0:
@@ -454,7 +441,7 @@ class Product(Bands):
                         with f.when(k0 + depth >= self.k):
                             self._finish(h0, h1, g0, g1)
                 with in_place:
-                    self._apart(
+                    self.apart(
                         self._in_place, self.at(self.a, k0 * self.a_step), self.a_row, self.a_step,
                         self.at(self.b, k0 * self.b_line), self.b_line, self.c, self.c_line,
                         self.i0, self.i1, g0, g1, depth, keep,
@@ -477,39 +464,6 @@ class Product(Bands):
         """Do a band, which is a part of its own."""
         name = self.symbol.replace("product", part)
         getattr(matmul_bands, name).call(self.f.b, [each.raw for each in args])
-
-    def _pack_b(
-        self, b: Word, b_line: Word, turned: Word, panels: Word, width: Word, depth: Word
-    ) -> None:
-        f = self.f
-
-        def turn_panel(j: Word, across: int) -> None:
-            columns = f.smaller(width - j, across * self.lanes)
-            self._apart(
-                self._turned, self.at(b, j * b_line), b_line, self.panel(panels, j), depth,
-                columns, f.number(across * self.lanes),
-            )  # fmt: skip
-
-        with f.either(turned.differs(0)) as (yes, no):
-            with yes:
-                self.panels(f.number(0), width, turn_panel)
-            # A few lines at a time, for all panels: so lines are read as they lie.
-            with no, self.over(0, depth, _LINES_AT_ONCE) as k:
-
-                def lines(j: Word, across: int) -> None:
-                    wide = across * self.lanes
-                    self.write(
-                        pack, self.shape(1, across), self.at(b, k * b_line + j), b_line,
-                        self.at(self.panel(panels, j), k * wide),
-                        f.smaller(depth - k, _LINES_AT_ONCE), f.smaller(width - j, wide),
-                    )  # fmt: skip
-
-                self.panels(f.number(0), width, lines)
-
-    def _turned(
-        self, b: Word, b_line: Word, panel: Word, depth: Word, columns: Word, apart: Word
-    ) -> None:
-        self.write(turn, self.shape(1, 1), b, b_line, panel, depth, columns, apart)
 
 
 def leave_without_memory(b: IRBuilder, status: Any) -> None:

@@ -13,6 +13,7 @@ _WRITTEN = [
     ("matmul_blocks", "product_f64x4_64_4096_96"),
     ("matmul_bands", "near_rows_f32x8"),
     ("matmul_bands", "packed_rows_f64x4"),
+    ("matmul_bands", "packed_columns_f64x4"),
     ("matmul_panels", "panels_f32x8"),
     ("offset_product", "offset_product_f32x8"),
 ]

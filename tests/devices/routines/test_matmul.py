@@ -184,8 +184,11 @@ def test_nan_and_infinity_reach_only_the_results_they_belong_to() -> None:
 def test_the_innermost_loop_keeps_its_sums_in_registers() -> None:
     """The packed tile's loop multiplies straight from broadcast memory and stores nothing."""
     parts = native.parts_of(matmul_kernel(f32))
-    assert [name.split("_f32")[0] for name in parts] == ["near_rows", "packed_rows", "product"]
-    for part in parts.values():
+    names = ["near_rows", "packed_rows", "packed_columns", "product"]
+    assert [name.split("_f32")[0] for name in parts] == names
+    for name, part in parts.items():
+        if name.startswith("packed_columns"):
+            continue
         blocks = re.split(r"^\.L\w+:", kernel_assembly(part), flags=re.MULTILINE)
         tiles = [block for block in blocks if len(re.findall(r"vfmadd\w+ps", block)) >= 8]
         assert tiles

@@ -237,19 +237,26 @@ def test_a_device_without_a_kernel_for_it_computes_scores_as_a_whole() -> None:
 def test_every_vector_width(dtype: Any, bits: int) -> None:
     needs_vectors(bits)
     source = attention.attention_kernel(dtype, bits)
-    for batch, targets, sources, depth, width, way, factor in [
-        (2, 67, 1100, 5, 9, 0, 1), (1, 1, 513, 17, 40, 1, -0.25), (2, 193, 70, 20, 8, 2, 4)
-    ]:
+    for batch, targets, sources, depth, width, way, factor, turned in [
+        (2, 67, 1100, 5, 9, 0, 1, 1), (1, 1, 513, 17, 40, 1, -0.25, 1),
+        (2, 193, 530, 20, 8, 2, 4, 1), (1, 140, 70, 20, 50, 0, 1, 0),
+    ]:  # fmt: skip
         q, k, v = (
             RNG.standard_normal((batch, *shape)).astype(dtype.numpy)
             for shape in ((targets, depth), (sources, depth), (sources, width))
         )
-        out = np.full((batch, targets, width), 7, dtype.numpy)
+        given = (k, v) if turned else [np.ascontiguousarray(x.swapaxes(1, 2)) for x in (k, v)]
+        lines = (depth, width) if turned else (sources, sources)
         blocks = batch * -(-targets // DEFAULT.targets)
-        run(source, q, k, v, out, 0, 0, 0, 0, targets, sources, depth, width, 0, 1, 0, depth, depth,
-            width, 0, 0, 0, way, dtype.numpy.type(factor), 1, batch, targets * depth,
-            sources * depth, sources * width,
-            ranges=[(0, min(2, blocks)), *((n, n + 1) for n in range(2, blocks))])  # fmt: skip
+        made = []
+        for first in (min(2, blocks), blocks):
+            out = np.full((batch, targets, width), 7, dtype.numpy)
+            made.append(out)
+            run(source, q, *given, out, 0, 0, 0, 0, targets, sources, depth, width, 0, turned,
+                1 - turned, depth, *lines, 0, 0, 0, way, dtype.numpy.type(factor), 1, batch,
+                targets * depth, sources * depth, sources * width,
+                ranges=[(0, first), *((n, n + 1) for n in range(first, blocks))])  # fmt: skip
         scale = 1 / factor if way == 2 else factor
         wanted = softmax(q.astype(float) @ k.astype(float).swapaxes(1, 2) * scale) @ v
-        np.testing.assert_allclose(out, wanted, rtol=2e-4, atol=2e-5)
+        np.testing.assert_allclose(made[0], wanted, rtol=2e-4, atol=2e-5)
+        np.testing.assert_array_equal(*made)
