@@ -71,7 +71,7 @@ class Bands:
         """Emit a routine of ``matmul_tiles``."""
         routine(Code(self.f.b, shape), *map(self.f.raw, args), **options)
 
-    def apart(self, write: Callable[..., None], *args: Word) -> None:
+    def as_function(self, write: Callable[..., None], *args: Word) -> None:
         """Call a function of its own, which ``write`` writes, given its parameters: for twice the
         code in one function LLVM takes more than twice as long to find registers."""
         f, name = self.f, write.__name__.strip("_")
@@ -214,7 +214,7 @@ class _Columns(Bands):
 
         def turn_panel(j: Word, across: int) -> None:
             columns = f.smaller(width - j, across * self.lanes)
-            self.apart(
+            self.as_function(
                 self._turned, self.at(b, j * b_line), b_line, self.panel(panels, j), depth,
                 columns, f.number(across * self.lanes),
             )  # fmt: skip

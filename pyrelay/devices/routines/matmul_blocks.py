@@ -18,7 +18,7 @@ Matrix Multiplication*, ACM TOMS 34, 2008).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,7 +39,7 @@ from pyrelay.devices.routines.matmul_lines import (
     sweep,
     unload,
 )
-from pyrelay.devices.routines.matmul_tiles import dots, tile
+from pyrelay.devices.routines.matmul_tiles import Shape, dots, narrow, tile
 from pyrelay.devices.runtime.layout import Status
 
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
@@ -48,6 +48,7 @@ from pyrelay.devices.runtime.layout import Status
 _NARROW_LINE = 2048  # bytes from one row of a to the next, up to which bands are not packed
 _FEW_ROWS = 16  # of a, for which lines of b that are far apart stream through the cache
 _FAR_LINE = 512  # bytes from one row of b to the next, beyond which stripes of it are read slowly
+_NARROW_ROWS = 8  # of a, which are multiplied together by a vector of each line of b
 _STRIPED_ROWS = 64  # of a, for which b is not packed where it stays in the second cache
 _NEAR_BYTES = 1 << 20  # of b: half of a second cache of 2 MiB
 IN_PANELS = 2
@@ -64,6 +65,15 @@ def _ceil(count: Word, unit: int) -> Word:
     return (count + (unit - 1)).unsigned_div(unit)
 
 
+def _quotient(x: Word, y: Word) -> Word:
+    """``x // y``, mostly without a division, which takes as long as a product of 2 x 2 matrices:
+    where x is less, or y is 1, as for batches of small matrices."""
+    found = x.f.variable(y.equals(1).choose(x, 0))
+    with x.f.when((y > 1) & (x >= y)):
+        found.set(x.unsigned_div(y))
+    return found.now
+
+
 def _next_part(module: llvm.Module, name: str) -> Function:
     """Writes the function ``next_part``."""
     f = Function(module, name, 5)
@@ -77,7 +87,7 @@ def _next_part(module: llvm.Module, name: str) -> Function:
     bands, columns = _ceil(m, ROW_UNIT), _ceil(n, COLUMN_UNIT)
     minor = tall.choose(columns, bands)
     units = bands * columns
-    batch = unit.unsigned_div(units)
+    batch = _quotient(unit, units)
     rest = unit - batch * units
     # The matrices of this entry of the batch: its number, axis by axis, last axis first.
     left, a, b = f.variable(batch), f.variable(param(_A)), f.variable(param(_B))
@@ -85,16 +95,16 @@ def _next_part(module: llvm.Module, name: str) -> Function:
     with f.while_(lambda: axis.now > 0):
         axis.set(axis.now - 1)
         words = block + (axis.now * 3 + _BATCH) * 8
-        whole = left.now.unsigned_div(f.load(words, 0))
+        whole = _quotient(left.now, f.load(words, 0))
         index = left.now - whole * f.load(words, 0)
         left.set(whole)
         a.set(a.now + index * f.load(words, 8) * size)
         b.set(b.now + index * f.load(words, 16) * size)
     # Whole lines of units where the range holds one, else what it holds of this line.
     last = f.smaller(units, rest + end - unit)
-    line = rest.unsigned_div(minor)
+    line = _quotient(rest, minor)
     first = rest - line * minor
-    count = first.equals(0).choose((last - rest).unsigned_div(minor), 0)
+    count = first.equals(0).choose(_quotient(last - rest, minor), 0)
     full = count > 0
     stop = full.choose(minor, f.smaller(minor, first + last - rest))
     lines = line + full.choose(count, 1)
@@ -241,20 +251,20 @@ class Product(Bands):
         dotted = step.equals(1) & vector_step.equals(1)
         with f.either(thin & dotted) as (yes, no):
             with yes:
-                self.apart(
+                self.as_function(
                     self._vector_dots, vector, matrix, line, out, length, self.k, self.added
                 )
                 self._finish(self.i0, self.i1, self.j0, self.j1)
             with no, f.either(thin & line.equals(1)) as (yes, no):
                 with yes:
-                    self.apart(
+                    self.as_function(
                         self._vector_times_lines, vector, vector_step, matrix, step, out, length,
                         self.k, self.added,
                     )  # fmt: skip
                     self._finish(self.i0, self.i1, self.j0, self.j1)
                 with no, f.either(dotted & (rows < 9)) as (yes, no):
                     with yes:
-                        self.apart(
+                        self.as_function(
                             self._few_rows, self.at(self.a, self.i0 * self.a_line), self.a_line,
                             rows, self.b, self.b_line, self.j0, self.j1,
                             self.at(self.c, self.i0 * self.c_line), self.c_line, self.k, self.added,
@@ -361,7 +371,7 @@ class Product(Bands):
                 self.b_line, self.i0, self.i1, self.j0, middle, depth, keep,
             )  # fmt: skip
             with f.when(middle < self.j1):
-                self.apart(
+                self.as_function(
                     self._in_place, a, self.a_row, self.a_step, b, self.b_line, self.c,
                     self.c_line, self.i0, self.i1, middle, self.j1, depth, keep,
                 )  # fmt: skip
@@ -376,7 +386,7 @@ class Product(Bands):
             out = self.at(self.c, self.i0 * self.c_line + g0)
             # Block by block of k, as tiles do it: a row's sums are the same among more rows.
             with self.depths(self.k, self.added) as (k0, depth, keep):
-                self.apart(
+                self.as_function(
                     self._swept, self.at(self.a, self.i0 * self.a_row + k0 * self.a_step),
                     self.a_row, self.a_step, self.at(self.b, k0 * self.b_line + g0), self.b_line,
                     out, self.c_line, rows, g1 - g0, depth, keep, self.packed_a, self.packed_b,
@@ -441,7 +451,7 @@ class Product(Bands):
                         with f.when(k0 + depth >= self.k):
                             self._finish(h0, h1, g0, g1)
                 with in_place:
-                    self.apart(
+                    self.as_function(
                         self._in_place, self.at(self.a, k0 * self.a_step), self.a_row, self.a_step,
                         self.at(self.b, k0 * self.b_line), self.b_line, self.c, self.c_line,
                         self.i0, self.i1, g0, g1, depth, keep,
@@ -453,12 +463,22 @@ class Product(Bands):
         self, a: Word, a_row: Word, a_step: Word, b: Word, b_line: Word, c: Word, c_line: Word,
         i0: Word, i1: Word, g0: Word, g1: Word, depth: Word, keep: Word,
     ) -> None:  # fmt: skip
-        with self.over(g0, g1, 2 * self.lanes) as j, self.over(i0, i1, self.rows_in_place) as i:
-            self.tile(
-                False, self.rows_in_place, 2, (self.at(a, i * a_row), a_row, a_step),
-                (self.at(b, j), b_line), (self.at(c, i * c_line + j), c_line), depth, i1 - i,
-                g1 - j, keep,
-            )  # fmt: skip
+        f = self.f
+        with self.over(g0, g1, 2 * self.lanes) as j:
+            place, columns = self.at(b, j), f.smaller(g1 - j, 2 * self.lanes)
+
+            def write(routine: Callable[..., None], shape: Shape, i: Word, count: Word) -> None:
+                self.write(
+                    routine, shape, self.at(a, i * a_row), a_row, a_step, place, b_line,
+                    self.at(c, i * c_line + j), c_line, depth, count, columns, keep,
+                )  # fmt: skip
+
+            with f.either(columns <= self.lanes) as (few, many):
+                with few:
+                    write(narrow, self.shape(_NARROW_ROWS, 1), i0, i1 - i0)
+                with many, self.over(i0, i1, self.rows_in_place) as i:
+                    rows = f.smaller(i1 - i, self.rows_in_place)
+                    write(tile, self.shape(self.rows_in_place, 2), i, rows)
 
     def _call(self, part: str, *args: Word) -> None:
         """Do a band, which is a part of its own."""

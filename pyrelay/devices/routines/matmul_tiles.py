@@ -316,6 +316,53 @@ def tile(
     code.finish(sums, c_base, c_row, rows, columns, column_masks, kept)
 
 
+def narrow(
+    code: Code, a: Value, a_row: Value, a_k: Value, right: Value, b_k: Value, c: Value,
+    c_row: Value, k: Value, rows: Value, columns: Value, keep: Value,
+) -> None:  # fmt: skip
+    """The same for any number of rows, of no more columns than a vector has: tiles of the shape's
+    rows, then of four, of which the last one's may be the same row. What a tile costs besides its
+    sums counts where ``k`` is small.
+    """
+    b, shape = code.b, code.shape
+    mask, kept = code.below(columns, 0), b.icmp_signed("!=", keep, code.word(0))
+    a_base, b_base, c_base = map(code.pointer, (a, right, c))
+    zero, last = llvm.Constant(shape.vector, None), b.sub(rows, code.word(1))
+
+    def some(count: int, whole: bool) -> Callable[[Any, list[Any]], list[Any]]:
+        def rows_at(first: Any, _carried: list[Any]) -> list[Any]:
+            numbers = [b.add(first, code.word(row)) for row in range(count)]
+            if not whole:
+                numbers = [code.minimum(number, last) for number in numbers]
+            lines = [code.at(a_base, b.mul(number, a_row)) for number in numbers]
+            places = [code.at(c_base, b.mul(number, c_row)) for number in numbers]
+
+            def body(index: Any, sums: list[Any]) -> list[Any]:
+                vector = code.load_masked(code.at(b_base, b.mul(index, b_k)), mask)
+                offset = b.mul(index, a_k)
+                return [
+                    code.fma(code.splat(code.load_scalar(code.at(line, offset))), vector, total)
+                    for line, total in zip(lines, sums, strict=True)
+                ]
+
+            sums = code.loop(k, 1, [zero] * count, body, unrolled=False)
+            with b.if_else(kept) as (added, fresh):
+                with added:
+                    old = [code.load_masked(place, mask) for place in places]
+                    for place, *both in zip(places, sums, old, strict=True):
+                        code.store_masked(b.fadd(*both), place, mask)
+                with fresh:
+                    for place, total in zip(places, sums, strict=True):
+                        code.store_masked(total, place, mask)
+            return []
+
+        return rows_at
+
+    covered = b.and_(rows, code.word(-shape.rows))
+    code.loop(covered, shape.rows, [], some(shape.rows, True), unrolled=False)
+    code.loop(rows, 4, [], some(4, False), unrolled=False, start=covered)
+
+
 def dots(
     code: Code, a: Value, a_row: Value, right: Value, b_column: Value, c: Value, c_row: Value,
     k: Value, rows: Value, columns: Value, keep: Value,

@@ -197,6 +197,14 @@ def test_the_innermost_loop_keeps_its_sums_in_registers() -> None:
             assert not re.search(r"vmov\w+\s+%[yz]mm\d+, -?\d*\(%r[sb]p", loop)
 
 
+def test_products_narrower_than_a_vector_are_stored_from_registers() -> None:
+    """Tiles of few terms, as of 3 x 3 matrices, took most of their time to store row after row."""
+    text = "from pyrelay.devices.routines.matmul_blocks import product_f32x8\n"
+    stored = r"vmaskmovps\s+%ymm\d+, %ymm\d+, .*\(|vmovups\s+%ymm\d+, .*\) ?\{%k"
+    blocks = re.split(r"^\.L\w+:", kernel_assembly(text), flags=re.MULTILINE)
+    assert max(len(re.findall(stored, block)) for block in blocks) > 4
+
+
 def by_panels(
     dtype: DType, bits: int, form: tuple[bool, bool], a: np.ndarray, b: np.ndarray,
     sizes: tuple[int, int, int], gates: int, start: np.ndarray | None = None,
