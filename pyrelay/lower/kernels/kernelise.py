@@ -365,13 +365,16 @@ class _Group:
         for shape, members in spaces.items():
             base = len(self.scratch)
             space = collapsed(shape, _array_shapes(self.function.params))
-            few = _few(dims.product(shape)) if self.joins_few and len(space.runs) == 1 else 0
+            size = dims.product(shape)
+            joins = self.joins_few and len(space.runs) == 1
+            many = dims.minimum(dims.quotient(size, FEW + 1), 1) if joins else 1
+            few = dims.multiply(size, dims.add(1, dims.multiply(-1, many)))
 
             def partials(
                 k: Schedule, space: Space, members: list[Let] = members, base: int = base,
-                few: Extent = few,
+                many: Extent = many,
             ) -> Extent:
-                return k.chunk_partials(members, space, base, few)
+                return k.chunk_partials(members, space, base, many)
 
             kernels.append(self._collapsing(shape, partials))
             count = kernels[-1].extent
@@ -431,12 +434,6 @@ class _Group:
 
 def _is_single(shape: Shape) -> bool:
     return all(extent == 1 for extent in shape)
-
-
-def _few(size: Extent) -> Extent:
-    """The size if it is no more than `FEW`, else 0."""
-    more = dims.minimum(dims.quotient(size, FEW + 1), 1)
-    return dims.multiply(size, dims.add(1, dims.multiply(-1, more)))
 
 
 def _axes(let: Let) -> tuple[Shape | None, tuple[int, ...], bool]:

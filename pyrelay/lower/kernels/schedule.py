@@ -262,11 +262,11 @@ class Schedule:
     # -- chunks --------------------------------------------------------------------------------
 
     def chunk_partials(
-        self, lets: Sequence[Let], space: Space, base: int, few: Extent = 0
+        self, lets: Sequence[Let], space: Space, base: int, many: Extent = 1
     ) -> Extent:
         """Kernel one of a full reduction: scratch[base + k][c] = reduction k over chunk c.
 
-        Where there are no more elements than `few`, kernel two goes through them itself.
+        Where `many` is 0, kernel two goes through the elements itself.
         """
         s = self.s
         found = full_reductions(self.elements, lets)
@@ -280,7 +280,7 @@ class Schedule:
             chunk = dims.quotient(most, dims.maximum(inner_size, 1))
             chunk = dims.maximum(chunk, 1)
             size = outer_size
-        count = dims.quotient_up(dims.add(size, dims.multiply(-1, few)), chunk)
+        count = dims.quotient_up(dims.multiply(size, many), chunk)
         # One element may decide about truth values: a thread reads no chunk after that. (On GPUs
         # each chunk has a block of its own.)
         alone = s.alone and [r.dtype for r in found] == [bool_]

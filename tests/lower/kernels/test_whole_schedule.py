@@ -135,6 +135,18 @@ def test_whole_arrays_have_as_many_chunks_as_fill_a_device() -> None:
         assert dims.evaluate(first.extent, known) == chunks
 
 
+def test_few_elements_of_several_arrays_are_the_last_kernels() -> None:
+    function = group(
+        lambda b, x, y: reduced(x * x, 0, 1, keepdims=False) + reduced(y * y, 0, 1, keepdims=False),
+        (m, n), (k, m),
+    )
+    for shape, chunks in (((3, 4, 5), 0), ((60, 70, 50), 5), ((600, 700, 5), 600)):
+        known = dict(zip((M, N, K), shape, strict=True))
+        kernels = kernelise(function, splits=True).kernels
+        assert dims.evaluate(kernels[0].extent, known) == chunks
+        assert all(dims.evaluate(kernel.extent, known) >= 0 for kernel in kernels)
+
+
 def test_shares_of_a_whole_array_are_bounded() -> None:
     function = group(lambda b, x: OPS["exp"](x) / reduced(OPS["exp"](x), 0, 1), (m, n))
     for size in (2**20, 2**34):
