@@ -122,6 +122,7 @@ def _own_function(
         finally:
             if found.name not in it.program.functions and found in entries:
                 entries.remove(found)
+                specialisation.forget_dependents(it, found)
     if found.never:
         raise needs.Diverges
     specialisation.note_assumption(it, found)

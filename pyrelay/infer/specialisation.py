@@ -187,6 +187,7 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
             finally:
                 if spec.name not in it.program.functions:
                     _entries(it, closure, alone).remove(spec)
+                    forget_dependents(it, spec)
         note_assumption(it, spec)
         if spec.never:
             emit_call(it, spec, arguments)
@@ -488,7 +489,7 @@ def make_function(it: Interpreter, spec: Specialisation, arguments: Sequence[V.V
                     raise
                 it.program.guards.rollback(mark)
                 spec.result = None
-                _forget_dependents(it, spec)
+                forget_dependents(it, spec)
                 continue
             if result is None and not spec.never and spec.name in it.program.raising:
                 spec.result, spec.never = Result(L.LKnown(None), (), (), ()), True
@@ -514,7 +515,7 @@ def make_function(it: Interpreter, spec: Specialisation, arguments: Sequence[V.V
                 before = spec.result.value, *spec.result.contents
                 anonymous.refuse_depth(before, (result.value, *result.contents))
             spec.result = result if spec.result is None else _join_results(it, spec, result)
-            _forget_dependents(it, spec)
+            forget_dependents(it, spec)
             strings = sequences()
             longer = strings.wanted and not strings.open
             if passes >= _PASSES_OF_STRINGS and longer and any(
@@ -532,8 +533,9 @@ def make_function(it: Interpreter, spec: Specialisation, arguments: Sequence[V.V
         del it.program.making[it.program.making.index(spec) :]
 
 
-def _forget_dependents(it: Interpreter, spec: Specialisation) -> None:
-    """Drop the functions that were made while the result of `spec` was another one."""
+def forget_dependents(it: Interpreter, spec: Specialisation) -> None:
+    """Drop the functions that were made while the result of `spec` was another one, or that take it
+    as it was when it was given up."""
     for entries in it.program.specialisations.values():
         for other in list(entries):
             if isinstance(other, Specialisation) and spec in other.assumed:

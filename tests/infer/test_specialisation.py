@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import pyrelay
+from pyrelay import config
 
 
 def powers(x: Any, w: Any, n: int) -> Any:
@@ -27,6 +28,21 @@ def several(a: Any, b: Any, c: Any, w: Any) -> Any:
         return x if n == 0 else scaled(x * 0.5, n - 1)
 
     return scaled(a, 2).sum() + scaled(b, 3).sum() + scaled(c, 4).sum() + scaled(w, 5).sum()
+
+
+def sunk(rows: list[str]) -> list[list[str]]:
+    grid = [list(row) for row in rows]
+
+    def sink(i: int, j: int) -> None:
+        if i < 0 or i >= len(grid) or grid[i][j] != "1":
+            return
+        grid[i][j] = "0"
+        sink(i + 1, j)
+        sink(i - 1, j)
+
+    sink(0, 0)
+    sink(2, 0)
+    return grid
 
 
 def vector(n: int) -> Any:
@@ -62,3 +78,10 @@ def test_calls_with_several_sizes_share_a_function_for_all_sizes() -> None:
     w = np.outer(vector(3), vector(3))
     np.testing.assert_allclose(f(*args, w), several(*args, w), atol=1e-15)
     assert f.ir(*args, w).count("def @") == 1 + 2 + 1  # entry; vectors of 3 and of n; a matrix
+
+
+def test_functions_that_rest_on_one_that_was_given_up_are_made_anew() -> None:
+    """The function of the second call had what the last row's left of a row in between."""
+    rows = ["10000", "00000", "10000"]
+    with config.override(interpret=True):
+        assert pyrelay.jit(sunk)(rows) == sunk(rows)
