@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from pyrelay.infer import calls, needs
+import numpy as np
+
+from pyrelay.infer import calls, needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.arrays.memory_order import Layout
@@ -43,11 +45,14 @@ from pyrelay.infer.program import Place, Program
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Flattened, Identity, Key, flatten
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder
+from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Function, Let, Var
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
+
+_CODE = constant(np.int32(0))
+"""What stands for each character of a text that the next attempt is given."""
 
 
 @dataclass
@@ -158,10 +163,12 @@ class Attempt:
                 open_layouts.sequences_of_run_time_length(sequences)
             ):
                 made = self._run(program, make_callee, args, keywords)
-        except needs.NeedsCapture:
-            raise
+        except needs.NeedsCapture as need:
+            if not program.lacking.captures:
+                raise
+            program.lacking.note_capture(need)
         except Exception:  # which may come of what it did without
-            if program.lacking.found is None:
+            if program.lacking.error is None:
                 raise
         finally:
             self.entered.ragged |= shapes.wanted
@@ -173,8 +180,9 @@ class Attempt:
             self.entered.counts |= program.counts_wanted
             self.entered.texts_read |= program.texts_read
             self.outgrown = program.outgrown
-        if program.lacking.found is not None:
-            raise program.lacking.found
+        lacking = program.lacking.error
+        if lacking is not None:
+            raise lacking
         return made
 
     def _run(
@@ -344,7 +352,11 @@ class Attempt:
                 # first read by a call that was started over
                 raise self._wanted(it, value, source)
         elif it.heap is not self.outermost:  # other paths of the program have it as well
-            raise self._wanted(it, value, source)
+            need = self._wanted(it, value, source)
+            if source is not None or not own_arrays.is_of_text(value):
+                raise need
+            it.program.lacking.note_capture(need)
+            return it.new_array(it.emit("broadcast_to", _CODE, shape=value.shape).atom)
         else:
             count = len(self.flat.leaves)
             key = flatten([(value, _name_of(source))], self.flat, captured=True)

@@ -35,10 +35,10 @@ _PYTHON_FRAMES = 8000
 
 _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
-    needs.NeedsIdentity, needs.NeedsPlaces, needs.NeedsWide, needs.NeedsSequences,
-    needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder, needs.NeedsEntries, NeedsMemo,
-    NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields,
-    NeedsNodesOf, errors.PyrelayError,
+    needs.NeedsCaptures, needs.NeedsIdentity, needs.NeedsPlaces, needs.NeedsWide,
+    needs.NeedsSequences, needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder,
+    needs.NeedsEntries, NeedsMemo, NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites,
+    NeedsPool, NeedsFields, NeedsNodesOf, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

@@ -87,6 +87,43 @@ def test_texts_that_functions_lengthen_for_themselves_are_of_run_time_length_bef
     assert attempts[-1].asked.effort.steps < 800
 
 
+def neighbours(words: list[str], of: str) -> list[str]:
+    alike: dict[str, list[str]] = {}
+    for word in words:
+        for k in range(len(word)):
+            alike.setdefault(word[:k] + "*" + word[k + 1 :], []).append(word)
+    found: list[str] = []
+    queue, seen = [of], {of}
+    while queue:
+        word = queue.pop(0)
+        found.append(word)
+        for k in range(len(word)):
+            for other in alike.get(word[:k] + "*" + word[k + 1 :], []):
+                if other not in seen:
+                    seen.add(other)
+                    queue.append(other)
+    return found
+
+
+def test_an_attempt_asks_for_many_texts_that_are_read_as_arrays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each word, and each with a letter left out, was asked for by an attempt of its own."""
+    attempts: list[Attempt] = []
+    run = Attempt.run
+
+    def noted(self: Attempt, *args: Any) -> Any:
+        attempts.append(self)
+        return run(self, *args)
+
+    monkeypatch.setattr(Attempt, "run", noted)
+    words = ["hot", "dot", "dog", "lag"]
+    with config.override(interpret=True):
+        assert pyrelay.jit(neighbours)(words, "hot") == neighbours(words, "hot")
+    assert len(attempts) <= 3
+    assert len(attempts[-1].asked.captured) > 10
+
+
 def by_round(xs: np.ndarray, n: int) -> list[float]:
     halves, squares, sums = {}, {}, {-1: np.zeros(2)}
     for t in range(len([x for x in xs if x > n])):

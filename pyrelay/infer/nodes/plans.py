@@ -3,7 +3,7 @@
 In: nodes that the program makes, and values that it assigns to their fields. Out: a `Plan` for each
 data type. What a pool lacks ends an attempt, but not at once: with something else in its place the
 attempt goes on for a while, as the fields of other nodes may lack more, and the next attempt begins
-with all of it.
+with all of it. So do texts that turn out to be read as arrays: each word of a list may be one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field
 
+from pyrelay.infer.needs import NeedsCapture, NeedsCaptures
 from pyrelay.infer.nodes.annotations import are_related, is_record_class
 from pyrelay.infer.nodes.datatypes import Family, Incompatible, Schema, Sort, merged
 from pyrelay.records import dataclass
@@ -91,21 +92,38 @@ class Lacking:
     """What an attempt turned out to lack, as it goes on; `step` is called at each statement."""
 
     found: NeedsFields | None = None
+    captures: list[NeedsCapture] = field(default_factory=list)
     statements: int = 0
     last: int = -1  # the statement at which it ends
+
+    @property
+    def error(self) -> Exception | None:
+        """What the next attempt is asked for, if anything."""
+        return NeedsCaptures(self.captures) if self.captures else self.found
 
     def note(self, need: NeedsPool) -> None:
         """Go on without."""
         if self.found is None:
-            self.found, self.last = NeedsFields([]), int(_LONGER * self.statements) + _MORE
+            self.found = NeedsFields([])
+            self._go_on()
         self.found.add(need)
 
+    def note_capture(self, need: NeedsCapture) -> None:
+        """Go on with something else in its place, for as long as more of them are met."""
+        if all(known.value is not need.value for known in self.captures):
+            self.captures.append(need)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.last = int(_LONGER * self.statements) + _MORE
+
     def step(self) -> None:
-        """Raises NeedsFields where the attempt has gone on for long enough."""
+        """Raises what it lacks where the attempt has gone on for long enough."""
         self.statements += 1
         if self.statements == self.last:
-            assert self.found is not None
-            raise self.found
+            error = self.error
+            assert error is not None
+            raise error
 
 
 def planned(plans: dict[Family, Plan], need: NeedsPool) -> None:
