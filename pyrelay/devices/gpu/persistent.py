@@ -33,7 +33,14 @@ from pyrelay.devices.gpu.persistent_leaving import (
 from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, Emit, emitted, shared_bytes
 from pyrelay.devices.gpu.persistent_product import as_row
 from pyrelay.devices.gpu.persistent_text import Left, Writer, fewest
-from pyrelay.devices.gpu.stretches import connected, fields_of, flow, read_outside
+from pyrelay.devices.gpu.stretches import (
+    connected,
+    fields_of,
+    flow,
+    moves_any,
+    read_outside,
+    tape_slots,
+)
 from pyrelay.devices.gpu.word_texts import SPELLED
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.planning import instructions as ins
@@ -124,13 +131,13 @@ class Loop:
 def loops(plan: Plan, function: PlanFunction) -> list[Loop]:
     """The loops of a function that can be kernels; of nested ones the outermost."""
     code = function.code
-    labels = labels_of(code)
+    labels, tapes = labels_of(code), tape_slots(code)
     found: list[Loop] = []
     for first, instruction in enumerate(code):
         if not isinstance(instruction, ins.Label) or (found and first < found[-1].last):
             continue
         last = _end(code, labels, first)
-        made = None if last is None else _loop(plan, function, first, last)
+        made = None if last is None else _loop(plan, function, first, last, tapes)
         if made is not None:
             found.append(made)
     return found
@@ -162,13 +169,18 @@ def _target(instruction: ins.Instruction) -> str | None:
     return found
 
 
-def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | None:
-    """The loop's record; None if it does something that a kernel cannot."""
+def _loop(
+    plan: Plan, function: PlanFunction, first: int, last: int, tapes: set[int]
+) -> Loop | None:
+    """The loop's record; None if it does something that a kernel cannot. tapes: slots that hold
+    some, which the host alone moves."""
     code = function.code
     part = code[first:last]
     given, written = flow(plan, part)
     changed = set(written)
-    left = left_to_host(code, first, last, lambda i: is_fit(plan, i, changed))
+    left = left_to_host(
+        code, first, last, lambda i: is_fit(plan, i, changed) and not moves_any(i, tapes)
+    )
     if left is None:
         return None
     places = [k for k in range(first, last) if not any(k in each for each in left)]
@@ -207,9 +219,7 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
     buffers = Buffers(code)
     freed = {buffers.of(i.address) for i in own if isinstance(i, ins.Free)}
     found = None if tape is True else tape
-    begins = [
-        slot for slot in dict.fromkeys((*given, *own_given)) if not found or slot != found.slot
-    ]
+    begins = [slot for slot in dict.fromkeys((*given, *own_given)) if slot not in tapes]
     return Loop(
         first, last, tuple(begins), (), (), groups, tuple(work), cells, tuple(data),
         tuple(sorted(own_written)), tuple(left), found,

@@ -35,7 +35,7 @@ def stretches(
     part: list[ins.Instruction] = []
     fit = False
     for instruction in block:
-        is_fit = _is_fit(plan, instruction, on_device) and not _moves_any(instruction, tapes)
+        is_fit = _is_fit(plan, instruction, on_device) and not moves_any(instruction, tapes)
         if is_fit != fit:
             yield from _divided(plan, part, fit, on_device)
             part, fit = [], not fit
@@ -81,7 +81,8 @@ def _may_wait(instruction: ins.Instruction, on_device: frozenset[int]) -> bool:
     return scalar and not is_computed(instruction, on_device)
 
 
-def _moves_any(instruction: ins.Instruction, tapes: set[int]) -> bool:
+def moves_any(instruction: ins.Instruction, tapes: set[int]) -> bool:
+    """Whether an instruction moves a tape."""
     return isinstance(instruction, ins.Unary) and instruction.target in tapes
 
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+import pyrelay
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.persistent import loops
 from pyrelay.devices.gpu.persistent_leaving import (
     Tape,
     blocks,
@@ -12,8 +17,12 @@ from pyrelay.devices.gpu.persistent_leaving import (
     once_a_round,
     tape_of,
 )
+from pyrelay.devices.gpu.stretches import tape_slots
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import Immediate, Slot
+from pyrelay.lower.planning.plan import plan
+from pyrelay.pipeline import lowered
+from tests.infer.running import inferred
 
 #: A loop with a branch, and a host call behind it or in it.
 RARE: list[Any] = [
@@ -59,3 +68,29 @@ def test_what_counts_the_rounds() -> None:
     assert counter_of(TAPED, range(6), {2}) == (2, Immediate(9))
     assert counter_of(RARE, range(5), {2}) == (2, Slot(3))
     assert counter_of(RARE, range(5), {2, 3}) is None
+
+
+def root(a: Any, start: Any) -> Any:
+    x = start
+    for _ in range(20):
+        y = 0.5 * (x + a / x)
+        if abs(y - x) < 1e-12:
+            return y
+        x = y
+    return x
+
+
+def roots_and_slopes(a: Any, start: Any) -> Any:
+    roots = pyrelay.vmap(root, in_axes=(0, None))(a, start)
+    slopes = pyrelay.vmap(pyrelay.grad(root), in_axes=(0, None))(a, start)
+    return roots.sum() + 2 * slopes.sum()
+
+
+def test_the_host_alone_moves_tapes_and_loops_inside_are_the_kernels() -> None:
+    args = np.array([2.0, 3.0, 4.5]), 1.0
+    module = inferred(pyrelay.grad(roots_and_slopes), args).module
+    made = plan(lowered(module, "fuse", on="cuda_emulator"), TARGET)
+    (taped,) = (f for f in made.functions if tape_slots(f.code))
+    found = loops(made, taped)
+    assert [each.tape.pushes for each in found if each.tape] == [True, False, True, False]
+    assert not tape_slots(taped.code) & {k for each in found for k in (*each.given, *each.state)}
