@@ -242,13 +242,16 @@ class Runner:
         if grown:
             self.iteration = iterate(it, self.iterable)
         if not grown or self.iteration.static:  # type: ignore[union-attr]
-            raise it.failure(
-                errors.UnsupportedOperationError,
-                "this loop makes the list longer or shorter that it goes through",
-                hints=("go through a copy: for item in list(items)",),
-            )
+            raise self._longer()
         self.dynamic = True
         return self.run(init)
+
+    def _longer(self) -> errors.PyrelayError:
+        return self.it.failure(
+            errors.UnsupportedOperationError,
+            "this loop makes the list longer or shorter that it goes through",
+            hints=("go through a copy: for item in list(items)",),
+        )
 
     def _attempt(self, action: Callable[[], list[V.Value]]) -> list[V.Value]:
         """Run an attempt; if it fails, nothing of it stays."""
@@ -365,7 +368,8 @@ class Runner:
 
     def _iteration(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
         if self.dynamic:
-            return self._while_reached(index)
+            assert index is not None
+            return self._guarded(self._reached(index), index)
         if self.iteration is not None:
             assert index is not None
             self._bind_item(index)
@@ -384,14 +388,13 @@ class Runner:
             item = [iteration.item(index)]
         self.it.bind((self.node.item,), item)
 
-    def _while_reached(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
-        """An iteration over lists as long as they are now."""
+    def _reached(self, index: V.Value) -> V.Value:
+        """Whether lists have an item at an index, as long as they are now."""
         from pyrelay.infer.operators import compare
 
         assert self.iteration is not None
-        assert index is not None
         assert self.iteration.count_now is not None
-        return self._guarded(compare(self.it, "<", index, self.iteration.count_now()), index)
+        return compare(self.it, "<", index, self.iteration.count_now())
 
     def _guarded(
         self, going: V.Value, index: V.Value | None = None
@@ -497,7 +500,7 @@ class Runner:
             ) -> list[V.Value]:
                 if isinstance(leave, V.Known):
                     return carried if leave.value else self.unroll(carried, following, count)
-                if following == count and self._size() == self.size:
+                if following == count and self._size() == self.size and not self.dynamic:
                     return carried
                 return branch(
                     it, it.atom(leave), lambda: list(carried),
@@ -512,6 +515,8 @@ class Runner:
             if leave.value:
                 return carried
             self._check_size()
+        if self.dynamic and self._reached(V.Known(count)) != V.Known(False):
+            raise self._longer()
         return carried
 
     def unroll_while(self, carried: list[V.Value], problem: Exception) -> list[V.Value]:

@@ -1,4 +1,4 @@
-"""Loops whose first round changes the type of what they carry."""
+"""Loops whose first round changes the type of what they carry, or that change their own lists."""
 
 from __future__ import annotations
 
@@ -64,3 +64,19 @@ def numerals(n):
 def test_a_list_is_as_long_as_a_loop_over_known_items_went():
     for n in (10, 17, 23):
         assert_same_outcome(interpreted(numerals, (n,)), plainly(numerals, (n,)))
+
+
+def reached(start):
+    found, seen = [start], {start}
+    for word in found:
+        if word == "ot" and "dt" not in seen:
+            seen.add("dt")
+            found.append("dt")
+        if word == "dt" and "dg" not in seen:
+            seen.add("dg")
+            found.append("dg")
+    return found
+
+
+def test_a_loop_over_a_list_that_it_makes_longer_comes_to_what_it_adds():
+    assert_same_outcome(interpreted(reached, ("ot",)), plainly(reached, ("ot",)))
