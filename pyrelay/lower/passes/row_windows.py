@@ -1,7 +1,8 @@
 """Whether loops over rows of matrices read neighbours in these.
 
 In: a kernel of a program's loops, for the CPU. Out: whether its innermost loops do nothing but
-compute, load and store, and one of them reads elements of a row that are few places apart, as
+compute, load and store, in branches compute alone, and one of them reads elements of a row that are
+few places apart, as
 
     for i in range(1, n - 1):
         for j in range(1, m - 1):
@@ -20,12 +21,15 @@ from __future__ import annotations
 
 from pyrelay.ir import dims
 from pyrelay.lower.kernels.kernel import (
+    Assign,
     Body,
     Compute,
     For,
+    If,
     Kernel,
     Load,
     Read,
+    Statement,
     Store,
     bodies,
     has_loops,
@@ -50,7 +54,7 @@ def _found(body: Body, integers: Integers) -> bool | None:
             inside = Integers(integers)
             if isinstance(statement, For):
                 if not has_loops(each):
-                    if not all(isinstance(s, (Compute, Load, Store, Read)) for s in each):
+                    if not all(map(_is_straight, each)):
                         return None
                     found |= _reads_neighbours(statement, integers)
                     continue
@@ -60,6 +64,14 @@ def _found(body: Body, integers: Integers) -> bool | None:
                 return None
             found |= inner
     return found
+
+
+def _is_straight(statement: Statement) -> bool:
+    """Whether a statement computes, loads, stores, or chooses between numbers by branches."""
+    if isinstance(statement, If):
+        parts = statement.then + statement.orelse
+        return all(isinstance(s, (Compute, Assign, Read)) for s in parts)
+    return isinstance(statement, (Compute, Load, Store, Read))
 
 
 def _reads_neighbours(loop: For, around: Integers) -> bool:

@@ -49,7 +49,20 @@ def onto_itself(a: Any, out: Any) -> Any:
     return a
 
 
-WINDOWS = (slopes, by_slices, until_still, onto_itself)
+def patterns(a: Any, out: Any) -> Any:
+    """Branches that choose between numbers only."""
+    for i in range(1, a.shape[0] - 1):
+        for j in range(1, a.shape[1] - 1):
+            bits = 0
+            if a[i, j - 1] >= a[i, j]:
+                bits |= 1
+            if a[i, j + 1] >= a[i, j]:
+                bits |= 2
+            out[i, j] = bits
+    return out
+
+
+WINDOWS = (slopes, by_slices, until_still, onto_itself, patterns)
 
 
 def of_one_row(a: Any, out: Any) -> Any:
