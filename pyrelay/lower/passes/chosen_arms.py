@@ -39,6 +39,7 @@ from pyrelay.lower.kernels.kernel import (
     replace_bodies,
 )
 from pyrelay.lower.kernels.values import operand_key
+from pyrelay.lower.passes.bounded_places import LAST_BIT
 
 _GREATEST = 2**63 - 1
 _LARGEST_TERM = 1 << 32
@@ -104,6 +105,8 @@ def _is_cheap(arm: Body) -> bool:
         match s:
             case Compute(primitive=name) if name in _CHECKS:
                 checks.add(s.out)
+            case Compute(primitive="bitwise_and", args=(_, Literal(value=v))) if v == LAST_BIT:
+                pass  # how many bits a shift moves, of which processors take no others
             case Compute(primitive=name) if name in _CHEAP or is_shift(s):
                 computed += 1
             case Load() | Assign():

@@ -15,7 +15,7 @@ which loops end soon (`few_rounds`). A condition of several parts is a variable 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TypeAlias
@@ -68,13 +68,23 @@ def without_implied_checks(body: Body) -> Body:
     """The body without what conditions around it have settled."""
     if not any(isinstance(s, (Fail, While)) for s in statements(body)):
         return body
-    return _Walk(body).body(body)
+    return walked(body, lambda s, _: (s,))
+
+
+#: What is computed in place of a value by what is known of its operands.
+Rule: TypeAlias = Callable[[Compute, Intervals], Sequence[Compute]]
+
+
+def walked(body: Body, rule: Rule) -> Body:
+    """The same, where values are computed as a rule says."""
+    return _Walk(body, rule).body(body)
 
 
 class _Walk:
     """What is known at the statement that is being looked at."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, rule: Rule) -> None:
+        self.rule = rule
         self.known = Intervals()
         self.extents: set[Local] = set()
         self.names: dict[Operand, Operand] = {}
@@ -97,7 +107,7 @@ class _Walk:
         """Another walk from here on, of which nothing is kept."""
         new = object.__new__(_Walk)
         new.known, new.names, new.makers = self.known.copy(), dict(self.names), dict(self.makers)
-        new.extents = self.extents
+        new.extents, new.rule = self.extents, self.rule
         new.choices, new.checked = dict(self.choices), dict(self.checked)
         new.readers = {variable: list(readers) for variable, readers in self.readers.items()}
         new.assigns, new.left, new.ends = self.assigns, self.left, []
@@ -154,7 +164,7 @@ class _Walk:
             self.checked[s.primitive, *map(operand_key, s.args)] = s.out
         if s.primitive == "logical_or":
             return self._loses_bits(s)
-        return (s,)
+        return self.rule(s, self.known)
 
     def _decided(self, s: Compute) -> Operand | None:
         """What a value certainly is, if another operand gives it."""

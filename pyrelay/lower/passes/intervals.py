@@ -68,6 +68,8 @@ class Intervals:
     def __init__(self) -> None:
         self._known: dict[Local, Interval] = {}
         self._same: dict[Local, tuple[Local, int]] = {}  # a scalar plus a constant
+        self._perhaps_same: dict[Local, tuple[Local, int]] = {}  # the same, unless it wraps around
+        self._less: dict[Local, tuple[int, Local]] = {}  # a constant less a scalar
         self._summands: dict[Operand, tuple[Interval, Interval]] = {}  # of sums
         self._trail: list[tuple[Local, Interval]] = []
 
@@ -75,7 +77,8 @@ class Intervals:
         """The same, of which more can be found out apart."""
         new = Intervals()
         new._known, new._same = dict(self._known), dict(self._same)
-        new._summands = dict(self._summands)
+        new._summands, new._less = dict(self._summands), dict(self._less)
+        new._perhaps_same = dict(self._perhaps_same)
         return new
 
     def mark(self) -> int:
@@ -137,6 +140,17 @@ class Intervals:
                 return True
         return False
 
+    def is_below_twice(self, a: Operand, b: Operand) -> bool:
+        """Whether `a < 2 * b` is certain: it is the sum of two of which one is below b and the
+        other no more than it."""
+        if self.at_most(a, b, 0):
+            return True
+        if a not in self._summands or not isinstance(b, Local):
+            return False
+        base, distance = self._base(b, 0)
+        parts = [each.above.get(base) for each in self._summands[a]]
+        return None not in parts and sum(p for p in parts if p is not None) < 2 * distance
+
     def assume_at_most(self, a: Operand, b: Operand, more: int) -> None:
         """Note that `a <= b + more`, `more` being 0 or less."""
         found, limit = self.of(a), self.of(b)
@@ -147,8 +161,19 @@ class Intervals:
                 if not base.variable:
                     above[base] = min(distance, above.get(base, distance))
             self.put(a, found.met(Interval(LEAST, limit.high + more, above)))
+            most = limit.high + more
+            while (known := self._base_now(a))[0] is not a:  # a is a base plus a distance
+                a, distance = known
+                most -= distance
+                above = {s: d - distance for s, d in above.items() if s is not a}
+                self.put(a, self.of(a).met(Interval(LEAST, most, above)))
         if isinstance(b, Local):
             self.put(b, limit.met(Interval(found.low - more, GREATEST, {})))
+            base, distance = self._base(b, more)
+            left, right = self._less.get(base, (0, None))
+            if right is not None:  # left - right + distance is no less than a
+                least = Interval(LEAST, left + distance - found.low, {})
+                self.put(right, self.of(right).met(least))
 
     def assume_other(self, a: Local, value: int) -> None:
         """Note that `a` is not that number."""
@@ -161,6 +186,14 @@ class Intervals:
         """The scalar that another one is but for a constant, and that plus `more`."""
         base, distance = self._same.get(local, (local, 0))
         return base, distance + more
+
+    def _base_now(self, local: Local) -> tuple[Local, int]:
+        """The same as far as it is known by now, of a sum that could have left 64 bits before."""
+        base, distance = self._perhaps_same.get(local, (local, 0))
+        found, own = self.of(local), self.of(base)
+        beyond = found.high > GREATEST + distance and own.low < LEAST - distance
+        above = found.low < LEAST + distance and own.high > GREATEST - distance
+        return self._base(local, 0) if base is local or beyond or above else (base, distance)
 
     # -- what primitives make ------------------------------------------------------------------
 
@@ -252,6 +285,7 @@ class Intervals:
 
     def _sum(self, s: Compute, a: Interval, b: Interval) -> Interval:
         if a.low + b.low < LEAST or a.high + b.high > GREATEST:
+            self._wraps(s, 1)
             return ANY
         self._summands[s.out] = self.value(s.args[0]), self.value(s.args[1])
         for value, other in ((s.args[0], b), (s.args[1], a)):
@@ -262,11 +296,20 @@ class Intervals:
             above[t] = min(more + a.high, above.get(t, more + a.high))
         return Interval(a.low + b.low, a.high + b.high, above)
 
+    def _wraps(self, s: Compute, sign: int) -> None:
+        """Notes a sum with a constant that may wrap around for all that is known here."""
+        match s.args:
+            case (Local(variable=False) as base, Literal(value=int(more))):
+                self._perhaps_same[s.out] = base, sign * more
+
     def _difference(self, s: Compute, a: Interval, b: Interval) -> Interval:
         left = s.args[0]
         if a.low - b.high < LEAST or a.high - b.low > GREATEST:
+            self._wraps(s, -1)
             return ANY
-        low = a.low - b.high
+        low, right = a.low - b.high, s.args[1]
+        if isinstance(left, Literal) and isinstance(right, Local) and not right.variable:
+            self._less[s.out] = int(left.value), right
         if isinstance(left, Local):
             if not left.variable and b.low == b.high:
                 self._same[s.out] = self._base(left, -b.low)

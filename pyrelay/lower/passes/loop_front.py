@@ -6,7 +6,7 @@ each once, and the choice between two versions by conditions that all have to be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from pyrelay.ir.types import bool_, i64
@@ -18,6 +18,14 @@ ORDER = frozenset(["less", "less_equal", "greater", "greater_equal"])
 OVERFLOWS = frozenset(["add_overflows", "subtract_overflows", "multiply_overflows"])
 BOTH = frozenset(["logical_and", "bitwise_and"])
 EITHER = frozenset(["logical_or", "bitwise_or"])
+SWAPPED = {
+    "less": "greater", "less_equal": "greater_equal", "greater": "less",
+    "greater_equal": "less_equal",
+}  # fmt: skip
+NEGATED = {
+    "less": "greater_equal", "less_equal": "greater", "greater": "less_equal",
+    "greater_equal": "less",
+}  # fmt: skip
 _FOLDED: dict[str, Callable[..., int]] = {
     "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
     "maximum": max,
@@ -51,7 +59,7 @@ class Front:
         return self._known[key]
 
     def _made(self, primitive: str, args: tuple[Operand, ...]) -> Operand:
-        truth = primitive in ORDER or primitive in OVERFLOWS or primitive in EITHER
+        truth = primitive in ORDER or primitive in OVERFLOWS or primitive == "logical_or"
         numbers = [a.value for a in args if isinstance(a, Literal)]
         if primitive in SUMS and isinstance(args[1], Literal) and args[1].value == 0:
             return args[0]
@@ -74,6 +82,14 @@ class Front:
     def exact(self, primitive: str, *args: Operand) -> Operand:
         """The value of a sum, difference or product, which must not leave 64 bits."""
         self.doubt(self.put(f"{primitive}_overflows", *args))
+        return self.put(primitive, *args)
+
+    def linear(self, primitive: str, args: Sequence[Operand]) -> Operand:
+        """The value of what may leave 64 bits, or of what cannot."""
+        if primitive == "negative":
+            return self.exact("subtract", Literal(0, i64), *args)
+        if primitive in SUMS or primitive == "multiply":
+            return self.exact(primitive, *args)
         return self.put(primitive, *args)
 
     def doubt(self, condition: Operand) -> None:

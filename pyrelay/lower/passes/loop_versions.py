@@ -24,7 +24,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
-from pyrelay.ir.types import i64
+from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
@@ -46,21 +46,23 @@ from pyrelay.lower.kernels.kernel import (
     operands,
     statements,
 )
+from pyrelay.lower.passes.bounded_places import LAST_BIT, BoundedPlaces
 from pyrelay.lower.passes.copies import Copy
 from pyrelay.lower.passes.counters import counters
-from pyrelay.lower.passes.loop_front import BOTH, EITHER, ORDER, OVERFLOWS, SUMS, Front
+from pyrelay.lower.passes.loop_front import (
+    BOTH,
+    EITHER,
+    NEGATED,
+    ORDER,
+    OVERFLOWS,
+    SUMS,
+    SWAPPED,
+    Front,
+)
 from pyrelay.lower.passes.loop_slopes import Slopes
 from pyrelay.records import dataclass
 
 _ZERO = Literal(0, i64)
-_SWAPPED = {
-    "less": "greater", "less_equal": "greater_equal", "greater": "less",
-    "greater_equal": "less_equal",
-}  # fmt: skip
-_NEGATED = {
-    "less": "greater_equal", "less_equal": "greater", "greater": "less_equal",
-    "greater_equal": "less",
-}  # fmt: skip
 _SHORTEST = 8  # rounds that pay for the test in front
 _GREATEST_STEP = 16  # of what a `while` loop counts to no certain end
 _GREATEST_START = 1 << 61
@@ -148,6 +150,7 @@ class _Version:
         self.counted: tuple[Body, Callable[[Front], Operand]] | None = None
         self._find_sources()
         self.straight: dict[Local, _Straight] = {}
+        self.shifts: set[Local] = set()  # what is asked of their bits
         for compute in self.makers.values():
             self._look_at(compute)
         self.false = self._settled()
@@ -190,8 +193,12 @@ class _Version:
                 self._counter(variable, loop)
         else:
             self._condition(loop)
-        for local in (*self.makers, *self.assigned):
-            self._reduced(local)
+        for variable in self.assigned:
+            self._reduced(variable)
+        places = BoundedPlaces(self.makers, self.sources, self.slopes, self._is_fixed)
+        for local, compute in self.makers.items():
+            if (bounds := places.ends(compute)) is not None:
+                self.sources[local], self.slopes.known[local] = bounds, 1
         if isinstance(loop, While):
             for variable in self.assigned:
                 if variable not in self.sources:
@@ -256,28 +263,21 @@ class _Version:
             second = -second
         return None if first * second < 0 else first or second
 
-    def _reduced(self, local: Local) -> None:
-        """A remainder by a constant, or a variable that each round sets to one."""
-        if local.dtype != i64 or local in self.sources:
+    def _reduced(self, variable: Local) -> None:
+        """A variable that each round sets to a remainder by a constant."""
+        if variable.dtype != i64 or variable in self.sources:
             return
-        changes = self.assigned.get(local)
-        if changes is None:
-            limit = self._limit(local)
-        else:
-            limits = [self._limit(change.value) for change in changes]
-            limit = max((n for n in limits if n is not None), default=None)
-            limit = None if None in limits else limit
-        if limit is None:
+        limits = [self._limit(change.value) for change in self.assigned[variable]]
+        if None in limits:
             return
-        greatest = Literal(limit, i64)
+        greatest = Literal(max(n for n in limits if n is not None), i64)
 
         def ends(front: Front) -> tuple[Operand, Operand]:
-            if local.variable:
-                front.doubt(front.put("less", local, _ZERO))
-                front.doubt(front.put("greater", local, greatest))
+            front.doubt(front.put("less", variable, _ZERO))
+            front.doubt(front.put("greater", variable, greatest))
             return _ZERO, greatest
 
-        self.sources[local], self.slopes.known[local] = ends, 1
+        self.sources[variable], self.slopes.known[variable] = ends, 1
 
     def _limit(self, operand: Operand) -> int | None:
         """The greatest value of `k % n` or `k & n` for a constant n."""
@@ -441,7 +441,21 @@ class _Version:
                 settled = [a for a in compute.args if a in found]
                 if settled:
                     found[local] = found[settled[0]]
+        found.update(self._long_shifts())
         return found
+
+    def _long_shifts(self) -> Iterator[tuple[Local, _Straight]]:
+        """Whether a number is shifted by all bits that it has, or more: no check asks for that."""
+        if isinstance(getattr(self.loop, "stop", None), Literal):
+            return  # it is known anyway
+        for shift in self.makers.values():
+            by = shift.args[-1]
+            known = self._operands([by]) if shift.primitive == "right_shift" else None
+            if known is not None and known.source is not None and known.source not in self.ways:
+                for name, bits in (("less", 0), ("greater", LAST_BIT)):
+                    test = Compute(Local(bool_), name, (by, Literal(bits, i64)))
+                    self.shifts.add(test.out)
+                    yield test.out, _Straight(known.source, {**known.chain, test: None})
 
     def _stays_false(self, compute: Compute) -> bool:
         """Whether a condition on a counter without a certain end is false for good once it is."""
@@ -453,7 +467,7 @@ class _Version:
 
     def _wanted(self) -> dict[Local, set[_Guards]]:
         """The settled conditions whose falsehood makes the loop simpler, and where it does."""
-        wanted: dict[Local, set[_Guards]] = {}
+        wanted: dict[Local, set[_Guards]] = {cond: {()} for cond in self.shifts}
         for statement in self.flat:
             match statement:
                 case Fail(cond=Local() as cond) if cond in self.false:
@@ -502,7 +516,7 @@ class _Version:
             elif name not in EITHER:
                 near = known.source in self.ways and compute.out in self.counting
                 values[compute.out] = (
-                    front.put(name, *args) if near else self._exactly(name, args, front)
+                    front.put(name, *args) if near else front.linear(name, args)
                 )
         for operand, value in values.items():
             if operand in self.ways and operand not in self.counting:
@@ -542,10 +556,10 @@ class _Version:
             return None
         name, (a, b) = maker.primitive, maker.args
         if b is source:
-            a, b, name = b, a, _SWAPPED[name]
+            a, b, name = b, a, SWAPPED[name]
         if a is not source or b.dtype != i64 or not self._is_fixed(b):
             return None
-        return name if truth else _NEGATED[name], b
+        return name if truth else NEGATED[name], b
 
     @staticmethod
     def _doubt_far(first: Operand, way: int, front: Front) -> None:
@@ -571,14 +585,6 @@ class _Version:
             if any(len(names) == 2 and self.slopes.of(a) for a, names in compared.items()):
                 return True
         return False
-
-    @staticmethod
-    def _exactly(name: str, args: Sequence[Operand], front: Front) -> Operand:
-        if name == "negative":
-            return front.exact("subtract", _ZERO, *args)
-        if name in SUMS or name == "multiply":
-            return front.exact(name, *args)
-        return front.put(name, *args)
 
     def _fast(self, wanted: dict[Local, set[_Guards]], front: Front) -> For | While:
         """The loop without the conditions that are known to be false."""

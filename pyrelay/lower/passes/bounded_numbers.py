@@ -1,0 +1,71 @@
+"""Remainders and shifts of integers whose bounds are known take fewer instructions.
+
+In: the body of a scalar kernel, its loops in versions. Out: the same, in which
+
+    (i + 1) % n       is  i + 1 if i + 1 < n else 0
+    (i - 1) % n       is  i - 1 if i - 1 >= 0 else i - 1 + n
+    m >> j            has no look whether there are as many bits
+
+where `i` is known to lie below `n`, as the index of a loop over a ring, and `j` below 64. What is
+known is what `implied` knows, which notices on the way what the versions settle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyrelay.ir.types import bool_, i64
+from pyrelay.lower.kernels.kernel import Body, Compute, Literal, Local, Statement, statements
+from pyrelay.lower.passes.bounded_places import LAST_BIT
+from pyrelay.lower.passes.implied import walked
+from pyrelay.lower.passes.intervals import Intervals
+
+_SHIFTS = frozenset(["left_shift", "right_shift"])
+
+
+def with_bounded_numbers(body: Body) -> Body:
+    """The body with remainders that are choices, and shifts by fewer bits than there are."""
+    return walked(body, _rule) if any(map(_takes_long, statements(body))) else body
+
+
+def _takes_long(s: Statement) -> bool:
+    return isinstance(s, Compute) and s.out.dtype == i64 and (
+        s.primitive == "remainder" or s.primitive in _SHIFTS
+    ) and isinstance(s.args[1], Local)
+
+
+def _rule(s: Compute, known: Intervals) -> Sequence[Compute]:
+    if not _takes_long(s):
+        return (s,)
+    return _remainder(s, known) if s.primitive == "remainder" else _shift(s, known)
+
+
+def _remainder(s: Compute, known: Intervals) -> Sequence[Compute]:
+    """A remainder for which the divisor is subtracted or added once at most."""
+    a, n = s.args
+    low, near, moved = known.of(a).low, Local(bool_), Local(i64)
+    if known.of(n).low <= 0:
+        return (s,)
+    if low >= 0 and known.is_below_twice(a, n):
+        compared, name = Compute(near, "less", (a, n)), "subtract"
+    elif low >= -1 and known.at_most(a, n, -1):
+        compared, name = Compute(near, "greater_equal", (a, Literal(0, i64))), "add"
+    else:
+        return (s,)
+    if name == "subtract" and known.at_most(a, n, 0):
+        return (compared, Compute(s.out, "where", (near, a, Literal(0, i64))))
+    chosen = Compute(s.out, "where", (near, a, moved))
+    return (compared, Compute(moved, name, (a, n)), chosen)
+
+
+def _shift(s: Compute, known: Intervals) -> Sequence[Compute]:
+    number, by = s.args
+    found = known.of(by)
+    if found.low < 0 or found.high > LAST_BIT:
+        return (s,)
+    few = Local(i64)
+    return (
+        Compute(few, "bitwise_and", (by, Literal(LAST_BIT, i64))),
+        replace(s, args=(number, few)),
+    )

@@ -1,0 +1,43 @@
+"""Remainders and shifts of integers with known bounds are choices, and masked counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from tests.lower.passes.test_bounded_places import around, bits, by_three
+
+
+def ring(x: Any) -> Any:
+    """Neighbours on a ring, and on one that is turned by any number of places below its length."""
+    n = len(x)
+    out = np.zeros(n)
+    for i in range(n):
+        out[i] = x[(i + 1) % n] - x[(i - 1) % n]
+        for j in range(n):
+            out[i] += x[(i + j) % n] * x[j]
+    return out
+
+
+def test_places_on_a_ring_are_chosen() -> None:
+    compiled = pyrelay.jit(ring)
+    for n in (0, 1, 2, 7):
+        x = np.arange(float(n))
+        np.testing.assert_array_equal(compiled(x), ring(x))
+    code = str(compiled.code(np.arange(7.0)))
+    assert "remainder(" not in code
+    assert code.count("where(") >= 3
+
+
+@pytest.mark.parametrize("function", [around, by_three])
+def test_remainders_of_what_may_lie_further_away_stay(function: Any) -> None:
+    x = np.arange(9.0)
+    args = (x, 9) if function is around else (x, 9, 9)
+    assert ("remainder(" in str(pyrelay.jit(function).code(*args))) is (function is by_three)
+
+
+def test_shifts_by_few_bits_are_not_looked_at() -> None:
+    assert "& 63)" in str(pyrelay.jit(bits).code(np.array([5]), 9))
