@@ -135,7 +135,8 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     # The signs of zeros stay in their order, if that was asked for.
     keeps = x.dtype.kind == "f" and (kind == "stable" or kind == "mergesort" or stable)
     if x.ndim == 1:
-        return x[order_in(x)] if keeps else sorted_lines(x.reshape(1, -1)).reshape(-1)
+        # A copy, which costs nothing, is no view of a line: loops may write it in place.
+        return x[order_in(x)] if keeps else sorted_lines(x.reshape(1, -1)).reshape(-1).copy()
     last = np.moveaxis(x, axis, -1)
     lines = _lines(last)
     ordered = _by_places(lines) if keeps else sorted_lines(lines)
@@ -151,7 +152,7 @@ def partition(
         return partition(x.ravel(), kth, 0)
     places = np.sort(_places_of(x, kth, axis)).reshape(1, -1)
     if x.ndim == 1:
-        return partitioned_lines(x.reshape(1, -1), places).reshape(-1)
+        return partitioned_lines(x.reshape(1, -1), places).reshape(-1).copy()
     last = np.moveaxis(x, axis, -1)
     found = partitioned_lines(_lines(last), places)
     return np.moveaxis(found.reshape(last.shape), -1, axis)

@@ -37,3 +37,22 @@ def test_truth_values_are_put_in_order_without_being_sorted() -> None:
     names = [line for line in str(compiled.code(x, y)).splitlines() if "launch" in line]
     assert names
     assert not any("sort" in name for name in names)
+
+
+def moved(x: Any) -> Any:
+    """Markers among the least five, which later numbers move."""
+    q = np.sort(x[:5])
+    for k in range(5, len(x)):
+        for i in range(1, 4):
+            if x[k] > 0.3:
+                if q[i - 1] < x[k]:
+                    q[i] = 2.0
+                else:
+                    q[i] += x[k]
+    return q
+
+
+def test_what_is_sorted_is_written_in_place_by_a_loop_of_one_kernel() -> None:
+    compiled, x = pyrelay.jit(moved), np.random.default_rng(1).random(40)
+    np.testing.assert_array_equal(compiled(x), moved(x))
+    assert str(compiled.code(x)).count("_kernel(block") <= 3
