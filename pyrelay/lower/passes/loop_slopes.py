@@ -6,7 +6,7 @@ the loop a comparison of them is true if it is anywhere: there alone it has to b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from pyrelay.lower.kernels.kernel import Compute, Literal, Local, Operand
 from pyrelay.lower.passes.loop_front import ORDER
@@ -38,6 +38,20 @@ class Slopes:
         if slope is None:
             return None
         return int((slope > 0) == (compute.primitive in ("greater", "greater_equal")))
+
+    def goes_through(
+        self, asked: Iterable[Compute], index: Local, start: Operand, extents: Container[Operand]
+    ) -> bool:
+        """Whether what is asked lies inside an array, at another place in each round. That an index
+        is not negative is not asked where it begins at zero."""
+        natural = isinstance(start, Literal) and start.value >= 0
+        sides: dict[Operand, set[str]] = {index: {"less"}} if natural else {}
+        for compute in asked:
+            if compute.primitive in ("less", "greater_equal"):
+                a, b = compute.args
+                if compute.primitive == "less" or b in extents:
+                    sides.setdefault(a, set()).add(compute.primitive)
+        return any(len(names) == 2 and self.of(a) for a, names in sides.items())
 
     def _made(self, compute: Compute) -> int | None:
         slopes = [self.of(a) for a in compute.args]

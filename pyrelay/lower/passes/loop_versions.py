@@ -572,19 +572,12 @@ class _Version:
     def _is_bounded(self, wanted: dict[Local, set[_Guards]]) -> bool:
         """Whether each round looks at another place of one array, so that there are no more of
         them than it has."""
-        for cond, places in wanted.items():
-            known = self.false[cond]
-            if known.source is not getattr(self.loop, "index", None) or () not in places:
-                continue
-            compared: dict[Operand, set[str]] = {}
-            for compute in known.chain:
-                if compute.primitive in ("less", "greater_equal"):
-                    a, b = compute.args
-                    if compute.primitive == "less" or b in self.extents:
-                        compared.setdefault(a, set()).add(compute.primitive)
-            if any(len(names) == 2 and self.slopes.of(a) for a, names in compared.items()):
-                return True
-        return False
+        loop = self.loop
+        asked = (self.false[cond] for cond, places in wanted.items() if () in places)
+        return isinstance(loop, For) and any(
+            self.slopes.goes_through(known.chain, loop.index, loop.start, self.extents)
+            for known in asked if known.source is loop.index
+        )
 
     def _fast(self, wanted: dict[Local, set[_Guards]], front: Front) -> For | While:
         """The loop without the conditions that are known to be false."""

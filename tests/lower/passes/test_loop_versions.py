@@ -84,6 +84,18 @@ def test_a_check_of_something_loaded_stays() -> None:
     assert with_versions((loop,)) == (loop,)
 
 
+def test_a_loop_that_goes_through_an_array_has_no_more_rounds_than_it() -> None:
+    for start, ends in ((0, True), (-5, False)):
+        size, count, index, beyond = Local(i64), Local(i64), Local(i64), Local(bool_)
+        body = (Compute(beyond, "greater_equal", (index, size)), Fail(beyond, 0))
+        loop = For(index, number(start), count, body, program=True, bounded=False)
+        *_, choice = with_versions((loop,), extents={size})
+        assert isinstance(choice, If)
+        (inside,) = choice.orelse
+        assert isinstance(inside, For)
+        assert inside.bounded is ends
+
+
 def test_a_few_rounds_do_not_pay_for_two_versions() -> None:
     size, index = Local(i64), Local(i64)
     loop = For(index, number(0), number(3), store_at(index, size), program=True)
