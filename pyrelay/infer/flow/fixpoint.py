@@ -258,7 +258,7 @@ class Fixpoint:
                 self.it.program.note_count(self.symbol, self.runner.iteration.count)
         self.it.program.guards.ranges[self.symbol] = (0, last)
         plain = V.Scalar(types.PY_INT, index, None, self, dims.of(self.symbol))
-        if not self.start:
+        if not self.start or self.runner.iteration is None:  # a while loop has no index
             return plain
         shifted = self.it.emit("add", plain, self.start)
         poly = dims.add(dims.of(self.symbol), self.start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from pyrelay import errors
@@ -314,19 +315,24 @@ def complex_(it: Interpreter, real: V.Value = ZERO, imag: V.Value = ZERO) -> V.V
     return converted(it, complex, binary(it, "+", real, part), types.c128)
 
 
+def _of_known(it: Interpreter, fn: Callable[..., Any], *values: Any) -> V.Value:
+    """What a builtin gives of known values, or raises."""
+    try:
+        return V.Known(fn(*values))
+    except (ValueError, OverflowError) as error:
+        raise raised(it, error) from None
+    except TypeError as error:
+        failure = it.failure(errors.TypeMismatchError, str(error))
+        raise certain(it, failure, TypeError, *error.args) from None
+
+
 def converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.Value:
     """`cls(x)`: a number of Python's of this type."""
     if isinstance(x, V.Text):
         read = characters.as_number(it, cls, x, V.Known(10))
         return ask(it, types.TensorType(dtype, weak=True), cls, x) if read is None else read
     if isinstance(x, V.Known):
-        try:
-            return V.Known(cls(x.value))
-        except (ValueError, OverflowError) as error:
-            raise raised(it, error) from None
-        except TypeError as error:
-            failure = it.failure(errors.TypeMismatchError, str(error))
-            raise certain(it, failure, TypeError, *error.args) from None
+        return _of_known(it, cls, x.value)
     own = protocols.special(it, x, f"__{cls.__name__}__")
     if own is not None:
         return own
@@ -353,7 +359,7 @@ def abs_(it: Interpreter, x: V.Value) -> V.Value:
     if own is not None:
         return own
     if isinstance(x, V.Known):
-        return V.Known(abs(x.value))
+        return _of_known(it, abs, x.value)
     ty, given = V.number_type(x), x
     if ty is not None and ty == types.PY_BOOL:
         x = cast(it, x, types.i64)
@@ -367,7 +373,7 @@ def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
         number, digits = x.value, ndigits.value
         if isinstance(number, int) and isinstance(digits, int):  # Python makes a power for zeros
             digits = max(digits, -number.bit_length() - 1)
-        return V.Known(round(number, digits))
+        return _of_known(it, round, number, digits)
     own = protocols.special(it, x, "__round__", *(() if ndigits == V.NONE else (ndigits,)))
     if own is not None:
         return own
@@ -406,10 +412,7 @@ def pow_(it: Interpreter, base: V.Value, exp: V.Value, mod: V.Value = V.NONE) ->
     if mod == V.NONE:
         return binary(it, "**", base, exp)
     if all(isinstance(v, V.Known) for v in (base, exp, mod)):
-        try:
-            return V.Known(pow(base.value, exp.value, mod.value))  # type: ignore[union-attr]
-        except ValueError as error:
-            raise raised(it, error) from None
+        return _of_known(it, pow, base.value, exp.value, mod.value)  # type: ignore[union-attr]
     return call(it, V.Known(python_math.power_modulo), (base, exp, mod), {})
 
 

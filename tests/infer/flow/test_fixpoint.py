@@ -5,12 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pyrelay.infer import layout, values
 from pyrelay.infer.flow.fixpoint import _Handover
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Var
+from tests.infer.running import assert_same_outcome, interpreted, plainly
 
 
 def handed(renamed: dict[Var, Var], value: values.Value) -> values.Value:
@@ -43,3 +45,15 @@ def test_what_mentions_nothing_renamed_is_not_described(monkeypatch: pytest.Monk
     changed = handed({old: new}, text)
     assert isinstance(changed, values.Text)
     assert len(described) == 31
+
+
+def test_a_while_loop_whose_first_round_stands_before_it_has_no_index():
+    """Its number of the round was an addition to a variable that nothing binds."""
+    def stacked(x, n):
+        rows = x
+        while n > 0:
+            rows, n = np.vstack((rows, x)), n - 1
+        return rows.sum(axis=0)
+
+    args = (np.array([1.0, 2.0]), 3)
+    assert_same_outcome(interpreted(stacked, args), plainly(stacked, args))

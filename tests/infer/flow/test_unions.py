@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from tests.infer.running import interpreted
+from tests.infer.running import assert_same_outcome, interpreted, plainly
 
 
 class Dense:
@@ -106,3 +106,23 @@ def test_a_counter_is_the_callers_or_a_new_one():
         found = compiled(given, n)
         assert (type(found), found) == (collections.Counter, counted(given, n))
         assert given == {0: 5, 1: 7}
+
+
+def measured(x):
+    """Whether the second and third are numbers the first says, which the compiler does not know."""
+    first, second, third = (x, -2 * x, 0.5 - x) if x > 0 else (None, None, None)
+    if first is None:
+        return 0.0
+    return abs(second) + round(third) + round(third, 1)
+
+
+def measured_late(x, k):
+    return round(x) + abs(None if k > 3 else x)
+
+
+@pytest.mark.parametrize(("function", "args"), [
+    (measured, (2.75,)), (measured, (-1.0,)), (measured_late, (1.5, 1)), (measured_late, (1.5, 4)),
+])
+def test_builtins_of_what_may_be_none_raise_where_it_is(function, args):
+    """abs() and round() of None failed while compiling."""
+    assert_same_outcome(interpreted(function, args), plainly(function, args))
