@@ -96,6 +96,7 @@ class Asked:
     remembers: bool = True
     lends: int = 0  # see Program
     lent_at: frozenset[Place] = frozenset()
+    listed: list[list[type]] = field(default_factory=list)  # what lending was tried before nodes of
     shared_at: frozenset[Place] = frozenset()  # where attempts would have had one list twice
     keys_known: bool = False
     ragged: bool = False  # arrays in one list may differ in shape
@@ -353,19 +354,20 @@ class Asked:
             self.lent_at |= self.shared_at
         elif attempt.lent > self.lends:
             self.lends += 1
+            self.listed = self.listed or listed
         elif self.gathered_softly:
             self.counted |= self.gathered_softly
             self.gathered -= self.gathered_softly
             self.gathered_softly = frozenset()
         elif listed:
-            self.lends, self.lent_at = 0, frozenset()  # nodes may do without
-            for classes in listed:
-                self.families.declare(classes)
+            self._list(listed)
         elif keyed:
             self.lends, self.lent_at = 0, frozenset()
             self.keyed |= keyed
         elif self.sequences:
             self.sequences = False
+        elif self.listed:  # which this attempt, that lent, did not get to
+            self._list(self.listed)
         else:
             raise (self.refusal or failure) from None
         self.refusal = self.refusal or failure
@@ -373,6 +375,13 @@ class Asked:
         self.known, self.unrolled, self.exact = {}, frozenset(), 0
         self.granted += 1
         return None
+
+    def _list(self, listed: list[list[type]]) -> None:
+        """Have objects in lists be nodes, which may do without copies of lists."""
+        self.lends, self.lent_at, self.listed = 0, frozenset(), []
+        for classes in listed:
+            if all(self.families.of(cls) is None for cls in classes):
+                self.families.declare(classes)
 
 
 def _knowing_it_loses(made: Specialised) -> Specialised:

@@ -97,6 +97,10 @@ x[-100:100]
 x[True]
 x[False]
 x[None]
+x.mean()[None]
+x.sum()[..., None, None]
+x.max()[()]
+np.seterr(divide="warn")["under"] == "ignore"
 x[k > 1]
 np.nonzero(x)
 np.nonzero(a > 0)

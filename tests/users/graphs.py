@@ -307,3 +307,36 @@ def called_with_all_items(n, x):
         total += max(*last.slopes, 0.25)
         last = last.children[0]
     return total
+
+
+class Place:
+    def __init__(self, x, y, cost, before):
+        self.x, self.y, self.cost, self.before = x, y, cost, before
+
+
+@use((5, 1.25), wrt=(1,))
+def way_beside_walls(n, weight):
+    """Rows of the map are changed before objects are found to be nodes, which are dict values."""
+    walls = [[False for _ in range(n)] for _ in range(n)]
+    for k in range(n - 1):
+        walls[k][n // 2] = True
+    todo, done = {0: Place(0, 0, 0.0, -1)}, {}
+    while todo:
+        key = min(todo, key=lambda k: todo[k].cost)
+        here = todo.pop(key)
+        done[key] = here
+        if here.x == 0 and here.y == n - 1:
+            break
+        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            there = Place(here.x + dx, here.y + dy, here.cost + weight, key)
+            if not (0 <= there.x < n and 0 <= there.y < n) or walls[there.x][there.y]:
+                continue
+            beside = there.x * n + there.y
+            if beside in done:
+                continue
+            if beside not in todo or todo[beside].cost > there.cost:
+                todo[beside] = there
+    steps, before = 0, done[n - 1].before
+    while before != -1:
+        steps, before = steps + 1, done[before].before
+    return done[n - 1].cost, steps

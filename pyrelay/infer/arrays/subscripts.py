@@ -73,8 +73,9 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             return choice.item(it, items, key, "tuple")
         case V.OpenTuple(own):
             return _index_open(it, own, key, checked)
-        case V.Scalar(ty) if not ty.weak and not _expand(it, key, 0):
-            return obj  # an array of no axes is a number here
+        case V.Scalar(ty) if not ty.weak and (new := _expand(it, key, 0)).count(V.NONE) == len(new):
+            # An array of no axes is a number here.
+            return it.call("reshape", obj, shape=(1,) * len(new)) if new else obj
         case V.Ref(root) if root.kind == "list":
             return _index_list(it, obj, key, checked)
         case V.Ref(root) if root.kind == "dict":

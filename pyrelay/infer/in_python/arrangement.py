@@ -70,22 +70,26 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
     return x
 
 
-def as_strided(x: Any, shape: Any, strides: Any) -> Array:
-    """Elements of an array whose elements lie one after the other, at distances in bytes: a view.
+def as_strided(x: Any, shape: Any, strides: Any, start: int = 0) -> Array:
+    """Elements of an array whose elements lie one after the other, at distances in bytes from the
+    one at `start`: a view.
 
     Raises ValueError for what NumPy would take from outside of the array.
     """
     if len(shape) != len(strides):
         raise ValueError("strides is incompatible with shape of requested array and itemsize")
-    flat, places, last = x.reshape(-1), np.zeros((1,), np.int64), 0
+    flat, places, first, last = x.reshape(-1), np.zeros((1,), np.int64) + start, start, start
     for extent, stride in zip(shape, strides):  # noqa: B905 -- their number is the same
-        if stride < 0 or stride % x.itemsize != 0:
+        if stride % x.itemsize != 0:
             raise ValueError(
-                f"a stride of {stride} bytes leads before or between the elements of an array "
-                f"whose elements have {x.itemsize}"
+                f"a stride of {stride} bytes leads between the elements of an array whose elements "
+                f"have {x.itemsize}"
             )
-        last += (extent - 1) * (stride // x.itemsize)
+        through = (extent - 1) * (stride // x.itemsize)
+        first, last = first + min(through, 0), last + max(through, 0)
         places = places[..., None] + np.arange(extent) * (stride // x.itemsize)
+    if first < 0:
+        raise ValueError(f"strides and shape lead to {-first} elements before those of an array")
     if last >= flat.size:
         raise ValueError(
             f"strides and shape lead to element {last} of an array of {flat.size}, beyond its end"

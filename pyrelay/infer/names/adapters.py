@@ -6,6 +6,7 @@ In: values as a user passes them to NumPy functions. Out: operands, axes, dtypes
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -105,7 +106,7 @@ def to_array(
         from pyrelay.infer.names.creation import arange
 
         return arange(it, value.start, value.stop, value.step)
-    value = lists.of_field(it, value)
+    value = _listed_queue(it, lists.of_field(it, value))
     content = lists.growing_content(it, value)
     if content is not None:
         made = list_arrays.to_array(it, content, missing=missing)
@@ -134,6 +135,16 @@ def refuse_objects(item: object) -> None:
     """Raise what the running program raises for None among the numbers of an array."""
     if item is None:
         raise TypeError(OBJECTS)
+
+
+def _listed_queue(it: Interpreter, value: V.Value) -> V.Value:
+    """The items of a deque in a list; anything else unchanged."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python.containers import standing_for
+
+    if isinstance(value, (V.Ref, V.Data)) and standing_for.get(value.cls, (None,))[0] is deque:
+        return call(it, V.Known(list), (value,), {})
+    return value
 
 
 def _is_empty(numbers: V.Range) -> bool:

@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -90,16 +90,30 @@ def _warn(where: _Place, message: Any, category: type[Warning] | None) -> None:
 @handles(np.errstate)
 def errstate(it: Interpreter, **modes: V.Value) -> V.Value:
     """np.errstate(...): compiled code never warns, so only what would raise or call is refused."""
-    known = {name: it.static(mode, "the mode of np.errstate") for name, mode in modes.items()}
-    strict = [name for name, mode in known.items() if mode in ("raise", "call", "print", "log")]
+    return V.Known(np.errstate(**_modes(it, "np.errstate", modes)))
+
+
+@handles(np.seterr)
+def seterr(it: Interpreter, **modes: V.Value) -> V.Value:
+    """np.seterr(...): likewise; what it was before, where nobody set it."""
+    _modes(it, "np.seterr", modes)
+    before = dict.fromkeys(("divide", "over", "under", "invalid"), "warn") | {"under": "ignore"}
+    return it.new_ref("dict", {name: V.Known(mode) for name, mode in before.items()})
+
+
+def _modes(it: Interpreter, name: str, modes: Mapping[str, V.Value]) -> dict[str, Any]:
+    """What is done of each kind of error. Raises UnsupportedOperationError for more than warnings.
+    """
+    known = {kind: it.static(mode, f"the mode of {name}") for kind, mode in modes.items()}
+    strict = [kind for kind, mode in known.items() if mode in ("raise", "call", "print", "log")]
     if strict:
         raise it.failure(
             errors.UnsupportedOperationError,
-            f"np.errstate({strict[0]}={known[strict[0]]!r}) is not compiled: arithmetic on arrays "
+            f"{name}({strict[0]}={known[strict[0]]!r}) is not compiled: arithmetic on arrays "
             "goes on with inf and nan",
             hints=("test the result: if not np.all(np.isfinite(y)): raise ...",),
         )
-    return V.Known(np.errstate(**known))
+    return known
 
 
 @handles(scope)

@@ -338,7 +338,21 @@ def as_strided(
         shape_of(it, shape)
     ))))
     distances = get_attribute(it, x, "strides") if strides == V.NONE else strides
-    return call(it, V.Known(arrangement.as_strided), (x, extents, distances), {})
+    x, start = _with_what_is_before(it, x)
+    return call(it, V.Known(arrangement.as_strided), (x, extents, distances, start), {})
+
+
+def _with_what_is_before(it: Interpreter, x: V.Value) -> tuple[V.Value, V.Value]:
+    """The array of which another one is the end, which negative strides lead to, and its place."""
+    if isinstance(x, V.ArrayRef) and x.view and len(x.type.shape) == 1:
+        *before, step = x.view
+        if step.kind == "slice" and step.keywords["steps"] == (1,) and (
+            all(b.kind == "reshape" for b in before)
+        ):
+            whole = it.builder.handle(it.content(x.root)).type
+            start = V.Scalar.of_extent(step.keywords["starts"][0])
+            return reshape(it, V.ArrayRef(x.root, (), whole), V.Known(-1)), start
+    return x, ZERO
 
 
 @handles(np.atleast_1d)

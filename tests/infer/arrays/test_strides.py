@@ -180,7 +180,9 @@ def pooled(x: Any, k: int) -> Any:
 
 def toeplitz(x: Any, k: int) -> Any:
     y = np.concatenate([x, x[::-1]])
-    return as_strided(y, (k, k), 2 * y.strides), as_strided(x)
+    n = y.strides[0]
+    diagonals = as_strided(y[k - 1:], (k, k), (-n, n)), as_strided(y.ravel()[k:], (k,), (-n,))
+    return as_strided(y, (k, k), 2 * y.strides), as_strided(x), *diagonals
 
 
 @pytest.mark.parametrize(
@@ -229,5 +231,7 @@ def test_strides_beyond_the_array_are_an_error() -> None:
     np.testing.assert_array_equal(taken(x, 3, 16), x.reshape(3, 2))
     with pytest.raises(ValueError, match="strides and shape lead to element 7 of an array of 6"):
         taken(x, 4, 16)
-    with pytest.raises(ValueError, match="a stride of -8 bytes leads before or between the elem"):
+    with pytest.raises(ValueError, match="strides and shape lead to 1 elements before those of an"):
         taken(x, 2, -8)
+    with pytest.raises(ValueError, match="a stride of 4 bytes leads between the elements of an"):
+        taken(x, 2, 4)

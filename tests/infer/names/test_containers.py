@@ -25,6 +25,20 @@ def test_other_keys_compile_nothing():
     assert f._compilations == 1
 
 
+def test_a_deque_is_made_an_array_like_a_list():
+    def means(x):
+        window, found = deque(maxlen=3), []
+        for v in x:
+            window.append(v)
+            found.append(np.mean(window))
+        return found, np.array(window), np.max(window)
+
+    got, wanted = pyrelay.jit(means)(np.arange(5.0)), means(np.arange(5.0))
+    assert got[0] == wanted[0]
+    np.testing.assert_array_equal(got[1], wanted[1])
+    assert got[2] == wanted[2]
+
+
 def test_containers_come_back_as_what_they_stand_for():
     @pyrelay.jit
     def made(keys):
