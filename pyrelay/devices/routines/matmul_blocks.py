@@ -30,10 +30,11 @@ from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Word
 from pyrelay.devices.routines import matmul_bands
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
-from pyrelay.devices.routines.matmul_bands import PACKED_ROWS, Bands, Sizes, named
+from pyrelay.devices.routines.matmul_bands import LOW, PACKED_ROWS, Bands, Sizes, named
 from pyrelay.devices.routines.matmul_lines import (
     bytes_of_panel,
     gather,
+    headed,
     lines,
     single,
     sweep,
@@ -290,16 +291,25 @@ class Product(Bands):
         """Where it fits, the result in eight vectors, or in four, where masks leave room; a longer
         one in memory, eight lines of the matrix at a time."""
         f, lanes = self.f, self.lanes
+        lead = self._lead(matrix, step)
 
         def at(k0: Word) -> tuple[Word, ...]:
             return self.at(vector, k0 * vector_step), self.at(matrix, k0 * step)
 
-        def in_registers(across: int, j: Word | int = 0) -> None:
+        def in_four(j: Word) -> None:
             with self.depths(k, added) as (k0, depth, keep):
                 x, line = at(k0)
                 self.write(
-                    tile, self.shape(1, across), x, 0, vector_step, self.at(line, j), step,
-                    self.at(out, j), 0, depth, 1, length - j, keep, packed=across == 8,
+                    tile, self.shape(1, 4), x, 0, vector_step, self.at(line, j), step,
+                    self.at(out, j), 0, depth, 1, length - j, keep,
+                )  # fmt: skip
+
+        def behind_lead(across: int) -> None:
+            with self.depths(k, added) as (k0, depth, keep):
+                x, line = at(k0)
+                self.write(
+                    headed, self.shape(1, across), x, vector_step, line, step, out, length, lead,
+                    depth, keep,
                 )  # fmt: skip
 
         def swept(start: Word | int, stop: Word, count: int) -> None:
@@ -307,19 +317,33 @@ class Product(Bands):
                 x, line = at(k0)
                 keep = added | (k0 > 0).word()
                 self.write(
-                    lines, self.shape(count, 1), x, vector_step, line, step, out, length, keep
-                )
+                    lines, self.shape(count, 1), x, vector_step, line, step, out, length, keep,
+                    lead,
+                )  # fmt: skip
 
-        with f.either((length <= 4 * lanes) | (k < 1)) as (narrow, broad):
-            with narrow, self.over(0, length, 4 * lanes) as j:
-                in_registers(4, j)
+        four = (lead > 0) & length.equals(4 * lanes)
+        with f.either((length <= 4 * lanes) | (k < 1)) as (few, broad):
+            with few, f.either(four) as (yes, no):
+                with yes:
+                    behind_lead(4)
+                with no, self.over(0, length, 4 * lanes) as j:
+                    in_four(j)
             with broad, f.either(length.equals(8 * lanes)) as (fits, long):
                 with fits:
-                    in_registers(8)
+                    behind_lead(8)
                 with long:
                     whole = k.unsigned_div(8) * 8
                     swept(0, whole, 8)
                     swept(whole, k, 1)
+
+    def _lead(self, matrix: Word, step: Word) -> Word:
+        """How many columns of a matrix, whose lines are ``step`` apart, stand before a place that
+        vectors are aligned at. NumPy's arrays are 16 bytes behind one: each vector of 64 bytes is
+        then read from two lines of the cache, from the second one at half the speed."""
+        nbytes = self.lanes * self.size
+        apart = (matrix & (self.size - 1)) | (step * self.size & (nbytes - 1))
+        lead = (self.f.number(0) - matrix & (nbytes - 1)).unsigned_div(self.size)
+        return apart.equals(0).choose(lead, 0)
 
     def _few_rows(
         self, a: Word, a_line: Word, count: Word, b: Word, b_line: Word, j0: Word, j1: Word,
@@ -338,14 +362,15 @@ class Product(Bands):
         """A part of which neither operand is read as dot products."""
         f, unit = self.f, self.lanes if self.across > 2 else 2 * self.lanes
         columns = self.j1 - self.j0
-        whole = columns & -unit
+        lead = (rows <= LOW).choose(self._lead(self.at(self.b, self.j0), self.b_line), 0)
+        whole = (columns - lead) & -unit
         stripes = (
             ~self.b_turned & self.a_step.equals(1) & (rows <= _STRIPED_ROWS)
             & (whole > self.lanes) & (self.k * columns * self.size <= _NEAR_BYTES)
         )  # fmt: skip
         with f.either(stripes) as (yes, no):
             with yes:
-                self._striped(whole)
+                self._striped(lead, whole)
             with no:
                 self._far_or_packed(rows)
 
@@ -360,21 +385,23 @@ class Product(Bands):
                 many = (rows > _FEW_ROWS) & (self.n >= 4 * self.lanes)
                 self._blocked(self.b_turned | many)
 
-    def _striped(self, whole: Word) -> None:
+    def _striped(self, lead: Word, whole: Word) -> None:
         """Few rows: stripes of ``b``, which stays in the second cache, as they lie, and columns
-        that fill no vectors."""
-        f, middle = self.f, self.j0 + whole
+        that fill no vectors, of which ``lead`` stand in front."""
+        f, first = self.f, self.j0 + lead
+        middle = first + whole
         with self.depths(self.k, self.added) as (k0, depth, keep):
             a, b = self.at(self.a, k0), self.at(self.b, k0 * self.b_line)
             self._call(
-                "near_rows", a, self.a_line, self.c, self.c_line, self.at(b, self.j0),
-                self.b_line, self.i0, self.i1, self.j0, middle, depth, keep,
+                "near_rows", a, self.a_line, self.c, self.c_line, self.at(b, first),
+                self.b_line, self.i0, self.i1, first, middle, depth, keep,
             )  # fmt: skip
-            with f.when(middle < self.j1):
-                self.as_function(
-                    self._in_place, a, self.a_row, self.a_step, b, self.b_line, self.c,
-                    self.c_line, self.i0, self.i1, middle, self.j1, depth, keep,
-                )  # fmt: skip
+            for start, stop in ((self.j0, first), (middle, self.j1)):
+                with f.when(start < stop):
+                    self.as_function(
+                        self._in_place, a, self.a_row, self.a_step, b, self.b_line, self.c,
+                        self.c_line, self.i0, self.i1, start, stop, depth, keep,
+                    )  # fmt: skip
         self._finish(self.i0, self.i1, self.j0, self.j1)
 
     def _swept_rows(self, rows: Word) -> None:

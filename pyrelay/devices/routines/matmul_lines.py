@@ -23,10 +23,11 @@ def bytes_of_panel(k: Word, lanes: int, size: int) -> Word:
 
 def lines(
     code: Code, x: Value, x_k: Value, right: Value, b_k: Value, c: Value, columns: Value,
-    keep: Value,
+    keep: Value, lead: Value,
 ) -> None:  # fmt: skip
     """``c[j] (+)= sum of x[k] b[k, j]`` for the next ``rows`` values of k, swept along ``j``: the
-    lines of ``b`` stream through the cache side by side, and ``c`` stays in it."""
+    lines of ``b`` stream through the cache side by side, and ``c`` stays in it. Whole vectors begin
+    behind ``lead`` columns, which are fewer than one has."""
     b, shape = code.b, code.shape
     x_base, b_base, c_base = code.pointer(x), code.pointer(right), code.pointer(c)
     numbers = [code.word(row) for row in range(shape.rows)]
@@ -45,14 +46,47 @@ def lines(
         code.store(total(index, code.load), code.at(c_base, index))
         return []
 
-    lanes = code.word(shape.lanes)
-    whole = b.mul(b.udiv(columns, lanes), lanes)
-    code.loop(whole, shape.lanes, [], body)
-    rest = b.sub(columns, whole)
-    with b.if_then(b.icmp_signed(">", rest, code.word(0))):
-        mask = code.below(rest, 0)
-        value = total(whole, lambda pointer: code.load_masked(pointer, mask))
-        code.store_masked(value, code.at(c_base, whole), mask)
+    def part(first: Any, count: Any) -> None:
+        with b.if_then(b.icmp_signed(">", count, code.word(0))):
+            mask = code.below(count, 0)
+            value = total(first, lambda pointer: code.load_masked(pointer, mask))
+            code.store_masked(value, code.at(c_base, first), mask)
+
+    rest = b.and_(b.sub(columns, lead), code.word(shape.lanes - 1))
+    whole = b.sub(columns, rest)
+    part(code.word(0), lead)
+    code.loop(whole, shape.lanes, [], body, start=lead)
+    part(whole, rest)
+
+
+def headed(
+    code: Code, x: Value, x_k: Value, right: Value, b_k: Value, c: Value, columns: Value,
+    lead: Value, k: Value, keep: Value,
+) -> None:  # fmt: skip
+    """``c[j] (+)= sum over k of x[k] b[k, j]``, all of it in registers: ``lead`` columns, and as
+    many vectors behind them as the shape has, of which the last one may have fewer columns."""
+    b, shape = code.b, code.shape
+    x_base, b_base, c_base = code.pointer(x), code.pointer(right), code.pointer(c)
+    starts = [b.add(lead, code.word(v * shape.lanes)) for v in range(shape.across)]
+    masks: list[Any] = [None] * (shape.across - 1)
+    masks.append(code.below(b.sub(columns, starts[-1]), 0))
+    parts = [(code.word(0), code.below(lead, 0)), *zip(starts, masks, strict=True)]
+
+    def body(index: Any, sums: list[Any]) -> list[Any]:
+        factor = code.splat(code.load_scalar(code.at(x_base, b.mul(index, x_k))))
+        line = code.at(b_base, b.mul(index, b_k))
+        return [
+            code.fma(factor, code.load_part(code.at(line, start), mask), total)
+            for (start, mask), total in zip(parts, sums, strict=True)
+        ]
+
+    zero = llvm.Constant(shape.vector, None)
+    sums = code.loop(k, 1, [zero] * len(parts), body, unrolled=False)
+    kept = b.icmp_signed("!=", keep, code.word(0))
+    for (start, mask), total in zip(parts, sums, strict=True):
+        place = code.at(c_base, start)
+        old = b.select(kept, code.load_part(place, mask), zero)
+        code.store_part(b.fadd(total, old), place, mask)
 
 
 def single(

@@ -205,6 +205,31 @@ def test_products_narrower_than_a_vector_are_stored_from_registers() -> None:
     assert max(len(re.findall(stored, block)) for block in blocks) > 4
 
 
+@pytest.mark.parametrize("bits", [256, 512])
+def test_few_rows_give_the_same_bits_wherever_the_matrix_lies(bits: int) -> None:
+    """Vectors are read from where they are aligned; the columns before that are taken apart."""
+    needs_vectors(bits)
+    rng, lanes = np.random.default_rng(5), bits // 32
+    for m, wide, k in [(1, 8, 5), (1, 4, 300), (1, 16, 19), (3, 9, 30), (4, 40, 300)]:
+        n = wide * lanes
+        a, start = numbers(rng, (m, k), f32), numbers(rng, (m, n), f32)
+        given = numbers(rng, (k, n), f32)
+        room, made = np.empty(k * n + 64, f32.numpy), []
+        first = -room.ctypes.data % 64 // 4
+        for place in (first, first + 4, first + 15):
+            b = room[place : place + k * n].reshape(k, n)
+            b[:] = given
+            computed = product(f32, (False, False), a, b, (m, n, k), vector_bits=bits)
+            added = product(
+                f32, (False, False), a, b, (m, n, k), start=start, vector_bits=bits
+            )
+            assert_close(added, start + a @ b, k)
+            made.append((computed, added))
+        assert_close(made[0][0], a @ given, k)
+        for each in made[1:]:
+            np.testing.assert_array_equal(each, made[0])
+
+
 def by_panels(
     dtype: DType, bits: int, form: tuple[bool, bool], a: np.ndarray, b: np.ndarray,
     sizes: tuple[int, int, int], gates: int, start: np.ndarray | None = None,
