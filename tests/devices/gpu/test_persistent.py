@@ -450,9 +450,10 @@ extern "C" __global__ void kernel(
     const f32 nan = f32(__builtin_nan(""));
     for (i64 e = threadIdx.x; split.kept && blockIdx.x == 0 && e < k * n; e += 256) lost[e] = nan;
     pyrelay_meet(grid, record, launch, 0);
+    const pyrelay_held<f32, {pack}> held = {{}};
     for (int round = 0; round < 2; round++) {{
-        phase0::phase(record, launch, 0, 1, work, kept, split, a, b, c, m, n, k, 0, turned, round,
-            k, line, n, 0, 0, 0, {precision});
+        phase0::phase(record, launch, 0, 1, work, kept, held, split, a, b, c, m, n, k, 0, turned,
+            round, k, line, n, 0, 0, 0, {precision});
     }}
     if (blockIdx.x == 0 && threadIdx.x == 0) out[5] = split.kept * split.held * split.padded;
 }}
@@ -488,7 +489,7 @@ def test_weights_that_fit_are_read_from_memory_once(
     ])
     text = WEIGHTS.format(
         support=support, product=persistent_product.product(f32, 0), precision=precision,
-        room=room,
+        room=room, pack=persistent_product.pack_of(f32),
     )
     (function,) = driver.load([Text(text, ())])
     rng = np.random.default_rng(4)
