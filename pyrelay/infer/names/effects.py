@@ -6,11 +6,12 @@ Each becomes a call of the very function, at its place in the program.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import logging
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import host
 from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.objects import is_writer
@@ -58,6 +60,54 @@ def warn(
     namespace = it.frame.owner.__globals__ if it.frame.owner is not None else {}
     where = V.Known(_Place(place, level - len(spans), namespace))
     return host.call(it, _warn, (where, message, category))
+
+
+def _done_by_the_host(function: Callable[..., Any]) -> None:
+    @handles(function)
+    def done(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        return host.call(it, function, args, keywords)
+
+
+_catching: list[warnings.catch_warnings[None]] = []
+
+
+def _catch(action: Any, category: Any) -> None:
+    _catching.append(warnings.catch_warnings())
+    _catching[-1].__enter__()
+    if action is not None:
+        warnings.simplefilter(action, category)
+
+
+def _catch_no_more() -> None:
+    _catching.pop().__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def _caught(action: Any, category: Any) -> Iterator[None]:
+    _catch(action, category)
+    try:
+        yield
+    finally:
+        _catch_no_more()
+
+
+for _effect in (_catch, _catch_no_more, warnings.simplefilter, warnings.filterwarnings):
+    _done_by_the_host(_effect)
+
+
+@handles(warnings.catch_warnings)
+def catch_warnings(
+    it: Interpreter, *, record: V.Value = V.Known(False), action: V.Value = V.NONE,
+    category: V.Value = V.Known(Warning),
+) -> V.Value:
+    """warnings.catch_warnings(): the filters of before are those of afterwards."""
+    if record != V.Known(False):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "warnings cannot be recorded inside a compiled function",
+            hints=("call the compiled function in 'with warnings.catch_warnings(record=True)'",),
+        )
+    return call(it, V.Known(_caught), (action, category), {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
