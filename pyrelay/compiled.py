@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import pickle
 import sys
 import threading
 import time
@@ -27,7 +26,6 @@ from pyrelay.callables import (
     keep_source,
     name_of,
     names_of,
-    pickled_by_value,
     plain,
     positional,
 )
@@ -47,7 +45,7 @@ _MOST_STRUCTURES = 256
 """Structures of arguments that programs are kept for."""
 
 _MOST_CHAINED = 8
-"""Programs that calls try the short way, before they go through the table."""
+"""Programs that calls try the short way one after the other, before they go by `looks`."""
 
 _compiling = threading.RLock()
 """One thread compiles at a time: the others find what it made."""
@@ -77,10 +75,11 @@ class CacheInfo(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A program of a function's table, and what runs it."""
+    """A program of a function's table, what runs it, and what `looks` made of it."""
 
     program: Any
     call: Callable[[Flattened], Any]
+    way: list[Callable[..., Any] | None]
 
 
 class Compiled:
@@ -128,6 +127,7 @@ class Compiled:
         self.__call__ = short or self._by_table
         self._short = short
         self._chained = 0 if short is None else self._chained + 1  # ways tried one after the other
+        self._looks: Any = None  # a `looks.Looks` where they are too many
 
     def _by_table(self, *args: Any, **keywords: Any) -> Any:
         try:
@@ -138,8 +138,10 @@ class Compiled:
     def _dispatch(self, *args: Any, **keywords: Any) -> Any:
         args, keywords = self._in_order(args, keywords)
         flat = Flattened(pack=_packed, unpack=_unpacker)
-        _, entry, new = self._entry_for(args, keywords, flat)
+        key, entry, new = self._entry_for(args, keywords, flat)
         self._hits[0] += not new
+        if self._looks is not None and not new:
+            self._looks.note(key, entry, args, keywords)
         if new:
             self._key(args, keywords, flat := Flattened())
             entry.program.captured(flat)
@@ -368,22 +370,33 @@ class Compiled:
 
     def _entered(self, first: Key, key: Key, program: Any) -> tuple[_Entry, bool]:
         """A program entered into the table, and whether it is one of too many."""
-        from pyrelay import direct
-
         if key != first:
             binding = program.binding
             self._needs[first] = binding.apart, binding.families or EVERYWHERE
-        entry = _Entry(program, program.caller())
+        entry = _Entry(program, program.caller(), [])
         crowded = self._keep(key, entry)
-        order = [n if n not in self._positional_only else None for n in self._names]
+        if self._looks is not None:
+            return entry, crowded
         if self._chained == _MOST_CHAINED:
-            self._enter_by(None)
+            from pyrelay.looks import Looks
+
+            self._looks = Looks(self._dispatch, self._failed, self._way)
+            self.__call__ = self._short = self._looks.call
+            return entry, crowded
         # What does not fit the latest program is tried with those before it.
-        otherwise = self._short or self._dispatch
-        short = direct.direct_call(program, key, order, otherwise, self._failed, self._hits)
+        short = self._way(key, program, self._short or self._dispatch)
         if short is not None:
             self._enter_by(short)
         return entry, crowded
+
+    def _way(
+        self, key: Key, program: Any, otherwise: Callable[..., Any]
+    ) -> Callable[..., Any] | None:
+        """The short way into a program."""
+        from pyrelay import direct
+
+        order = [n if n not in self._positional_only else None for n in self._names]
+        return direct.direct_call(program, key, order, otherwise, self._failed, self._hits)
 
     def _keep(self, key: Key, entry: _Entry) -> bool:
         """Enter a program, in front of those for the same structure; drop the oldest ones.
@@ -391,6 +404,8 @@ class Compiled:
         True if any had to go.
         """
         known = self._table.pop(key, ())
+        if self._looks is not None:
+            self._looks.forget()  # programs may have to go
         while len(self._table) >= _MOST_STRUCTURES:
             del self._table[next(iter(self._table))]
         self._table[key] = (entry, *known[: _MOST_PROGRAMS - 1])
@@ -528,32 +543,14 @@ class Compiled:
         return self
 
     def __reduce__(self) -> Any:
-        found: Any = sys.modules.get(self.__module__)
-        for name in self.__qualname__.split("."):
-            found = getattr(found, name, None)
-        if found is self and not (self.__module__ == "__main__" and pickled_by_value()):
-            return self.__qualname__
-        kind, function, options = self.__pyrelay__
-        if pickled_by_value() and isinstance(function, python_types.FunctionType):
-            from pyrelay.frontend import source
+        from pyrelay.pickling import reduced
 
-            carried = source.carried(function)
-            return Compiled.__new__, (Compiled,), (kind, function, options, self.device, carried)
-        if isinstance(function, python_types.FunctionType) and found is not function:
-            raise pickle.PicklingError(
-                f"{self!r} cannot be pickled: {self.__qualname__} is not found by that name in "
-                f"{self.__module__}; define it at the top level of a module"
-            )
-        from pyrelay.api import rebuilt
-
-        return rebuilt, (kind, function, options, self.device)
+        return reduced(self)
 
     def __setstate__(self, state: Any) -> None:
-        from pyrelay.frontend import source
+        from pyrelay.pickling import restored
 
-        kind, function, options, device, carried = state
-        source.keep_carried(carried)
-        self.__init__(kind, function, options, device)  # type: ignore[misc]
+        restored(self, state)
 
     def _call_text(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
         from pyrelay.inspection import call_text
