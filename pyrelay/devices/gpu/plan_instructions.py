@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay.devices.gpu import cuda_library
-from pyrelay.devices.gpu.plan_launches import Launches, LaunchWriter
+from pyrelay.devices.gpu.plan_launches import Launched, Launches, LaunchWriter
 from pyrelay.devices.gpu.stretches import is_computed
 from pyrelay.devices.gpu.word_texts import computing
 from pyrelay.devices.gpu.word_texts import operands_of as scalars_of
@@ -26,13 +26,13 @@ _COMPARED = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">=
 class PlanLaunches(Launches):
     """What the functions of a plan have in common.
 
-    generators: which of them recurse. stays, arrays: those of `PlanCode`. fails: whether the device
-    computes something that is checked.
+    generators: which of them recurse. may_fail: whether anything may raise. stays, arrays: those of
+    `PlanCode`. fails: whether the device computes something that is checked.
     """
 
-    def __init__(self, generators: Sequence[bool]) -> None:
+    def __init__(self, generators: Sequence[bool], may_fail: bool) -> None:
         super().__init__()
-        self.generators = tuple(generators)
+        self.generators, self.may_fail = tuple(generators), may_fail
         self.stays: list[int | None] = []
         self.arrays: dict[str, int] = {"": 0}
         self.fails = False
@@ -42,10 +42,12 @@ class InstructionWriter(LaunchWriter):
     """Writes instructions of a function.
 
     place: the number of the block that is written. kept: text of the slots that rounds of a loop
-    change. guessed: the number of each branch that may be guessed, by its `id`.
+    change. guessed: the number of each branch that may be guessed, by its `id`. made_here: the
+    slots of arrays that the function allocates.
     """
 
     shared: PlanLaunches
+    made_here: frozenset[int]
     guessed: Mapping[int, int]
     kept: str
     place: int
@@ -162,8 +164,7 @@ class InstructionWriter(LaunchWriter):
             case ins.Free(address):
                 self._line(f"run.free({self._known(address)})")
             case ins.Copy(target, source, nbytes):
-                given = [self._known(each) for each in (target, source, nbytes)]
-                self._line(f"run.copy({', '.join(given)})")
+                self._copy(target, *(self._known(each) for each in (target, source, nbytes)))
             case ins.Zero(target, nbytes):
                 self._line(f"run.zero({self._known(target)}, {self._known(nbytes)})")
             case ins.Load(kind, target, address, index):
@@ -195,6 +196,20 @@ class InstructionWriter(LaunchWriter):
                 pass  # a list
             case _:
                 raise AssertionError(step)
+
+    def _copy(self, place: Any, target: str, source: str, nbytes: str) -> None:
+        """Bytes copied; to an argument by a kernel where something may have failed, as the driver
+        would copy what has not been computed."""
+        if not (self.shared.may_fail and self._is_given(place)):
+            self._line(f"run.copy({target}, {source}, {nbytes})")
+            return
+        number = self.launches.launched(Launched(self.launches.late_text(cuda_library.COPY), -1, 0))
+        self._line(f"if {source} and {target} != {source}:")
+        self._line(f"    run.launch({number}, -(-{nbytes} // 8), ({target}, {source}, {nbytes}))")
+
+    def _is_given(self, place: Any) -> bool:
+        """Whether an array may be one of the caller's."""
+        return isinstance(place, Slot) and place.index not in self.made_here
 
     def _binary(self, op: str, target: int, a: str, b: str) -> None:
         name, kind = op.split(".")

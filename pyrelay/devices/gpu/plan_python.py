@@ -169,7 +169,9 @@ class _Shared(PlanLaunches):
     """What the functions of a plan have in common."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(_recursive(plan))
+        super().__init__(_recursive(plan), any(map(_can_fail, plan.kernels)) or any(
+            isinstance(step, (ins.Raise, ins.Checked)) for f in plan.functions for step in f.code
+        ))
         self.plan = plan
         found = [loops(plan, function) for function in plan.functions]
         told = [
@@ -213,6 +215,9 @@ class _Function(InstructionWriter):
         self.function = self.plan.functions[number]
         self.number, self.on_device = number, frozenset(shared.slots[number])
         self.tapes = tape_slots(self.function.code)
+        self.made_here = frozenset(
+            step.target for step in self.function.code if isinstance(step, ins.Alloc)
+        )
         self.lines: list[str] = []
         self.before: list[str] = []  # the functions of its stretches
         self.cells = 0

@@ -65,3 +65,35 @@ def test_errors_are_pythons_with_values_and_line() -> None:
 @pytest.mark.slow
 def test_errors_of_every_form_are_pythons_with_values_and_line() -> None:
     check([name for name in ALL if name not in FEW])
+
+
+def summed_into(table: Any, places: Any, out: Any) -> None:
+    rows = table[places]
+    out[:] = rows + 1.0
+    for _ in range(3):
+        out += rows
+
+
+def rows_until(x: Any, places: Any, y: Any) -> Any:
+    k = 0
+    while k < places.shape[0]:
+        y = y + x[places[k]]
+        x[places[k]] = y
+        k += 1
+    return y
+
+
+def test_what_was_not_computed_is_not_copied_to_the_callers_arrays() -> None:
+    """The device goes on behind a kernel that failed: what the host asks for then is a kernel that
+    looks at the record too."""
+    out, x = np.full((2, 3), 5.0), np.arange(6.0)
+    calls: list[tuple[Any, Any]] = [
+        (pyrelay.jit(summed_into, device=ON), (np.ones((4, 3)), np.array([0, 9]), out)),
+        (pyrelay.jit(rows_until, device=ON), (x, np.array([[0, 1], [4, 6]]), np.ones(2))),
+    ]
+    compiled_together(calls)
+    for function, args in calls:
+        with pytest.raises(IndexError, match="is out of bounds for axis 0"):
+            function(*args)
+    assert (out == 5).all()
+    assert (x == [1, 2, 2, 3, 4, 5]).all()
