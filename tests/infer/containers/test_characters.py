@@ -45,12 +45,14 @@ def written(x):
     return out
 
 
-def test_ints_of_all_widths_are_written_in_the_program_in_every_base():
-    for dtype in (np.uint8, np.int8, np.int64, np.uint64):
-        limits = np.iinfo(dtype)
-        x = np.array([0, 1, 22, limits.max, limits.min, limits.max // 3, limits.min // 3], dtype)
-        assert pyrelay.jit(written)(x) == written(x)
-    assert "host" not in str(pyrelay.jit(written).code(x))
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64"])
+def test_ints_of_all_widths_are_written_in_the_program_in_every_base(dtype):
+    limits = np.iinfo(dtype)
+    x = np.array([0, 1, 22, limits.max, limits.min, limits.max // 3, limits.min // 3], dtype)
+    made = pyrelay.jit(written)
+    assert made(x) == written(x)
+    if dtype == "uint64":
+        assert "host" not in str(made.code(x))
 
 
 def test_a_new_text_compiles_nothing():
