@@ -160,20 +160,8 @@ class Asked:
                 if soft:
                     self.gathered_softly |= {function}
                 self.granted += 1
-            case needs.NeedsEntries(made=made, endless=True):
-                if made <= self.keyed:
-                    return _never_ends()
-                self.keyed |= made
-                self.granted += 1
             case needs.NeedsTable() | needs.NeedsEntries():
-                if isinstance(error, needs.NeedsTable):
-                    self.tables |= {error.made}
-                    self.quick |= {error.made}
-                else:
-                    self.keyed |= error.made
-                    self.quick |= error.made
-                self.known, self.unrolled, self.exact = {}, frozenset(), 0
-                self.granted += 1
+                return self._grant_table(error)
             case needs.NeedsSequences():
                 self._open_sequences()
                 self.granted += 1
@@ -222,6 +210,25 @@ class Asked:
                 return failure
             case _:
                 return error
+        return None
+
+    def _grant_table(self, error: needs.NeedsTable | needs.NeedsEntries) -> Exception | None:
+        """Note which dicts are to be tables, or to have rows of entries."""
+        match error:
+            case needs.NeedsEntries(made=made, endless=True):
+                if made <= self.keyed:
+                    return _never_ends()
+                self.keyed |= made
+                self.granted += 1
+                return None
+            case needs.NeedsEntries(made=made):
+                self.keyed |= made
+                self.quick |= made
+            case needs.NeedsTable(made=made):
+                self.tables |= {made}
+                self.quick |= {made}
+        self.known, self.unrolled, self.exact = {}, frozenset(), 0
+        self.granted += 1
         return None
 
     def _grant_static(self, error: needs.NeedsStatic) -> Exception | None:

@@ -56,6 +56,20 @@ def test_dicts_of_many_keys_become_tables_if_they_can(
     assert list(map(len, taken)) == tables
 
 
+@pytest.fixture
+def attempts(monkeypatch: pytest.MonkeyPatch) -> list[Attempt]:
+    """The attempts that a test makes, in order."""
+    found: list[Attempt] = []
+    run = Attempt.run
+
+    def noted(self: Attempt, *args: Any) -> Any:
+        found.append(self)
+        return run(self, *args)
+
+    monkeypatch.setattr(Attempt, "run", noted)
+    return found
+
+
 def orders(letters: str) -> list[str]:
     found: list[str] = []
 
@@ -70,17 +84,9 @@ def orders(letters: str) -> list[str]:
 
 
 def test_texts_that_functions_lengthen_for_themselves_are_of_run_time_length_before_loops_unroll(
-    monkeypatch: pytest.MonkeyPatch,
+    attempts: list[Attempt],
 ) -> None:
     """Once each loop around a call was unrolled where that failed: minutes for four letters."""
-    attempts: list[Attempt] = []
-    run = Attempt.run
-
-    def noted(self: Attempt, *args: Any) -> Any:
-        attempts.append(self)
-        return run(self, *args)
-
-    monkeypatch.setattr(Attempt, "run", noted)
     with config.override(interpret=True):
         assert pyrelay.jit(orders)("abcd") == orders("abcd")
     assert len(attempts) == 3  # one that captures the text as an array, one of a known length
@@ -106,17 +112,9 @@ def neighbours(words: list[str], of: str) -> list[str]:
 
 
 def test_an_attempt_asks_for_many_texts_that_are_read_as_arrays(
-    monkeypatch: pytest.MonkeyPatch,
+    attempts: list[Attempt],
 ) -> None:
     """Each word, and each with a letter left out, was asked for by an attempt of its own."""
-    attempts: list[Attempt] = []
-    run = Attempt.run
-
-    def noted(self: Attempt, *args: Any) -> Any:
-        attempts.append(self)
-        return run(self, *args)
-
-    monkeypatch.setattr(Attempt, "run", noted)
     words = ["hot", "dot", "dog", "lag"]
     with config.override(interpret=True):
         assert pyrelay.jit(neighbours)(words, "hot") == neighbours(words, "hot")

@@ -137,7 +137,7 @@ def plan_code(plan: Plan) -> PlanCode:
     plan = without_unread(plan)
     shared = _Shared(plan)
     parts = [_Function(shared, number).text() for number in range(len(plan.functions))]
-    fails = shared.fails or any(map(_can_fail, plan.kernels)) or any(
+    fails = shared.fails or shared.kernels_fail or any(
         isinstance(instruction, (ins.Raise, ins.Checked))
         for found, function in zip(shared.loops, plan.functions, strict=True) for loop in found
         for instruction in function.code[loop.first : loop.last]
@@ -169,7 +169,8 @@ class _Shared(PlanLaunches):
     """What the functions of a plan have in common."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(_recursive(plan), any(map(_can_fail, plan.kernels)) or any(
+        self.kernels_fail = any(map(_can_fail, plan.kernels))
+        super().__init__(_recursive(plan), self.kernels_fail or any(
             isinstance(step, (ins.Raise, ins.Checked)) for f in plan.functions for step in f.code
         ))
         self.plan = plan
