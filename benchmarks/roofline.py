@@ -28,7 +28,7 @@ from pyrelay.devices.routines.matmul import native_vector_bits
 
 FLOATS = {"f32": ("float", 4), "f64": ("double", 8)}
 _CHAINS = 12  # independent ones: more than latency times throughput of any present core
-_ROUNDS = 1 << 20
+_ROUNDS = 1 << 23  # some milliseconds, so that starting threads does not count
 _SIZES = tuple(1 << k for k in range(16, 29, 2))
 _COPIED = 1 << 28  # bytes to copy in a sample, so that starting threads does not count
 _SAMPLES = 7

@@ -36,21 +36,28 @@ _TURNED = """\
     bordered = bordered or (out0 - 1) * stride0 - before0 > last0
     bordered = bordered or (out1 - 1) * stride1 - before1 > last1
     bordered = bordered or (out2 - 1) * stride2 - before2 > last2
+    turned = taps > 1 and taps <= {taps_most}
+    turned = turned and (outputs % {wide} == 0 or outputs >= 4 * {wide})
+    turned = turned and (stride2 > 1 or pixels <= {few_pixels})
+    turned = turned and depth_all * outputs >= {fewest_products}
+    at_once = {depth} // taps if turned and {depth} // taps < channels else channels
+    at_once = 1 if at_once < 1 else at_once
+    parts = (channels + at_once - 1) // at_once
+    at_once = (channels + parts - 1) // parts
+    # Few weights are turned once for all positions, and stay.
+    pitch = (depth_all + {lanes_most}) // {lanes} * {lanes}
+    panels_all = (outputs + {wide_most}) // {wide}
+    stay = turned and groups == 1 and panels_all * pitch <= {held}
+    panel_room = panels_all * pitch if stay else at_once * taps + {lanes}
     most = {listed} // (taps + 1) if bordered else {positions}
     most = {positions} if most > {positions} else most
-    at_once = pixels * batch if pixels * batch < most else most
-    seen_bytes = at_once * channels * stride0 * stride1 * stride2 * {size}
-    turned = taps > 1 and taps <= {taps_most} and (channels >= {few_channels} or not bordered)
-    turned = turned and (outputs % {wide} == 0 or outputs >= 4 * {wide})
-    turned = turned and (stride2 > 1 or pixels <= {few_pixels}) and seen_bytes <= {near_bytes}
-    turned = turned and at_once >= {fewest_positions} and depth_all * outputs >= {fewest_products}
+    at_once_seen = pixels * batch if pixels * batch < most else most
+    seen_bytes = at_once_seen * channels * stride0 * stride1 * stride2 * {size}
+    turned = turned and (channels >= {few_channels} or not bordered) and seen_bytes <= {near_bytes}
+    turned = turned and at_once_seen >= {fewest_positions}
     if turned:
         listed, outer = local_i64({listed_words}), local_i64({outer_words})
-        ends = local_i64({ends})
-        at_once = {depth} // taps if {depth} // taps < channels else channels
-        at_once = 1 if at_once < 1 else at_once
-        parts = (channels + at_once - 1) // at_once
-        at_once = (channels + parts - 1) // parts
+        ends, turned_at = local_i64({ends}), local_i64({held_panels})
         k = 0
         for c in range(at_once):
             for tap0 in range(taps0):
@@ -59,8 +66,9 @@ _TURNED = """\
                         at = (c * extent0 + tap0 * step0) * extent1 + tap1 * step1
                         store_ordered_i64(table, k, at * extent2 + tap2 * step2)
                         k += 1
-        sums = patches + {panel_room} * {size}
-        store_ordered_i64(words, 0, patches)
+        sums = patches + panel_room * {wide} * {size}
+        for panel in range(panels_all if stay else 0):
+            store_ordered_i64(turned_at, panel, 0)
         store_ordered_i64(words, 1, table)
         store_ordered_i64(words, 12, {depth})
         unit = begin
@@ -130,31 +138,49 @@ _TURNED = """\
                 while o0 < o_end:
                     o_count = o_end - o0 if o_end - o0 < {wide} else {wide}
                     store_ordered_i64(words, 13, o_count)
-                    clear_bytes(sums, n_count * {wide} * {size})
+                    panel = patches
+                    if stay:
+                        # Turned where they were not yet: units may begin amid outputs.
+                        slot = (o0 - o_first) // {wide}
+                        panel += slot * pitch * {wide} * {size}
+                        if load_ordered_i64(turned_at, slot) != o0 + 1:
+                            rows_turned = outputs - o0 if outputs - o0 < {wide} else {wide}
+                            turned_weights_{vectors}(
+                                panel, w + o0 * depth_all * {size}, depth_all, rows_turned,
+                                depth_all)
+                            store_ordered_i64(turned_at, slot, o0 + 1)
+                    if border > 0:
+                        clear_bytes(sums, n_count * {wide} * {size})
                     c0 = 0
                     while c0 < channels:
                         c_count = channels - c0 if channels - c0 < at_once else at_once
-                        weights = w + ((group * outputs + o0) * depth_all + c0 * taps) * {size}
-                        turned_weights_{vectors}(
-                            patches, weights, depth_all, o_count, c_count * taps)
+                        store_ordered_i64(words, 0, panel + c0 * taps * {wide} * {size})
+                        store_ordered_i64(words, 8, 0)
+                        if not stay:
+                            weights = w + ((group * outputs + o0) * depth_all + c0 * taps) * {size}
+                            turned_weights_{vectors}(
+                                panel, weights, depth_all, o_count, c_count * taps)
+                            store_ordered_i64(words, 0, panel)
+                            # Weights of the next channels, or outputs, are fetched meanwhile.
+                            weights += c_count * taps * {size}
+                            if c0 + at_once >= channels:
+                                weights += ({wide} - 1) * depth_all * {size}
+                            store_ordered_i64(words, 8, weights)
                         store_ordered_i64(words, 2, 0)
                         store_ordered_i64(words, 3, 1)
                         store_ordered_i64(words, 4, c_count * taps)
                         store_ordered_i64(words, 5, listed)
                         store_ordered_i64(words, 6, inner)
                         store_ordered_i64(words, 7, c0 * image)
-                        # Weights of the next channels, or outputs, are fetched meanwhile.
-                        weights += c_count * taps * {size}
-                        if c0 + at_once >= channels:
-                            weights += ({wide} - 1) * depth_all * {size}
-                        store_ordered_i64(words, 8, weights)
                         store_ordered_i64(words, 9, at_once * taps * {size})
                         store_ordered_i64(words, 10, {wide})
                         store_ordered_i64(words, 11, depth_all * {size})
+                        store_ordered_i64(words, 14, c0)
                         turned_product_{vectors}(words)
                         store_ordered_i64(words, 8, 0)
                         store_ordered_i64(words, 3, taps)
                         store_ordered_i64(words, 4, c_count)
+                        store_ordered_i64(words, 14, 1)
                         tap = 0
                         while border > 0 and tap < taps:
                             found = load_ordered_i64(ends, tap)
@@ -189,11 +215,12 @@ def turned_loop(dtype: DType, lanes: int, taps_most: int, columns: int) -> str:
     return filled(_TURNED, {
         "dtype": dtype.name, "size": dtype.size, "vectors": f"{dtype.name}x{lanes}", "wide": wide,
         "columns": columns, "taps_most": taps_most, "ends": taps_most + 1,
-        "depth": _PANEL // (wide * dtype.size),
+        "depth": _PANEL // (wide * dtype.size), "lanes": lanes, "lanes_most": lanes - 1,
+        "wide_most": wide - 1, "held": taps_most, "held_panels": taps_most // lanes + 1,
         "positions": _POSITIONS, "listed": _LISTED, "listed_words": 2 * _LISTED + 2,
         "outer_words": 5 * _POSITIONS, "few_pixels": _FEW_PIXELS, "few_channels": _FEW_CHANNELS,
         "near_bytes": _NEAR_IMAGE, "fewest_positions": _FEWEST_POSITIONS,
-        "fewest_products": _FEWEST_PRODUCTS, "panel_room": (taps_most + lanes) * wide,
+        "fewest_products": _FEWEST_PRODUCTS,
         "next_of_all": counted_on(
             [("q2", "out2"), ("q1", "out1"), ("q0", "out0")], "entry += 1"
         ),

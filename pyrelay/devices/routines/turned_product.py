@@ -21,6 +21,7 @@ vector at a time, so an image is not copied, however far apart its positions are
                      smaller the error
         words[13]    how many outputs count: where that is no more than a vector has elements, the
                      second one of each line of the panel is not read, nor is that of the sums
+        words[14]    0 to overwrite the sums, else to add to them
 
 ``turned_weights_f32x8(panel, weights, line, rows, count)``
     ``panel[k, o] = weights[o, k]`` for ``count`` values of k; lines are ``line`` elements apart.
@@ -49,7 +50,7 @@ from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
 
 _ACROSS = 2  # vectors of a panel
-_WORDS = 14
+_WORDS = 15
 _CACHE_LINE = 64
 
 
@@ -76,7 +77,7 @@ class _Product(_Writer):
     def write(self, *parameters: Word) -> None:
         f = self.f
         (self.panel, self.table, self.first, self.step, self.k, self.list, count, self.behind,
-         weights, length, lines, apart, self.together, outputs) = (
+         weights, length, lines, apart, self.together, outputs, self.keep) = (
             f.load(parameters[0], 8 * place) for place in range(_WORDS)
         )  # fmt: skip
         # Sixteen accumulators of 32 registers, or twelve of 16.
@@ -87,11 +88,13 @@ class _Product(_Writer):
         narrow = outputs <= self.lanes
         row, fetched = f.variable(0), f.variable(weights.equals(0).choose(length, 0))
         with f.while_(lambda: row.now < count):
-            following = f.smaller(fetched.now + share, length)
-            with f.counting(lines) as number, over(f, fetched.now, following, _CACHE_LINE) as at:
-                line = self.code.pointer((weights + number * apart + at).raw)
-                self.code.prefetch(line, written=False, near=False)
-            fetched.set(following)
+            with f.when(fetched.now < length):
+                following = f.smaller(fetched.now + share, length)
+                piece = over(f, fetched.now, following, _CACHE_LINE)
+                with f.counting(lines) as number, piece as at:
+                    line = self.code.pointer((weights + number * apart + at).raw)
+                    self.code.prefetch(line, written=False, near=False)
+                fetched.set(following)
             i, left = row.now, count - row.now
             # Two lower tiles for eight positions, not a high one and a piece of another.
             two = (left > tall) & (left <= 2 * (tall - 2))
@@ -141,7 +144,8 @@ class _Product(_Writer):
             first = self.first + done.now * self.step
             _, *sums = code.loop(part.raw, 1, [first.raw, *nothing], body, unrolled=False)
             # Sums beyond ``rows`` are those of the last row: all are read before one is written.
-            before = [code.load(target) for target in targets]
+            kept = (self.keep.differs(0) | (done.now > 0)).raw
+            before = [b.select(kept, code.load(target), nothing[0]) for target in targets]
             for target, total, more in zip(targets, before, sums, strict=True):
                 code.store(b.fadd(total, more), target)
             done.set(done.now + part)

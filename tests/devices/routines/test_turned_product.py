@@ -47,3 +47,18 @@ def test_weights_beyond_the_image_are_no_terms(stride: int, extent: int) -> None
     assert np.isinf(y[:, :, sees]).all()
     seen = np.where(np.isin(np.arange(out) * stride, (0, extent - 1)), 2, 3)
     np.testing.assert_array_equal(y[1, 31, 0], 40 * 2 * seen)
+
+
+@pytest.mark.parametrize("ranges", [[(0, 12)], [(0, 3), (3, 7), (7, 12)]])
+def test_weights_that_stay_are_those_of_the_outputs_at_hand(ranges: list[tuple[int, int]]) -> None:
+    """Of 17 x 17 positions, more than a piece, and 96 outputs: a unit's may begin amid a panel."""
+    source = convolution_kernel(DTYPES["f32"], "forward", False)
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((1, 16, 35, 35)).astype(np.float32)
+    w = rng.standard_normal((96, 16, 3, 3)).astype(np.float32)
+    y = np.full((1, 96, 17, 17), np.nan, np.float32)
+    axes = (1, 1, 1, 1, 1, 0, *(35, 3, 17, 2, 1, 0) * 2)
+    run(source, x, w, y, 1, 1, 16, 96, *axes, 0, 0, ranges=ranges)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))[:, :, ::2, ::2]
+    expected = np.einsum("nchwij,ocij->nohw", windows, w)
+    np.testing.assert_allclose(y, expected, atol=1e-4)
