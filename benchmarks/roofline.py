@@ -31,7 +31,7 @@ _CHAINS = 12  # independent ones: more than latency times throughput of any pres
 _ROUNDS = 1 << 23  # some milliseconds, so that starting threads does not count
 _SIZES = tuple(1 << k for k in range(16, 29, 2))
 _COPIED = 1 << 28  # bytes to copy in a sample, so that starting threads does not count
-_SAMPLES = 7
+_SAMPLES = 21
 _EXCHANGES = 20_000  # of a line between two CPUs, in a sample
 
 
