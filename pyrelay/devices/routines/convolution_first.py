@@ -56,7 +56,7 @@ _SMALL = 64  # most rows of planes that are summed several at a time
 WINDOW = 3  # taps along both axes of windows that are summed as such
 _DIRECT = 48  # columns from which on these are summed where they lie
 _AHEAD = 4096  # bytes of these that are fetched before they are read
-SHORT = 64  # positions of rows that are copied as a whole
+SHORT = 128  # positions of rows that are copied as a whole
 MOST_TILES = 64  # at a time
 
 _FORWARD = """\
