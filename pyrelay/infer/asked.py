@@ -104,6 +104,7 @@ class Asked:
     texts_known: bool = False  # see Program
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
+    ranges: frozenset[Let] = frozenset()  # makers of sets that were ranges in fields of nodes
     nested: frozenset[Let] = frozenset()  # makers of containers that are nodes
     keyed: frozenset[Let] = frozenset()  # makers of dicts that are nodes with a field for each key
     keyed_wanted: frozenset[Let] = frozenset()  # or those that could be
@@ -124,6 +125,7 @@ class Asked:
         """Keep which dicts and sets were given keys that only the running program knows, whether
         tuples or strings had lengths that only it knows, and where lists would be shared."""
         self.open_keys |= attempt.open_keys
+        self.ranges |= attempt.ranges
         self.sequences_wanted |= attempt.sequences_wanted
         self.keyed_wanted |= attempt.keyed()
         self.shared_at |= attempt.shared_at
@@ -246,7 +248,7 @@ class Asked:
                 not self.compares and not self.open_keys <= self.tables
             ):  # dicts become tables, rather than unrolling the loop that gives them keys
                 self.quick |= self.open_keys - self.tables
-                self.tables |= self.open_keys
+                self._have_tables()
                 self.granted += 1
             case needs.NeedsStatic(origin=("loops", _)) if (
                 self.gathered and not self.shared_at <= self.lent_at
@@ -322,7 +324,7 @@ class Asked:
         self.keys_wanted |= attempt.keys_wanted
         if self.quick and not self.compares and not self.open_keys <= self.tables:
             self.quick |= self.open_keys - self.tables  # what it failed at becomes one, too
-            self.tables |= self.open_keys
+            self._have_tables()
             self.refusal = self.refusal or failure
             self.granted += 1
             return None
@@ -378,10 +380,16 @@ class Asked:
         else:
             raise (self.refusal or failure) from None
         self.refusal = self.refusal or failure
-        self.tables |= self.open_keys
+        self._have_tables()
         self.known, self.unrolled, self.exact = {}, frozenset(), 0
         self.granted += 1
         return None
+
+    def _have_tables(self) -> None:
+        """Dicts and sets with keys that only the running program knows become tables."""
+        if not self.ranges.isdisjoint(self.open_keys - self.tables):
+            self.plans.clear()  # fields of nodes hold other sets
+        self.tables |= self.open_keys
 
     def _list(self, listed: list[list[type]]) -> None:
         """Have objects in lists be nodes, which may do without copies of lists."""

@@ -198,6 +198,10 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
         from pyrelay.infer.containers.lists_in_nodes import let_grow
 
         let_grow(it, obj)
+    if isinstance(obj, V.Items) and obj.cls is set and hasattr(set, name):
+        from pyrelay.infer.nodes.sets_of_nodes import outgrown
+
+        raise outgrown(it, f"asked for its method {name!r}")
     if name == "__class__":
         return type_(it, obj)
     operation = _OPERATIONS.get(name)

@@ -407,7 +407,9 @@ def _expect(it: Interpreter, args: Args, attrs: Any) -> None:
 
 def _is_sequence(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     match args[0]:
-        case V.Tuple() | V.OpenTuple() | V.Range() | V.Items():
+        case V.Items(cls=cls):
+            return V.Known(cls is not set)
+        case V.Tuple() | V.OpenTuple() | V.Range():
             return V.Known(True)
         case V.Data():
             return V.Known(trees.is_namedtuple(args[0]) or _stands_for(args[0].cls, Sequence))

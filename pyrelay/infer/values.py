@@ -429,7 +429,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """A list or tuple in a field of a node: `count` rows of the columns of `sort` from `start`."""
+    """A list, tuple or set in a field of a node: `count` rows of `sort`'s columns from `start`."""
 
     pool: Ref
     cls: type

@@ -19,7 +19,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import own_arrays
 from pyrelay.infer import values as V
-from pyrelay.infer.containers.open_keys import is_known, is_open, key_of
+from pyrelay.infer.containers.open_keys import ask, is_known, is_open, key_of
 from pyrelay.infer.guards import NameGuard
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.spellings import PYTHON
@@ -69,9 +69,10 @@ def new(it: Interpreter, items: Iterable[V.Value]) -> V.Value:
     if all(map(is_known, found)):
         values = [it.static(i, "an item of a set") for i in found]
         return it.new_ref("set", KnownItems.made(partial(set, values)))
-    if it.let is not None and any(map(is_open, found)):
-        it.program.open_keys.add(it.let)
-    return it.new_ref("set", found)
+    made = it.new_ref("set", found)
+    if it.let is not None and any(is_open(i) and not isinstance(i, V.Data) for i in found):
+        ask(it, made.root)
+    return made
 
 
 def copy_of(it: Interpreter, value: V.Value) -> V.Value:
@@ -92,6 +93,7 @@ def items(it: Interpreter, ref: V.Ref) -> tuple[V.Value, ...]:
     """The items of a set. Raises UnsupportedOperationError if some may be equal."""
     found: tuple[V.Value, ...] = it.content(ref.root)
     if len(found) > 1 and not all(isinstance(i, V.Known) for i in found):
+        ask(it, ref.root)
         raise it.failure(
             errors.UnsupportedOperationError,
             "how many items this set has is known only at run time, since some may be equal",
@@ -112,6 +114,7 @@ def _known_items(it: Interpreter, ref: V.Ref) -> KnownItems:
     content = items(it, ref)
     if isinstance(content, KnownItems):
         return content
+    ask(it, ref.root)
     values = [it.static(i, "an item of a set") for i in content]
     return KnownItems.made(partial(set, values))
 
@@ -146,6 +149,7 @@ def in_no_order(it: Interpreter, value: V.Value) -> tuple[V.Value, ...] | None:
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """`x op y` of two sets; None for anything else."""
+    _refuse_ranges(it, x, y)
     if not (is_set(x) and is_set(y)) or op not in _OPERATORS:
         return None
     return _result(it, partial(PYTHON[op], python_set(it, x), python_set(it, y)))
@@ -160,6 +164,7 @@ def _result(it: Interpreter, compute: Callable[[], Any]) -> V.Value:
 
 def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """`x op= y`, which changes a set; None for anything else."""
+    _refuse_ranges(it, x, y)
     if not (isinstance(x, V.Ref) and is_set(x) and is_set(y)) or op not in "&|-^":
         return None
     if x != y:
@@ -169,7 +174,19 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     return x
 
 
+def _refuse_ranges(it: Interpreter, *values: V.Value) -> None:
+    """Raises UnsupportedOperationError if one is a set in a field of a node."""
+    if any(isinstance(value, V.Items) and value.cls is set for value in values):
+        from pyrelay.infer.nodes.sets_of_nodes import outgrown
+
+        raise outgrown(it, "compared with another value or joined with it")
+
+
 def _change(it: Interpreter, ref: V.Ref, name: str, args: tuple[Any, ...]) -> None:
+    if ref.root.stored:
+        from pyrelay.infer.nodes.sets_of_nodes import outgrown
+
+        raise outgrown(it, "changed")
     content = _known_items(it, ref)
     changed = KnownItems.made(content.begin, (*content.changes, (name, args)))
     it.heap.write(ref.root, changed, it.let.span if it.let else None)

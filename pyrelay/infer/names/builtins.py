@@ -37,6 +37,7 @@ from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import cast
 from pyrelay.infer.names.handlers import handles, keeps_unions
+from pyrelay.infer.nodes import sets_of_nodes
 from pyrelay.infer.nodes.datatypes import is_anonymous
 from pyrelay.infer.nodes.dicts import new_dict
 from pyrelay.infer.operators import (
@@ -194,6 +195,8 @@ def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     if sets.is_set(iterable):
         return sets.copy_of(it, iterable)
     found = sequence_of(it, iterable) if lists.has_known_length(it, iterable) else None
+    if found is not None and sets_of_nodes.is_of_nodes(it, found):
+        return sets.new(it, found)
     if found is None or not all(map(is_known, found)):
         if it.let is not None:
             it.program.open_keys.add(it.let)

@@ -19,7 +19,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers import found_items, growing, lists
 from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.nodes import functions_in_nodes
+from pyrelay.infer.nodes import functions_in_nodes, sets_of_nodes
 from pyrelay.infer.nodes.annotations import (
     Expected,
     expected_fields,
@@ -241,6 +241,8 @@ class _Node:
                 if V.node_of(self._first(content)) is not None:
                     return Items(list, self.sort_of(self._first(content), None, name))
                 return Grows()
+            case V.Ref() if (few := sets_of_nodes.as_range(it, value)) is not None:
+                return Items(set, self._common(few, None, name))
             case V.Ref(_, cls) if is_record_class(cls):
                 if cls in self.family.kinds:
                     raise incomplete(it, cls)
@@ -447,25 +449,26 @@ class _Node:
                 )
             return
         table = f"{path}[]"
-        if isinstance(value, V.Ref):
+        if sort.cls is list and isinstance(value, V.Ref):
             self._keep(value.root, path)
         items = value.items if isinstance(value, V.Tuple) else it.content(value.root)  # type: ignore[union-attr]
+        if sort.cls is set:
+            count = sets_of_nodes.kept(it, value)
+        else:
+            count = items.count if isinstance(items, V.Growing) else V.Known(len(items))
         rows = it.content(self.pool.root).get(table)
         if rows is None:  # what the items are is known
             into[f"{path}.start"] = V.Known(0)
-            into[f"{path}.count"] = (
-                items.count if isinstance(items, V.Growing) else V.Known(len(items))
-            )
+            into[f"{path}.count"] = count
             return
         assert isinstance(rows, V.Ref)
         before = it.content(rows.root)
         assert isinstance(before, V.Growing)
         into[f"{path}.start"] = before.count
+        into[f"{path}.count"] = count
         if isinstance(items, V.Growing):
-            into[f"{path}.count"] = items.count
             lists.extend(it, rows, _as_rows(items, before))
             return
-        into[f"{path}.count"] = V.Known(len(items))
         for item in items:
             leaves: dict[str, V.Value] = {}
             self.write(sort.item, table, item, leaves)

@@ -78,7 +78,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list or tuple of any length."""
+    """A list or tuple of any length, or a set of nodes (sets_of_nodes.py)."""
 
     cls: type
     item: Sort

@@ -335,8 +335,12 @@ def _let_grow(it: Interpreter, items: V.Items) -> None:
 def checked_item(it: Interpreter, items: V.Items, key: V.Value) -> V.Value:
     """`items[key]`: an int, also a negative one, or a slice without a step."""
     from pyrelay.infer.flow.effects import raise_where
+    from pyrelay.infer.flow.handling import certain
     from pyrelay.infer.operators import binary
 
+    if items.cls is set:
+        said = "'set' object is not subscriptable"
+        raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
     if isinstance(key, V.Slice):
         return _part(it, items, key)
     if V.number_type(key) is None:
