@@ -41,6 +41,21 @@ def followers(keys):
     return {a: (c.most_common(1)[0], sum(c.values())) for a, c in after.items()}
 
 
+@use(("to be or not to be", 2))
+def words_in_lists_that_a_recursion_fills(text, n):
+    lists = [[] for _ in range(n)]
+    words = text.split()
+
+    def fill(items, k):
+        if k < len(words):
+            items.append(words[k])
+            fill(items, k + n)
+
+    for k in range(n):
+        fill(lists[k], k)
+    return lists
+
+
 @use((KEYS,), long=True)
 def sets_by_key(keys):
     found = {}

@@ -400,25 +400,29 @@ def write_leaf(
 
 
 def fit_inner(
-    builder: Builder, content: V.Growing, leaves: Sequence[Atom]
+    builder: Builder, content: V.Growing, leaves: Sequence[Atom], *, several: bool = False
 ) -> tuple[V.Growing, list[Atom]]:
-    """Room for the lists in an item that is about to be written: theirs, and its own."""
+    """Room for the lists in an item that is about to be written: theirs, and its own.
+
+    several: the leaves are of several items, along a first axis.
+    """
     leaves, rows = list(leaves), list(content.rows)
     lead = len(content.prefix) + 1
-    for numbers, axis in rooms(content.template):
+    for numbers, inside in rooms(content.template):
+        axis = inside + 1 if several else inside
         own = leaves[numbers[0]].type.shape[axis]  # type: ignore[union-attr]
-        there = rows[numbers[0]].type.shape[lead + axis]  # type: ignore[union-attr]
+        there = rows[numbers[0]].type.shape[lead + inside]  # type: ignore[union-attr]
         if own == there:
             continue
         more = dims.add(own, dims.multiply(-1, there))
         new: Sequence[Atom] = [rows[k] for k in numbers]
         if not (isinstance(more, int) and more < 0):
             short = builder.extent(own) > builder.extent(there)
-            new = widened(builder, new, lead + axis, short, own)
+            new = widened(builder, new, lead + inside, short, own)
         for k, row in zip(numbers, new, strict=True):
             rows[k] = row
             shape = list(leaves[k].type.shape)  # type: ignore[union-attr]
-            shape[axis] = row.type.shape[lead + axis]  # type: ignore[union-attr]
+            shape[axis] = row.type.shape[lead + inside]  # type: ignore[union-attr]
             leaves[k] = ragged.filled_up(builder, leaves[k], shape)
     return replace(content, rows=tuple(rows), template=_typed(content, rows)), leaves
 

@@ -152,6 +152,7 @@ def _put_inside(it: Interpreter, before: V.Growing, leaves: Sequence[Atom]) -> V
     if not own:
         return replace(before, count=number)
     b, axis = it.builder, len(before.prefix)
+    before, own = growing.fit_inner(b, before, own, several=True)
     size = own[0].type.shape[0]  # type: ignore[union-attr]
     there = before.capacity
     short = b.extent(size) > b.extent(there)
