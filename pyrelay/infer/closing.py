@@ -52,7 +52,7 @@ from pyrelay.infer.result_trees import (
     of_list,
 )
 from pyrelay.infer.short_arrays import take_as_short
-from pyrelay.infer.slots import Placed
+from pyrelay.infer.slots import Placed, places_of
 from pyrelay.infer.specialised import (
     Binding,
     ContainerChange,
@@ -195,7 +195,7 @@ class Close:
             kind, extra = "items", tuple[ResultTree, ...]()
             if growing.inner_lists(content.template) and root in self.attempt.slots:
                 kind = "lists"
-                if content.slots is not self.attempt.slots[root]:
+                if places_of(content.slots) is not self.attempt.slots[root]:
                     kind = "placed lists"
                     extra = (self._items(self._places(content.slots)),)
             elif growing.inner_lists(content.template):
@@ -238,7 +238,7 @@ class Close:
         before = self.attempt.tabled[root][held]
         if isinstance(before, V.Growing) and growing.inner_lists(before.template):
             after = self.it.content(held)
-            if not isinstance(after, V.Growing) or after.slots is not before.slots:
+            if not isinstance(after, V.Growing) or places_of(after.slots) is not before.slots:
                 raise NeedsApart  # a list in it may be another one
         children = (self._items(parts[name].root) for name in ("names", "held", "alive"))
         return ContainerChange(number, "table", (), tuple(children))
@@ -426,7 +426,7 @@ class Close:
         if isinstance(held, V.Part) and any(held.owner in t for t in self.attempt.tabled.values()):
             raise NeedsApart  # the caller's own list
         if isinstance(held, V.Part) and held.owner in self.attempt.slots:
-            slots = self.it.content(held.owner).slots
+            slots = places_of(self.it.content(held.owner).slots)
             if slots is not self.attempt.slots[held.owner]:
                 self._places(slots)  # by which the caller's list has it there when this is read
                 self.it.content(root)  # raises AliasError if it may be elsewhere

@@ -1,9 +1,9 @@
 """Slots: what tells whether the items of a growing list are still where they were.
 
-In: lists whose items are put in another order, and paths that meet. Out: the `slots` of their
-contents from then on. Most slots are plain objects, another one after each move. Those of a list of
-lists of the caller's, where the program puts its items in another order, are `Placed`: a list of
-the program's own says which of the caller's each one is.
+In: lists whose items are put in another order, tables that lose keys, and paths that meet. Out: the
+`slots` of their contents from then on. Most slots are plain objects, another one after each move.
+Those of a list of lists of the caller's, where the program puts its items in another order, are
+`Placed`: a list of the program's own says which of the caller's each one is.
 """
 
 from __future__ import annotations
@@ -23,6 +23,21 @@ class Placed:
     places: Root
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lessened:
+    """Slots of the values of a table that lost a key: all are where those with the slots `places`
+    are, but which of them is the one of a key has to be asked anew."""
+
+    places: object
+
+
+@dataclass(frozen=True, slots=True)
+class Lessening:
+    """In layouts: slots of which some paths have the places, and others `Lessened` ones of them."""
+
+    places: object
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
     """In layouts: slots that differ between paths, so that they are others from then on."""
@@ -30,16 +45,38 @@ class Moved:
     places: Root | None = None
 
 
+def places_of(slots: Any) -> Any:
+    """What two slots have in common whose items are at the same places."""
+    return slots.places if isinstance(slots, (Lessened, Lessening)) else slots
+
+
+def lessened(slots: Any) -> Any:
+    """The slots of a table's values behind the loss of a key."""
+    return object() if isinstance(slots, Placed) else Lessened(places_of(slots))
+
+
+def guessed(held: Any, entry: Any) -> Any:
+    """The slots in the layout of a list that begins with those of `entry`, if in a layout of
+    another list those of `held` turned out to be needed."""
+    if isinstance(held, Lessening):
+        return entry if isinstance(entry, Moved) else Lessening(places_of(entry))
+    return held if isinstance(held, Moved) else entry
+
+
 def joined(slots: Sequence[Any]) -> Any:
     """The slots in a layout of a list that has these on several paths."""
     if all(s is slots[0] for s in slots):
         return slots[0]
+    if all(places_of(s) is places_of(slots[0]) for s in slots):
+        return Lessening(places_of(slots[0]))
     places = [s.places if isinstance(s, (Placed, Moved)) else None for s in slots]
     return Moved(places[0] if all(p is places[0] for p in places) else None)
 
 
 def begun(slots: Any) -> Any:
     """The slots of a list with such slots in its layout."""
+    if isinstance(slots, Lessening):
+        return Lessened(slots.places)
     if not isinstance(slots, Moved):
         return slots
     return object() if slots.places is None else Placed(slots.places)

@@ -40,6 +40,7 @@ from pyrelay.infer.leaves import layout_symbols, leaf_types
 from pyrelay.infer.nodes import anonymous, building, constructing
 from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.nodes.plans import NeedsPool
+from pyrelay.infer.slots import places_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.records import dataclass
@@ -73,7 +74,7 @@ class _ArgumentDescriber(Describer):
 
     def _part(self, content: V.Part) -> Any:
         owner = self.heap.contents[content.owner]
-        there = isinstance(owner, V.Growing) and owner.slots is content.slots
+        there = isinstance(owner, V.Growing) and places_of(owner.slots) is content.slots
         place = content.owner, content.path
         if not there or place in self.apart or content.owner in self.whole or (
             self.holds(content.owner)

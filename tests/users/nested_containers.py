@@ -56,6 +56,20 @@ def words_in_lists_that_a_recursion_fills(text, n):
     return lists
 
 
+@use((X[[0, 2, 1, 4]],))
+def clusters_that_merge(x):
+    clusters = {i: [i] for i in range(len(x))}
+    while len(clusters) > 1:
+        best = None
+        for a in clusters:
+            for b in clusters:
+                if a < b and (best is None or abs(x[a] - x[b]) < best[0]):
+                    best = abs(x[a] - x[b]), a, b
+        _, a, b = best
+        clusters[a] = clusters[a] + clusters.pop(b)
+    return clusters
+
+
 @use((KEYS,), long=True)
 def sets_by_key(keys):
     found = {}

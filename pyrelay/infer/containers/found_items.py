@@ -16,6 +16,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers import ragged
 from pyrelay.infer.in_python.containers import standing_for
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.slots import places_of
 from pyrelay.ir import dims
 from pyrelay.ir.nodes import Atom, Const
 from pyrelay.ir.op import OPS
@@ -60,7 +61,7 @@ def owner_content(it: Interpreter, root: V.Root) -> V.Growing | None:
     item = root.item
     content = it.heap.contents.get(item.owner) if item is not None else None
     if item is None or not isinstance(content, V.Growing) or (
-        content.slots is None or content.slots is not item.content.slots
+        content.slots is None or places_of(content.slots) is not places_of(item.content.slots)
     ):
         return None
     return content
@@ -105,7 +106,7 @@ def stands_at(
             return False
         places = (held.owner, held.slots, there.owner)
         counted = _is_from_start(key) or content.count is there.content.count
-        return counted and places == (owner, content.slots, owner) and _is_one_atom(
+        return counted and places == (owner, places_of(content.slots), owner) and _is_one_atom(
             there.key, it.atom(key)
         )
     item = value.root.item if isinstance(value, V.ArrayRef) and not value.view else None
@@ -133,9 +134,10 @@ def is_found_at(it: Interpreter, holder: V.Value, key: V.Value, value: V.Value) 
     if not whole or not isinstance(holder, V.Ref):
         return False
     item = value.root.item  # type: ignore[union-attr]
-    if item is None or item.found is None or item.found[0] is not holder.root or (
-        owner_content(it, value.root) is None  # type: ignore[union-attr]
-    ):
+    if item is None or item.found is None or item.found[0] is not holder.root:
+        return False
+    content = owner_content(it, value.root)  # type: ignore[union-attr]
+    if content is None or content.slots is not item.content.slots:  # the key may have gone
         return False
     return _is_one_key(it, item.found[1], key)
 

@@ -25,7 +25,7 @@ from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.leaves import typed_by_rows
-from pyrelay.infer.slots import Moved
+from pyrelay.infer.slots import Moved, places_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -241,7 +241,7 @@ def moved(
         inner = value_at(item, path)
         assert isinstance(inner, V.Ref)
         if not inner.root.stored:
-            heap.contents[inner.root] = V.Part(owner, position, path, content.slots)
+            heap.contents[inner.root] = V.Part(owner, position, path, places_of(content.slots))
 
 
 def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
@@ -254,7 +254,7 @@ def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
         for path in inner_lists(layout.template):
             inner = value_at(item, path)
             assert isinstance(inner, V.Ref)
-            part = V.Part(root, V.Known(k), path, layout.slots)
+            part = V.Part(root, V.Known(k), path, places_of(layout.slots))
             known = inner.root not in found and not isinstance(layout.slots, Moved)
             head = L.content_head(part) if known else ("lost",)
             found[inner.root] = L.LNode(head, (L.LKnown(k),) if known else ())
@@ -370,7 +370,7 @@ def read_row(
         assert isinstance(inner, V.Ref)
         assert owner is not None
         place = V.Scalar(types.PY_INT, position)
-        heap.contents[inner.root] = V.Part(owner, place, path, content.slots)
+        heap.contents[inner.root] = V.Part(owner, place, path, places_of(content.slots))
     for part in V.leaves_of((item,)):
         if isinstance(part, V.ArrayRef):
             part.root.stored = span or True

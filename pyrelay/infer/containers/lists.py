@@ -20,7 +20,7 @@ from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import typed_by_rows
-from pyrelay.infer.slots import Placed
+from pyrelay.infer.slots import Placed, places_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.dims import Extent
@@ -109,7 +109,7 @@ def part_content(it: Interpreter, part: V.Part | V.Lost) -> V.Growing:
     """The content of a list that is an item of another one. Raises AliasError if it moved."""
     owner = it.content(part.owner) if isinstance(part, V.Part) else None
     if not isinstance(part, V.Part) or not isinstance(owner, V.Growing) or (
-        owner.slots is not part.slots
+        places_of(owner.slots) is not part.slots
     ):
         raise it.failure(
             errors.AliasError,

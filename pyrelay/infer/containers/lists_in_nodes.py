@@ -34,6 +34,7 @@ from pyrelay.infer.nodes.datatypes import (
 )
 from pyrelay.infer.nodes.plans import NeedsPool
 from pyrelay.infer.nodes.trees import ARGUMENT
+from pyrelay.infer.slots import places_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.nodes import UNREAD, Atom
@@ -48,7 +49,9 @@ def list_of(it: Interpreter, pool: V.Ref, path: str, row: V.Value) -> V.Ref:
     assert isinstance(owner, V.Ref)
     content = it.content(owner.root)
     found = it.new_ref("list", ())
-    it.heap.contents[found.root] = V.Part(owner.root, row, (position,), content.slots)
+    it.heap.contents[found.root] = V.Part(
+        owner.root, row, (position,), places_of(content.slots)
+    )
     return found
 
 
@@ -120,7 +123,7 @@ def replace_list(it: Interpreter, node: V.Data, name: str, value: V.Value) -> No
         for item in held:
             lists.append(it, target, item)
     lists.write_content(it, own.owner, it.content(own.owner), moves=True)
-    slots = it.content(own.owner).slots
+    slots = places_of(it.content(own.owner).slots)
     it.heap.contents[value.root] = replace(own, slots=slots)
 
 

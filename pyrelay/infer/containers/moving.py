@@ -14,7 +14,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing, lists
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.slots import Placed
+from pyrelay.infer.slots import Placed, places_of
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
@@ -57,7 +57,7 @@ def exchanged(
         return False
     assert isinstance(obj, V.Ref)
     one, other = (lists.position(it, content, key, lists.OUTSIDE) for key in keys)
-    before = content.slots
+    before = places_of(content.slots)
     rearrange(it, obj, lambda rows: _with_exchanged(it, rows, one, other))
     for place, item in ((other, items[0]), (one, items[1])):
         _follow(it, obj.root, before, place, item)
@@ -84,5 +84,5 @@ def _follow(
         if isinstance(held, V.Part) and (held.owner, held.slots) == (owner, before):
             assert isinstance(inner, V.Ref)
             it.heap.contents[inner.root] = V.Part(
-                owner, V.Scalar(types.PY_INT, place), path, content.slots
+                owner, V.Scalar(types.PY_INT, place), path, places_of(content.slots)
             )

@@ -18,7 +18,7 @@ from pyrelay.errors import Span
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.slots import Moved
+from pyrelay.infer.slots import Moved, guessed
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let
@@ -71,8 +71,7 @@ class Visits:
         else:
             room = entry.capacity if held.capacity == before.capacity else _any_room()
             slots = entry.slots
-        moved = isinstance(held.slots, Moved)
-        return replace(held, capacity=room, slots=held.slots if moved else slots)
+        return replace(held, capacity=room, slots=guessed(held.slots, slots))
 
 
 def _any_room() -> Extent:

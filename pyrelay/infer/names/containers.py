@@ -12,6 +12,7 @@ import collections
 import heapq
 import queue
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyrelay import errors
@@ -39,6 +40,7 @@ from pyrelay.infer.names import keys
 from pyrelay.infer.names.builtins import dict_
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.dicts import refuse_keys
+from pyrelay.infer.slots import lessened
 
 
 def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
@@ -122,11 +124,11 @@ def members(it: Interpreter, items: V.Value = V.Tuple(())) -> V.Value:
 
 @handles(tables.not_by_key)
 def not_by_key(it: Interpreter, held: V.Value) -> V.Value:
-    """Forget which places of a table the arrays and lists that were read from it have."""
+    """Forget by which keys the arrays and lists were found that were read from a table."""
     assert isinstance(held, V.Ref)
     content = it.heap.contents[held.root]
     if isinstance(content, V.Growing) and holds_objects(content.template):
-        lists.write_content(it, held.root, content, moves=True)
+        lists.write_content(it, held.root, replace(content, slots=lessened(content.slots)))
     return V.NONE
 
 
