@@ -292,20 +292,31 @@ def _slice(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
     before, rest, after = attrs["before"], attrs["starred"], attrs["after"]
-    value = args[0]
+    value, wanted = args[0], before + after
     if isinstance(value, V.ArrayRef) and value.type.shape:
         extent = value.type.shape[0]
         if not rest:
-            it.program.guards.equal(extent, before + after)
-    wanted = before + after
+            it.program.guards.equal(extent, wanted)
+        if it.program.guards.fix(extent) is None:  # only the running program knows it
+            if not rest:
+                count = V.Scalar.of_extent(extent)
+                return lists.unpacked(it, value, count, before, after, rest)
+            value = _as_list(it, value)
     if isinstance(value, V.Items) and not rest:
         return list(trees.unpacked(it, value, wanted))
     if isinstance(value, V.OpenTuple):
         value = value.items
+    if isinstance(value, V.Ref) and value.cls in standing_for:
+        value = _as_list(it, value)
     content = lists.growing_content(it, value)
     if content is not None and not isinstance(content.count, V.Known):
         return lists.unpacked(it, value, content.count, before, after, rest)
-    items = sequence_of(it, value)
+    try:
+        items = sequence_of(it, value)
+    except errors.StaticValueError:
+        if not isinstance(value, V.Lazy):
+            raise
+        return _unpack(it, (_as_list(it, value),), attrs)
     if len(items) < wanted or (len(items) > wanted and not rest):
         if any(spec.result is None and not spec.strict for spec in it.program.making):
             raise needs.Diverges  # a loop that recurs has run no round yet
@@ -321,6 +332,10 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
         return list(items)
     middle = items[before : len(items) - after]
     return [*items[:before], it.new_ref("list", middle), *items[len(items) - after :]]
+
+
+def _as_list(it: Interpreter, value: V.Value) -> V.Value:
+    return calls.call(it, V.Known(list), (value,), {})
 
 
 def _function(it: Interpreter, args: Args, attrs: Any) -> V.Value:

@@ -83,3 +83,21 @@ def spread_into_a_function_inside(x):
 
     large = [v for v in x if v > 1]
     return both(*large), both(*[1, 2]), (lambda *items: items[::-1])(*large)
+
+
+@use((np.array([1.0, 2.0, 5.0, 3.0, 1.0]),), (np.array([5.0, 1.0, 2.0]),), wrt=(0,), corners=(1,))
+def peak_of_a_parabola(x):
+    k = np.argmax(x)
+    a, b, c = x[k - 1 : k + 2]
+    return k + 0.5 * (a - c) / (a - 2 * b + c)
+
+
+@use((np.array([3.0, 1.0, 2.0, 1.0]), 3))
+def taken_from_what_is_counted_in_the_program(x, n):
+    low, *between, high = np.sort(x[x > 0.5])
+    first, second = zip(x[:2], x[n - 2 :])
+    counts = {}
+    for v in x:
+        counts[v] = counts.get(v, 0) + 1
+    (a, _), *_ = counts.items()
+    return low, between, high, first, second, a
