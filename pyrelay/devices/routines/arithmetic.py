@@ -25,6 +25,7 @@ from pyrelay.devices.compiler.kernel_language import (
     MOVED,
     NUMBERS,
     SHORT_NAMES,
+    Emit,
     Intrinsic,
     alike,
 )
@@ -168,23 +169,33 @@ logical_xor = Intrinsic("logical_xor", alike(2, EVERYTHING, BOOL), _logical("xor
 _Test = Callable[[Lane], Lane]
 
 
-def _float_test(name: str, test: _Test, combine: str, on_integers: int) -> Intrinsic:
+def _float_test(
+    name: str, test: _Test, combine: str, on_integers: int, predicted: _Test | None = None
+) -> Intrinsic:
     """A question about floats; complex numbers answer by both parts, integers by a constant."""
 
-    def emit(b: IRBuilder, ty: types.Type, x: Any) -> Any:
-        if ty in FLOATS:
-            return test(Lane(b, x)).v
-        if ty in COMPLEX:
-            return getattr(b, combine)(*(test(Lane(b, part)).v for part in parts(b, x)))
-        return llvm.Constant(BIT, on_integers)
+    def asking(test: _Test) -> Emit:
+        def emit(b: IRBuilder, ty: types.Type, x: Any) -> Any:
+            if ty in FLOATS:
+                return test(Lane(b, x)).v
+            if ty in COMPLEX:
+                return getattr(b, combine)(*(test(Lane(b, part)).v for part in parts(b, x)))
+            return llvm.Constant(BIT, on_integers)
 
-    return Intrinsic(name, alike(1, EVERYTHING, BOOL), emit)
+        return emit
+
+    rule = alike(1, EVERYTHING, BOOL)
+    return Intrinsic(name, rule, asking(test), predicted=asking(predicted or test))
 
 
 _INFINITY = float("inf")
 isnan = _float_test("isnan", lambda x: x.is_nan(), "or_", 0)
 isinf = _float_test("isinf", lambda x: x.abs().equals(_INFINITY), "or_", 0)
-isfinite = _float_test("isfinite", lambda x: x.abs() < _INFINITY, "and_", 1)
+# LLVM asks for the bits of one float, by a mask whose length is put into a part of a register: that
+# waits for what was there before.
+isfinite = _float_test(
+    "isfinite", lambda x: x.abs() < _INFINITY, "and_", 1, lambda x: (x - x).is_number()
+)
 
 # -- rounding and sign ---------------------------------------------------------------------------
 

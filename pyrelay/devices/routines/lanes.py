@@ -261,6 +261,9 @@ class Lane:
     def is_nan(self) -> Lane:
         return self._new(self.b.fcmp_unordered("uno", self.v, self.v))
 
+    def is_number(self) -> Lane:
+        return self._new(self.b.fcmp_ordered("ord", self.v, self.v))
+
     def choose(self, then: Lane, otherwise: Number) -> Lane:
         """``then`` where this bit is set, else ``otherwise``.
 

@@ -21,8 +21,9 @@ and besides ``add_overflows subtract_overflows multiply_overflows(a, b)`` for i6
 the least one where none holds it; and
 ``call_address(function, block, begin, end)``; ``copy_bytes(to, source, count)`` of memory that
 does not overlap; ``unlikely(b)``, which is b, where a branch on it is
-to keep what the other way leads to in registers; and ``poll(block)``, which looks for Ctrl-C: what
-it gives, if not 0, is the status with which the kernel has to return.
+to keep what the other way leads to in registers; ``guessed()``, which does nothing, and whose
+branch is never a choice between what both ways compute; and ``poll(block)``, which looks for
+Ctrl-C: what it gives, if not 0, is the status with which the kernel has to return.
 
 How to write loops, from measurements (Sapphire Rapids, AVX-512):
 
@@ -485,6 +486,14 @@ def _emit_unlikely(b: IRBuilder, _: types.Type, condition: Any) -> Any:
     return b.call(expect, [condition, llvm.Constant(BIT, 0)])
 
 
+def _emit_guessed(b: IRBuilder, _: types.Type) -> None:
+    """What LLVM does not do in vain, and is no instruction."""
+    name = "llvm.sideeffect"
+    signature = llvm.FunctionType(llvm.VoidType(), [])
+    native = b.module.globals.get(name) or llvm.Function(b.module, signature, name)
+    b.call(native, [])
+
+
 def _emit_copy(b: IRBuilder, _: types.Type, to: Any, source: Any, count: Any) -> None:
     places = [b.inttoptr(each, _BYTE.as_pointer()) for each in (to, source)]
     kinds = [each.type for each in places] + [WORD, BIT]
@@ -504,6 +513,7 @@ def _emit_clear(b: IRBuilder, _: types.Type, to: Any, count: Any) -> None:
 
 clear_bytes = Intrinsic("clear_bytes", fixed(types.void, _I64, _I64), _emit_clear)
 copy_bytes = Intrinsic("copy_bytes", fixed(types.void, _I64, _I64, _I64), _emit_copy)
+guessed = Intrinsic("guessed", fixed(types.void), _emit_guessed)
 unlikely = Intrinsic("unlikely", fixed(BOOL, BOOL), _emit_unlikely)
 
 poll = Intrinsic("poll", fixed(_I64, _I64), _emit_poll, aside=True)

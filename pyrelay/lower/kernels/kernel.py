@@ -154,12 +154,14 @@ class Assign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If:
-    """Runs one of two bodies; if `unlikely`, seldom the first."""
+    """Runs one of two bodies; if `unlikely`, seldom the first. A `guessed` one stays a branch:
+    nothing is computed of both bodies to choose from (`lower/passes/guessed_branches`)."""
 
     cond: Operand
     then: Body
     orelse: Body = ()
     unlikely: bool = False
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

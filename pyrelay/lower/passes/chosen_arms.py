@@ -71,7 +71,7 @@ def _chosen(branch: If) -> list[Statement] | None:
     arms = branch.then, branch.orelse
     checks = [s.cond for arm in arms for s in arm if isinstance(s, Fail)]
     loads = any(isinstance(s, Load) for arm in arms for s in arm)
-    if branch.unlikely or not (checks or loads) or not all(map(_is_cheap, arms)):
+    if branch.unlikely or branch.guessed or not (checks or loads) or not all(map(_is_cheap, arms)):
         return None
     values = [{s.variable: s.value for s in arm if isinstance(s, Assign)} for arm in arms]
     variables = dict.fromkeys((*values[0], *values[1]))

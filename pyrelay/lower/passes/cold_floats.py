@@ -129,8 +129,17 @@ def _guarded(x: Local, checks: Sequence[Fail], makers: _Makers) -> list[Statemen
     finite, doubt = Local(bool_), Local(bool_)
     return [
         Compute(finite, "isfinite", (x,)), Compute(doubt, "logical_not", (finite,)),
-        If(doubt, tuple(checks), (), unlikely=True),
+        If(doubt, _asked_there(checks, makers), (), unlikely=True),
     ]  # fmt: skip
+
+
+def _asked_there(checks: Sequence[Fail], makers: _Makers) -> Body:
+    """Checks, each behind the computation of its condition."""
+    asked: list[Statement] = []
+    for check in checks:
+        cond = _asked_again(check.cond, makers, asked)
+        asked.append(replace(check, cond=cond))
+    return tuple(asked)
 
 
 # -- int(x) --------------------------------------------------------------------------------------
@@ -167,13 +176,9 @@ def _truncated(
     x: Local, out: Local, checks: Sequence[Fail], makers: _Makers
 ) -> list[Statement]:
     lost = Local(bool_)
-    asked: list[Statement] = []
-    for check in checks:
-        cond = _asked_again(check.cond, makers, asked)
-        asked.append(replace(check, cond=cond))
     return [
         Compute(out, "truncated", (x,)), Compute(lost, "equal", (out, LOST)),
-        If(lost, tuple(asked), (), unlikely=True),
+        If(lost, _asked_there(checks, makers), (), unlikely=True),
     ]  # fmt: skip
 
 
@@ -181,6 +186,8 @@ def _asked_again(cond: Operand, makers: _Makers, into: list[Statement]) -> Opera
     """A condition computed where it is asked, and not where it seldom is."""
     maker = _maker(cond, makers)
     if maker is None or maker.out.dtype != bool_:
+        return cond
+    if any(isinstance(a, Local) and a.variable for a in maker.args):
         return cond
     again = Local(bool_)
     args = tuple(_asked_again(a, makers, into) for a in maker.args)

@@ -13,6 +13,7 @@ from pyrelay.lower.passes.checked_blocks import with_checked_blocks
 from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
 from pyrelay.lower.passes.early_breaks import with_early_breaks
+from pyrelay.lower.passes.guessed_branches import with_guessed_branches
 from pyrelay.lower.passes.held_elements import with_held_elements
 from pyrelay.lower.passes.idle_rounds import without_idle_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
@@ -33,7 +34,8 @@ def printable(kernel: Kernel) -> Kernel:
     kernel = replace(kernel, body=with_paired_angles(kernel.body))
     kernel = replace(kernel, body=with_checked_blocks(kernel))
     kernel = replace(kernel, body=jammed(kernel))
-    body = with_cold_paths(with_chosen_arms(without_idle_rounds(kernel)))
+    body = with_guessed_branches(without_idle_rounds(kernel))
+    body = with_cold_paths(with_chosen_arms(body))
     body = with_early_breaks(unrolled(with_joined_checks(body)))
     return replace(
         kernel, body=with_lone_calls(tiled(kernel, body)),

@@ -406,6 +406,8 @@ class _Printer:
             case If():
                 self.pending.flush(out)
                 then, orelse = self._body(statement.then), self._body(statement.orelse)
+                if statement.guessed:
+                    then.insert(0, ast.Expr(call("guessed")))
                 if then:
                     cond = call("unlikely", values[0]) if statement.unlikely else values[0]
                     out.append(ast.If(cond, then, orelse))

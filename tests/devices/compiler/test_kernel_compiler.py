@@ -51,3 +51,26 @@ def test_what_is_written_by_hand_is_an_object_of_its_own() -> None:
     kernel = str(optimised_module(_PRODUCT, "kernel"))
     assert re.search(r"^declare i64 @product_f32x8\(", kernel, re.MULTILINE)
     assert "fadd <" in kernel  # which is vectorised
+
+
+_ASKED = """
+from pyrelay.devices.compiler.vocabulary import *
+
+def kernel(block, begin, end):
+    a = param_i64(block, 0)
+    for i in range(begin, end):
+        x = load_f64(a, i)
+        if not isfinite(x):
+            return 1
+        {more}
+    return 0
+"""
+
+
+def test_a_float_in_a_loop_that_may_end_is_asked_for_no_bits() -> None:
+    """Masks of more than 32 bits wait for what was in the register of their length."""
+    ending = str(optimised_module(_ASKED.format(more="store_f64(a, i, x + 1.0)"), "ending"))
+    assert "fsub double" in ending
+    assert "llvm.fabs" not in ending
+    going_on = _ASKED.replace("return 1", "x = 0.0").format(more="store_f64(a, i, x)")
+    assert "llvm.fabs" in str(optimised_module(going_on, "going on"))

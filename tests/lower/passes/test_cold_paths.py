@@ -108,6 +108,8 @@ def test_checks_of_one_float_have_one_condition() -> None:
     (branch,) = (s for s in out if isinstance(s, If))
     assert branch.unlikely
     assert [s.site for s in branch.then if isinstance(s, Fail)] == [0, 1]
+    asked = [s.primitive for s in out if isinstance(s, Compute)]
+    assert asked == ["isfinite", "logical_not"]  # which of the two it is, the branch asks
     assert not any(isinstance(s, Fail) for s in out)
     either = Compute(finite, "isfinite", (Local(f64),)), Fail(finite, 1)
     assert with_cold_paths((*body[:2], *either)) == (*body[:2], *either)
