@@ -41,9 +41,12 @@ from pyrelay.infer.nodes.datatypes import (
     Items,
     Nothing,
     Number,
+    Row,
     Sort,
     Struct,
     Text,
+    captures,
+    is_function,
     merged,
     of_numbers,
     ones_of,
@@ -429,8 +432,13 @@ class _Node:
                 assert isinstance(value, V.Tuple)
                 for k, (part, item) in enumerate(zip(parts_sorts, value.items, strict=True)):
                     self.write(part, f"{path}[{k}]", item, into)
+            case Row():
+                parts = V.node_of(value)
+                assert parts is not None
+                into[f"{path}.row"] = parts[3]
+            case Callee() if is_function(sort):
+                self._captured((sort,), 0, path, value, into)
             case Callee(_, sorts):
-                functions_in_nodes.fix(it, value)
                 captured = functions_in_nodes.captured(it, value)
                 for k, (part, item) in enumerate(zip(sorts, captured, strict=True)):
                     self.write(part, f"{path}[{k}]", item, into)
@@ -485,7 +493,7 @@ class _Node:
             root.wanted = NeedsPool(self.family, int(kind), fields)
 
     def _choice(
-        self, cases: Sequence[Sort], path: str, value: V.Value, into: dict[str, V.Value]
+        self, cases: tuple[Sort, ...], path: str, value: V.Value, into: dict[str, V.Value]
     ) -> None:
         own = self.sort_of(value, None, path)
         if isinstance(own, Choice):
@@ -493,11 +501,28 @@ class _Node:
             return
         chosen = next(k for k, case in enumerate(cases) if _holds(case, own))
         into[f"{path}.case"] = V.Known(chosen)
-        for k, case in enumerate(cases):
-            if k == chosen:
-                self.write(case, f"{path}|{k}", value, into)
-                continue
-            into.update(self.nothing(case, f"{path}|{k}"))
+        if is_function(cases[chosen]):
+            self._captured(cases, chosen, path, value, into)
+        else:
+            self.write(cases[chosen], f"{path}|{chosen}", value, into)
+        self._fill(cases, path, into)
+
+    def _captured(
+        self, cases: tuple[Sort, ...], number: int, path: str, value: V.Value,
+        into: dict[str, V.Value],
+    ) -> None:
+        """What a function captures that is one of these cases."""
+        functions_in_nodes.fix(self.it, value)
+        captured = functions_in_nodes.captured(self.it, value)
+        sorts, places = captures(cases)
+        for k, item in zip(places[number], captured, strict=True):
+            self.write(sorts[k], f"{path}|f{k}", item, into)
+
+    def _fill(self, cases: tuple[Sort, ...], path: str, into: dict[str, V.Value]) -> None:
+        """The columns of the cases that a row does not hold."""
+        for column, sort in _of_a_row(Choice(cases), path):
+            if column not in into:
+                into[column] = self._nothing(column, sort)
 
     def _by_case(
         self, sort: Sort, path: str, value: V.Union, into: dict[str, V.Value]
@@ -515,7 +540,7 @@ class _Node:
         into.update(zip(names, distribute_all(self.it, value, one), strict=True))
 
     def _number_of_kinds(
-        self, cases: Sequence[Sort], path: str, value: V.Value, into: dict[str, V.Value]
+        self, cases: tuple[Sort, ...], path: str, value: V.Value, into: dict[str, V.Value]
     ) -> None:
         """A number is written as each of the kinds that it may be: the case says which it is."""
         it, found = self.it, number_kinds.of(value)
@@ -526,11 +551,10 @@ class _Node:
                 is_it = it.builder.call(OPS["equal"], number_kinds.kind_of(value), code)
                 chosen = it.builder.call(OPS["where"], is_it, k, chosen)
                 into[f"{path}|{k}"] = number_kinds.as_kind(it, value, case.type)
-                continue
-            into.update(self.nothing(case, f"{path}|{k}"))
         into[f"{path}.case"] = V.Scalar(
             types.PY_INT, it.builder.cast(chosen.atom, types.i64, weak=True)
         )
+        self._fill(cases, path, into)
 
     def nothing(self, sort: Sort, path: str) -> dict[str, V.Value]:
         """The values of a field's columns in a row that holds something else."""

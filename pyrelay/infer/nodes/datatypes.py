@@ -77,6 +77,13 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A node of one kind that a function captures (`captures`)."""
+
+    kind: int
+
+
+@dataclass(frozen=True, slots=True)
 class Items:
     """A list or tuple of any length, or a set of nodes (sets_of_nodes.py)."""
 
@@ -119,8 +126,38 @@ class Choice:
 
 
 Sort = (
-    Nothing | Constant | Number | Array | Child | Items | Grows | Text | Struct | Callee | Choice
+    Nothing | Constant | Number | Array | Child | Row | Items | Grows | Text | Struct | Callee
+    | Choice
 )
+
+
+def is_function(sort: Sort) -> bool:
+    """Whether what is of a sort is a function of the program, or a method."""
+    return isinstance(sort, Callee) and sort.head[0] != "text"
+
+
+@functools.lru_cache(MOST_SCHEMAS)
+def captures(cases: tuple[Sort, ...]) -> tuple[tuple[Sort, ...], tuple[tuple[int, ...], ...]]:
+    """What the functions among these capture, and where there is what each of the cases captures.
+
+    As a field holds one of them at a time, numbers and nodes of one sort share a place.
+    """
+    places: list[Sort] = []
+    of_cases = []
+    for case in cases:
+        own: list[int] = []
+        for part in case.children if isinstance(case, Callee) and is_function(case) else ():
+            if isinstance(part, Child) and len(part.kinds) == 1 and part.kinds != (NO_NODE,):
+                part = Row(part.kinds[0])
+            shared = isinstance(part, (Number, Child, Row))
+            same = (k for k, place in enumerate(places) if place == part and k not in own)
+            place = next(same, None) if shared else None
+            if place is None:
+                place = len(places)
+                places.append(part)
+            own.append(place)
+        of_cases.append(tuple(own))
+    return tuple(places), tuple(of_cases)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,8 @@ are made again. Nothing here recurses over a tree: a depth of 100,000 is like an
 
 The columns of a field are named by its path, `Node.weight`: a number or array is `path`, a child
 `path.kind` and `path.row`, a list `path.start`, `path.count` and the columns of its items `path[]`,
-a tuple the columns of its parts `path[k]`, one of several cases `path.case` and `path|k`.
+a tuple the columns of its parts `path[k]`, one of several cases `path.case` and `path|k`; what
+functions capture is `path|f0` and so on, which the cases share, and their nodes of one kind a row.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ from pyrelay.infer.nodes.datatypes import (
     Items,
     Nothing,
     Number,
+    Row,
     Schema,
     Sort,
     Struct,
     Text,
+    captures,
     is_anonymous,
+    is_function,
 )
 from pyrelay.ir import types
 from pyrelay.records import dataclass
@@ -119,6 +123,10 @@ def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
         case Child():
             yield f"{path}.kind", whole
             yield f"{path}.row", whole
+        case Row():
+            yield f"{path}.row", whole
+        case Callee() if is_function(sort):
+            yield from _captured((sort,), path)
         case Items(_, item):
             yield f"{path}.start", whole
             yield f"{path}.count", whole
@@ -129,7 +137,15 @@ def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
         case Choice(cases):
             yield f"{path}.case", whole
             for k, case in enumerate(cases):
-                yield from column_sorts(case, f"{path}|{k}")
+                if not is_function(case):
+                    yield from column_sorts(case, f"{path}|{k}")
+            yield from _captured(cases, path)
+
+
+def _captured(cases: tuple[Sort, ...], path: str) -> Iterator[tuple[str, Column]]:
+    """The columns of what functions capture."""
+    for k, sort in enumerate(captures(cases)[0]):
+        yield from column_sorts(sort, f"{path}|f{k}")
 
 
 @functools.lru_cache(MOST_SCHEMAS)

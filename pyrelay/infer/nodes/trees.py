@@ -31,10 +31,13 @@ from pyrelay.infer.nodes.datatypes import (
     Items,
     Nothing,
     Number,
+    Row,
     Sort,
     Struct,
     Text,
+    captures,
     is_anonymous,
+    is_function,
 )
 from pyrelay.infer.nodes.pools import column_sorts
 from pyrelay.ir import types
@@ -163,6 +166,10 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
             return V.Tuple(tuple(
                 read(it, pool, part, f"{path}[{k}]", row) for k, part in enumerate(parts)
             ))
+        case Row(kind):
+            return V.Data(pool, kind, _number(it, pool, f"{path}.row", row, types.PY_INT))
+        case Callee(head) if is_function(sort):
+            return functions.rebuilt(it, head, _captured(it, pool, (sort,), 0, path, row))
         case Callee(head, parts):
             return functions.rebuilt(it, head, [
                 read(it, pool, part, f"{path}[{k}]", row) for k, part in enumerate(parts)
@@ -170,7 +177,10 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
         case Choice(cases):
             tag = it.atom(_number(it, pool, f"{path}.case", row, types.PY_INT))
             values = tuple(
-                read(it, pool, case, f"{path}|{k}", row) for k, case in enumerate(cases)
+                functions.rebuilt(it, case.head, _captured(it, pool, cases, k, path, row))
+                if isinstance(case, Callee) and is_function(case)
+                else read(it, pool, case, f"{path}|{k}", row)
+                for k, case in enumerate(cases)
             )
             return number_kinds.as_numbers(it, tag, values)
     raise it.failure(
@@ -178,6 +188,14 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
         "type of its items is not known",
         hints=("annotate the field with the type of its items",),
     )
+
+
+def _captured(
+    it: Interpreter, pool: V.Ref, cases: tuple[Sort, ...], number: int, path: str, row: Atom
+) -> list[V.Value]:
+    """What the function captures that is one of these cases."""
+    sorts, places = captures(cases)
+    return [read(it, pool, sorts[k], f"{path}|f{k}", row) for k in places[number]]
 
 
 def _rows(it: Interpreter, pool: V.Ref, column: str) -> Atom:
