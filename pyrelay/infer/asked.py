@@ -123,12 +123,16 @@ class Asked:
 
     def note_keys(self, attempt: Attempt) -> None:
         """Keep which dicts and sets were given keys that only the running program knows, whether
-        tuples or strings had lengths that only it knows, and where lists would be shared."""
+        tuples or strings had lengths that only it knows, and where lists would be shared.
+
+        Those that were given nodes can be nothing but tables.
+        """
         self.open_keys |= attempt.open_keys
         self.ranges |= attempt.ranges
         self.sequences_wanted |= attempt.sequences_wanted
         self.keyed_wanted |= attempt.keyed()
         self.shared_at |= attempt.shared_at
+        self._have_tables(attempt.of_nodes)
         if self.own is not None:
             self.own |= attempt.own
 
@@ -248,7 +252,7 @@ class Asked:
                 not self.compares and not self.open_keys <= self.tables
             ):  # dicts become tables, rather than unrolling the loop that gives them keys
                 self.quick |= self.open_keys - self.tables
-                self._have_tables()
+                self._have_tables(self.open_keys)
                 self.granted += 1
             case needs.NeedsStatic(origin=("loops", _)) if (
                 self.gathered and not self.shared_at <= self.lent_at
@@ -324,7 +328,7 @@ class Asked:
         self.keys_wanted |= attempt.keys_wanted
         if self.quick and not self.compares and not self.open_keys <= self.tables:
             self.quick |= self.open_keys - self.tables  # what it failed at becomes one, too
-            self._have_tables()
+            self._have_tables(self.open_keys)
             self.refusal = self.refusal or failure
             self.granted += 1
             return None
@@ -380,16 +384,16 @@ class Asked:
         else:
             raise (self.refusal or failure) from None
         self.refusal = self.refusal or failure
-        self._have_tables()
+        self._have_tables(self.open_keys)
         self.known, self.unrolled, self.exact = {}, frozenset(), 0
         self.granted += 1
         return None
 
-    def _have_tables(self) -> None:
+    def _have_tables(self, made: Set[Let]) -> None:
         """Dicts and sets with keys that only the running program knows become tables."""
-        if not self.ranges.isdisjoint(self.open_keys - self.tables):
+        if not self.ranges.isdisjoint(made - self.tables):
             self.plans.clear()  # fields of nodes hold other sets
-        self.tables |= self.open_keys
+        self.tables |= made
 
     def _list(self, listed: list[list[type]]) -> None:
         """Have objects in lists be nodes, which may do without copies of lists."""

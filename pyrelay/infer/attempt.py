@@ -64,7 +64,8 @@ class Attempt:
     open_keys: set[Let] = field(default_factory=set)  # see Program
     outgrown: set[Let] = field(default_factory=set)
     keys_wanted: bool = False
-    ranges: set[Let] = field(default_factory=set)  # see Program
+    of_nodes: set[Let] = field(default_factory=set)
+    ranges: set[Let] = field(default_factory=set)
     sequences_wanted: bool = False  # see open_layouts.Sequences
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
@@ -149,7 +150,8 @@ class Attempt:
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
             follows_ops=asked.raises > 1,
-            ranges=self.ranges, containers=self.containers, keys_known=asked.keys_known,
+            of_nodes=self.of_nodes, ranges=self.ranges, containers=self.containers,
+            keys_known=asked.keys_known,
             counts_known=asked.counts_known, texts_known=asked.texts_known, nested=asked.nested,
             keyed=asked.keyed, compares=asked.compares, gathered=asked.gathered,
             counted=asked.counted,

@@ -86,6 +86,7 @@ class Program:
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
+    of_nodes: set[Let] = field(default_factory=set)  # those that were given nodes
     ranges: set[Let] = field(default_factory=set)  # makers of sets in fields of nodes
     nested: frozenset[Let] = frozenset()  # makers of containers that are items of others
     ordered: bool = False  # sets keep the order that they have in Python (set_order.py)

@@ -143,6 +143,8 @@ def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:
     """
     must_be_hashable(it, key)
     note(ref, key, it)
+    if V.node_of(key) is not None and can_be_key(key) and ref.root.made is not None:
+        it.program.of_nodes.add(ref.root.made)
     wanted = ref.root.made is not None and is_open(key) and _of_recursion(key)
     if wanted and not it.program.keys_known:
         it.program.keys_wanted = True

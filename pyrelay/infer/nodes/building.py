@@ -366,7 +366,8 @@ class _Node:
         assert isinstance(target, V.Ref)
         content = it.content(target.root)
         assert isinstance(content, V.Growing)
-        if growing.inner_lists(content.template):
+        numbers = all(V.number_type(leaf) is not None for leaf in leaves.values())
+        if numbers or growing.inner_lists(content.template):
             self._overwrite_leaves(target, content, it.atom(row), leaves)
             return
         before = growing.read_row(it.builder, it.heap, content, it.atom(row))
@@ -379,7 +380,7 @@ class _Node:
     def _overwrite_leaves(
         self, target: V.Ref, content: V.Growing, row: Atom, leaves: Mapping[str, V.Value]
     ) -> None:
-        """Write columns of a row beside lists, which stay where they are."""
+        """Write columns of a row, numbers or beside lists, which stay where they are."""
         it = self.it
         for column, value in leaves.items():
             if isinstance(value, V.Text):

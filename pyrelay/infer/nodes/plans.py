@@ -18,7 +18,7 @@ from pyrelay.records import dataclass
 
 Fields = tuple[tuple[str, Sort], ...]
 
-_LONGER, _MORE = 1.25, 100
+_LONGER, _MORE = 3, 1000
 """Until when an attempt goes on: so many times the statements that it has interpreted, and more."""
 
 
@@ -74,17 +74,18 @@ class NeedsFields(Exception):
 
     needs: list[NeedsPool]
 
-    def add(self, need: NeedsPool) -> None:
-        """Note what one of them lacks."""
+    def add(self, need: NeedsPool) -> bool:
+        """Note what one of them lacks; whether that was not known."""
         for k, known in enumerate(self.needs):
             if known.family is need.family and known.kind == need.kind:
                 try:
                     both = joined_fields(known.fields, need.fields)
                 except (Incompatible, ValueError):  # the next attempt says what does not fit
-                    return
+                    return False
                 self.needs[k] = NeedsPool(need.family, need.kind, both)
-                return
+                return both != known.fields
         self.needs.append(need)
+        return True
 
 
 @dataclass
@@ -105,8 +106,8 @@ class Lacking:
         """Go on without."""
         if self.found is None:
             self.found = NeedsFields([])
+        if self.found.add(need):
             self._go_on()
-        self.found.add(need)
 
     def note_capture(self, need: NeedsCapture) -> None:
         """Go on with something else in its place, for as long as more of them are met."""

@@ -10,6 +10,7 @@ import pyrelay
 from pyrelay.frontend.parse import parse
 from pyrelay.infer.attempt import Attempt
 from pyrelay.infer.specialise import specialise
+from tests.infer.running import assert_same_outcome, interpreted, plainly
 
 
 class Node:
@@ -62,3 +63,57 @@ def attempts(function: Any, *args: Any) -> int:
 def test_one_attempt_finds_all_words_functions_and_kinds_that_fields_have() -> None:
     assert attempts(of_words, 1.5) <= 4  # there were 13
     assert pyrelay.jit(of_words)(1.5) == of_words(1.5)
+
+
+class Term:
+    """A number of a graph, what it is made of, and what hands its slope on."""
+
+    def __init__(self, value: Any, parts: Any = ()) -> None:
+        self.value = value
+        self.slope: Any = 0.0
+        self.parts = set(parts)
+        self.back: Any = lambda: None
+
+    def __add__(self, other: Any) -> Any:
+        out = Term(self.value + other.value, (self, other))
+
+        def back() -> None:
+            self.slope += out.slope
+            other.slope += out.slope
+
+        out.back = back
+        return out
+
+    def squared(self) -> Any:
+        out = Term(self.value * self.value, (self,))
+
+        def back() -> None:
+            self.slope += 2.0 * self.value * out.slope
+
+        out.back = back
+        return out
+
+
+def slopes(x: float, y: float) -> tuple[float, float]:
+    a, b = Term(x), Term(y)
+    total = (a + b).squared() + a
+    order: Any = []
+    seen = set()
+
+    def visit(term: Any) -> None:
+        if term not in seen:
+            seen.add(term)
+            for part in term.parts:
+                visit(part)
+            order.append(term)
+
+    visit(total)
+    total.slope = 1
+    for term in reversed(order):
+        term.back()
+    return a.slope, b.slope
+
+
+def test_sets_that_are_given_nodes_are_tables_beside_what_fields_lack() -> None:
+    assert attempts(slopes, 1.5, 2.0) <= 6  # there were 19
+    assert_same_outcome(interpreted(slopes, (1.5, 2.0)), plainly(slopes, (1.5, 2.0)))

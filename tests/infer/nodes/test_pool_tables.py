@@ -12,6 +12,7 @@ from pyrelay.infer.nodes.datatypes import Array, Child, Grows, Items, Number, Sc
 from pyrelay.infer.nodes.pool_tables import table_of, tables_of
 from pyrelay.infer.nodes.pools import schema_columns
 from pyrelay.ir import types
+from tests.infer.running import assert_same_outcome, interpreted, plainly
 
 
 @dataclass
@@ -49,3 +50,27 @@ def test_a_pool_of_the_caller_keeps_its_nodes_when_some_are_added() -> None:
     made = pyrelay.jit(under_a_new_root)(tree, 3.0)
     assert made.children[0] is tree
     assert repr(made) == repr(under_a_new_root(tree, 3.0))
+
+
+class Body:
+    def __init__(self, x: float, v: float, after: Any = None) -> None:
+        self.x, self.v, self.mass, self.after = x, v, 1.0, after
+
+
+def moved(n: int) -> float:
+    first: Any = None
+    for k in range(n):
+        first = Body(0.5 * k, 1.0, first)
+    body, total = first, 0.0
+    while body is not None:
+        body.x += body.v
+        total += body.x
+        body = body.after
+    return total
+
+
+def test_a_number_is_written_into_its_column_alone() -> None:
+    assert_same_outcome(interpreted(moved, (4,)), plainly(moved, (4,)))
+    text = str(pyrelay.jit(moved).ir(4, stage="infer"))
+    loop = text[text.rindex("= loop (") :]
+    assert loop.count("index_update") == 1
