@@ -1281,3 +1281,13 @@ def test_divisors_of_vectors_are_found_with_divisions_of_floats() -> None:
     text = pyrelay.jit(common).code(a, a[::-1].copy())
     assert "trunc(" in text
     assert text.count("remainder(") == 1  # for numbers that floats are too short for
+
+
+def test_mantissas_and_exponents_are_one_kernel() -> None:
+    def parts(x: Any) -> Any:
+        return np.frexp(x)
+
+    for dtype in (np.float32, np.float64):
+        text = pyrelay.jit(parts).code(np.ones(64, dtype))
+        assert text.count("kernel(block") == 1
+        assert "store_i32(" in text

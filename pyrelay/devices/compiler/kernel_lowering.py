@@ -62,6 +62,10 @@ MOST_SUMS = 3
 INTERLEAVED = 2
 """How many vectors a loop over functions whose instructions wait for each other takes at a time."""
 
+INTERLEAVED_ALONE = 4
+"""The same of a loop over one such function that is in no other loop, with 32 registers. More in
+flight fill what processors look ahead; a short row would be rests."""
+
 Value = tuple[Any, types.Type]
 """An LLVM value and its type in the kernel language."""
 
@@ -69,7 +73,7 @@ Value = tuple[Any, types.Type]
 @dataclass(slots=True)
 class _Loop:
     """A loop being written: where `continue` and `break` go, whether any goes there, whether no
-    loop is inside, whether it calls a function whose instructions wait for each other, how many
+    loop is inside, how many functions it calls whose instructions wait for each other, how many
     vectors its rounds are the lanes of, if they are, and whether they are never lanes. `looks_up`:
     whether its rounds look up short numbers at places that they have read. `sums`: the floats that
     its rounds add to one after the other; `beside`: whether loops right inside of it are such sums,
@@ -80,7 +84,7 @@ class _Loop:
     repeats: bool = False
     ends: bool = False
     innermost: bool = True
-    chained: bool = False
+    chained: int = 0
     vectors: int | None = None
     one_by_one: bool = False
     looks_up: bool = False
@@ -405,7 +409,8 @@ class _Lowering:
         if interleaved is not None:  # written out before it is vectors, it would be as many numbers
             hints.append(self.module.add_metadata(["llvm.loop.unroll.disable"]))
         elif loop.innermost and loop.chained:
-            interleaved = INTERLEAVED
+            alone = loop.chained == 1 and not self.loops and native_vector_bits() == 512
+            interleaved = INTERLEAVED_ALONE if alone else INTERLEAVED
         if interleaved is not None:
             count = llvm.Constant(llvm.IntType(32), interleaved)
             hints.append(self.module.add_metadata(["llvm.loop.interleave.count", count]))
@@ -487,7 +492,7 @@ class _Lowering:
             raise KernelError(f"{ast.unparse(node)!r} is no call of a function of kernels")
         given = [self._value(arg) for arg in node.args]
         if known.chained and self.loops:
-            self.loops[-1].chained = True
+            self.loops[-1].chained += 1
         block, before = self.b.block, len(self.b.block.instructions)
         if known.inverted is not None and self.loops and isinstance(node.args[-1], ast.Name):
             inverse = self.inverses.get(node.args[-1].id)

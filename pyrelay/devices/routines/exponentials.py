@@ -360,8 +360,9 @@ def _log_pair(x: Lane) -> _Pair:
     f = m - 1.0
     d = f + 2.0
     d_low = f - (d - 2.0)
-    s = f / d
-    s_low = (s.exact_fma(-d, f) - s * d_low) / d
+    inverse = 1.0 / d
+    s = f * inverse
+    s_low = (s.exact_fma(-d, f) - s * d_low) * inverse
     z, z_low = _product(s, s)
     z_low = z_low + (s + s) * s_low
     w, w_low = _product(z, s)

@@ -116,11 +116,12 @@ def frexp(x: Array) -> Any:
     regular = np.isfinite(a) & (a != 0)
     small = np.abs(a) < 2.0 ** (2 - bias)
     bits = _bits(np.where(small, a * 2.0**64, a))
-    exponent = ((bits >> digits) & (2 * bias + 1)) - np.where(small, bias + 63, bias - 1)
-    exponent = np.where(regular, exponent, 0)
-    half = exponent // 2
+    field = ((bits >> digits) & (2 * bias + 1)).astype(np.int32)
+    raised = np.where(small, bias + 63, bias - 1).astype(np.int32)
+    exponent = np.where(regular, field - raised, np.int32(0))
+    half = exponent >> 1
     mantissa = a * _power_of_two(a, -half) * _power_of_two(a, half - exponent)
-    return mantissa.astype(given.dtype)[()], exponent.astype(np.int32)[()]
+    return mantissa.astype(given.dtype)[()], exponent[()]
 
 
 def _own_bits(a: Array) -> Array:

@@ -283,6 +283,16 @@ def test_loops_take_two_vectors_at_a_time_in_few_instructions(name: str, short: 
     assert len(lines) <= FEW_INSTRUCTIONS[name, short]
 
 
+@pytest.mark.skipif(native_vector_bits() != 512, reason="as many registers as AVX-512 has")
+def test_a_loop_over_one_function_takes_four_vectors_at_a_time() -> None:
+    def taken(text: str) -> int:
+        blocks = re.split(r"^\.L\w+:", kernel_assembly(text), flags=re.MULTILINE)
+        return max(len(re.findall(r"\tvmovupd\t%zmm\d+, [^%]*\(%r(?!sp)", each)) for each in blocks)
+
+    assert taken(elementwise_source("log(x0)", ["f64"], "f64")) == 4
+    assert taken(elementwise_source("log(x0) * exp(x0)", ["f64"], "f64")) == 2
+
+
 CHAIN = """from pyrelay.devices.compiler.vocabulary import *
 
 
