@@ -17,7 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
 from pyrelay.infer.containers import lists, open_sequences, sets, starred, text, turned
 from pyrelay.infer.containers.admission import lent
-from pyrelay.infer.containers.open_keys import is_open, note
+from pyrelay.infer.containers.open_keys import is_open, note, note_objects
 from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import sequence_of
@@ -275,6 +275,7 @@ def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
         return table(it, pairs)
     for is_merged, key, value in pairs:
         if not is_merged:
+            note_objects(it, key)
             if is_open(key) and it.let is not None:
                 it.program.open_keys.add(it.let)
             content[it.static(key, "the key of a dict")] = value

@@ -317,7 +317,7 @@ def generators(n):
 
 
 @compiled(
-    "Dicts and sets whose keys (numbers, words, tuples of them) only the program knows",
+    "Dicts and sets whose keys (numbers, words, objects, tuples of them) only the program knows",
     np.array([1, 2, 1]),
 )
 def counts(x):

@@ -42,7 +42,8 @@ def can_be_key(key: V.Value) -> bool:
         case V.OpenTuple() | V.Text():
             return True
         case V.Data():
-            return is_by_identity(key.cls)
+            cls: Any = key.cls
+            return cls.__hash__ is not None
     return is_number(key)
 
 
@@ -70,10 +71,15 @@ def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
     """Note a dict or set that a key is asked of which only the program knows."""
     if not isinstance(ref, V.Ref) or ref.root.kind not in ("dict", "set"):
         return
-    if isinstance(key, (V.Ref, V.Union)):
-        it.heap.note_items(key.possible if isinstance(key, V.Union) else (key,))
+    note_objects(it, key)
     if is_open(key):
         ask(it, ref.root)
+
+
+def note_objects(it: Interpreter, key: V.Value) -> None:
+    """Note that objects are keys, or in them: tables hold nodes."""
+    if isinstance(key, (V.Ref, V.Union, V.Tuple)):
+        it.heap.note_items(key.possible if isinstance(key, V.Union) else (key,))
 
 
 def note_beside(it: Interpreter, block: Block) -> None:

@@ -1,7 +1,8 @@
 """Hash numbers of the keys of tables (in_python/tables.py).
 
-In: a key: a number, a character, a constant, one of several of these, a tuple of keys. Out: an int;
-keys that Python takes for equal (1 and 1.0, an `IntEnum`'s member and its number) have the same.
+In: a key: a number, a text, a constant, an object, one of several of these, a tuple of keys. Out:
+an int; keys that Python takes for equal (1 and 1.0, an `IntEnum`'s member and its number) have the
+same.
 """
 
 from __future__ import annotations
@@ -63,8 +64,7 @@ def hash_(it: Interpreter, obj: V.Value) -> V.Value:
         return call(it, V.Known(set_order.hash_of_own), (own,), {})
     cls: Any = obj.cls if protocols.is_object(obj) else None
     if cls is not None and protocols.is_generated(cls.__hash__):
-        compared = (f.name for f in dataclasses.fields(cls) if f.compare)
-        return python_hash(it, V.Tuple(tuple(get_attribute(it, obj, n) for n in compared)))
+        return python_hash(it, _compared(it, obj))
     must_be_hashable(it, obj)
     if not can_be_key(obj) or cls is not None or without_order(it, obj) is not None:
         raise it.failure(
@@ -74,6 +74,13 @@ def hash_(it: Interpreter, obj: V.Value) -> V.Value:
             hints=("number the objects: keep them in a list, and their positions with them",),
         )
     return python_hash(it, obj)
+
+
+def _compared(it: Interpreter, obj: V.Value) -> V.Tuple:
+    """The fields of an object of a dataclass that its hash is made of."""
+    fields = dataclasses.fields(obj.cls)  # type: ignore[union-attr, arg-type]
+    hashed = (f.name for f in fields if (f.compare if f.hash is None else f.hash))
+    return V.Tuple(tuple(get_attribute(it, obj, name) for name in hashed))
 
 
 @keeps_unions
@@ -105,7 +112,7 @@ def python_hash(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Known):
         return V.Known(hash(key.value)) if _hash_is_of_value(key.value) else hash_of(it, key)
     if isinstance(key, V.Data):
-        return hash_of(it, key)
+        return hash_of(it, key) if is_by_identity(key.cls) else hash_(it, key)
     key = number(it, key)
     if is_int(key):
         return call(it, V.Known(set_order.hash_of_int), (_as_int(it, key),), {})
@@ -177,7 +184,8 @@ def without_order(it: Interpreter, key: V.Value) -> str | None:
         case V.Text():
             return None if own_arrays.HASHES_TEXTS else "texts"
         case V.Data():
-            return None if is_by_identity(key.cls) else "such objects"
+            generated = protocols.is_generated(key.cls.__hash__)
+            return without_order(it, _compared(it, key)) if generated else None
     return None
 
 
@@ -215,8 +223,8 @@ def differ(it: Interpreter, now: V.Value, before: V.Value) -> V.Value:
 def _number(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Union):
         return _of_cases(it, key)
-    if isinstance(key, V.Data) and is_by_identity(key.cls):
-        return key.row
+    if isinstance(key, V.Data):
+        return _of_node(it, key)
     key = number(it, key)
     if isinstance(key, V.Known) and isinstance(key.value, tuple):
         key = V.Tuple(tuple(map(V.Known, key.value)))
@@ -243,13 +251,23 @@ def _number(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Known) and not isinstance(key.value, (complex, bytearray)):
         return V.Known(_of_constant(key.value))
     it.heap.note_items((key,))  # an object may be a node
-    if isinstance(key, V.Ref) and is_record_class(key.cls) and is_by_identity(key.cls):
+    if isinstance(key, V.Ref) and is_record_class(key.cls) and key.cls.__hash__ is not None:
         raise NeedsNodesOf(key.cls, it.heap.items.classes)
     raise it.failure(
         errors.UnsupportedOperationError,
         f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",
-        notes=("such keys are numbers, characters, constants, or tuples of them",),
+        notes=("such keys are numbers, characters, constants, objects, or tuples of them",),
     )
+
+
+def _of_node(it: Interpreter, key: V.Data) -> V.Value:
+    """The number of an object: that of its place where it is equal to itself only, of what its
+    class compares, or what its class says."""
+    if is_by_identity(key.cls):
+        return key.row
+    if protocols.is_generated(key.cls.__hash__):
+        return _number(it, _compared(it, key))
+    return hash_(it, key)
 
 
 def _of_cases(it: Interpreter, key: V.Union) -> V.Value:

@@ -115,8 +115,8 @@ def items_inside(it: Interpreter, x: V.Value, k: V.Value) -> V.Value:
 
 @handles(in_lists.are_numbers)
 def are_numbers(it: Interpreter, ranks: V.Value) -> V.Value:
-    """Whether ranks are numbers, or tuples of them: no strings, lists, tuples of run-time length,
-    or tuples in tuples.
+    """Whether ranks are numbers, or tuples of them: no strings, objects, lists, tuples of run-time
+    length, or tuples in tuples.
     """
     content = lists.growing_content(it, ranks)
     if content is not None:
@@ -137,7 +137,8 @@ def _parts(item: V.Value) -> tuple[V.Value, ...]:
 
 
 def _needs_order(template: L.Layout) -> bool:
-    """Whether strings, lists, tuples in tuples or tuples of run-time length are in an item."""
+    """Whether strings, objects, lists, tuples in tuples or tuples of run-time length are in an
+    item."""
     if isinstance(template, L.LUnion):
         return any(map(_needs_order, template.cases))
     if isinstance(template, L.LKnown):
@@ -146,7 +147,9 @@ def _needs_order(template: L.Layout) -> bool:
         return template.kind == "list"
     if isinstance(template, L.LNode):
         nested = any(isinstance(c, L.LNode) and c.head[0] == "tuple" for c in template.children)
-        return nested or is_open(template) or any(map(_needs_order, template.children))
+        return nested or template.head[0] == "data" or is_open(template) or (
+            any(map(_needs_order, template.children))
+        )
     return False
 
 
