@@ -123,16 +123,12 @@ class Asked:
 
     def note_keys(self, attempt: Attempt) -> None:
         """Keep which dicts and sets were given keys that only the running program knows, whether
-        tuples or strings had lengths that only it knows, and where lists would be shared.
-
-        Those that were given nodes can be nothing but tables.
-        """
+        tuples or strings had lengths that only it knows, and where lists would be shared."""
         self.open_keys |= attempt.open_keys
         self.ranges |= attempt.ranges
         self.sequences_wanted |= attempt.sequences_wanted
         self.keyed_wanted |= attempt.keyed()
         self.shared_at |= attempt.shared_at
-        self._have_tables(attempt.of_nodes)
         if self.own is not None:
             self.own |= attempt.own
 
@@ -217,6 +213,10 @@ class Asked:
             case _:
                 return error
         return None
+
+    def note_tables(self, attempt: Attempt) -> None:
+        """Behind a grant: dicts and sets that were given nodes can be nothing but tables."""
+        self._have_tables(attempt.of_nodes)
 
     def _grant_table(self, error: needs.NeedsTable | needs.NeedsEntries) -> Exception | None:
         """Note which dicts are to be tables, or to have rows of entries."""

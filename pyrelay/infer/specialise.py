@@ -201,6 +201,7 @@ def _specialised(
             asked.note_keys(attempt)
             failure = asked.grant(error)
         if failure is None:
+            asked.note_tables(attempt)
             continue
         try:
             losing = asked.fall_back(attempt, failure)
