@@ -80,10 +80,11 @@ def frozen(it: Interpreter, value: V.Value) -> V.Value:
                 return it.new_ref(root.kind, {k: frozen(it, v) for k, v in content.items()}, cls)
             return it.new_ref(root.kind, tuple(frozen(it, v) for v in content), cls)
         case V.Data(pool, kind, row):
-            from pyrelay.infer.nodes.pool_tables import columns
+            from pyrelay.infer.containers.lists_in_nodes import closed
 
-            now = {name: frozen(it, column) for name, column in columns(it, pool).items()}
-            return V.Data(it.new_ref("pool", now, pool.cls), kind, row)
+            schema, columns = closed(it, pool)
+            now = {name: frozen(it, column) for name, column in columns.items()}
+            return V.Data(it.new_ref("pool", now, schema), kind, row)
         case V.Union(tag, cases, alive):
             return V.Union(tag, tuple(frozen(it, case) for case in cases), alive)
     return value

@@ -81,6 +81,7 @@ def changed(x: float) -> Any:
     a, b, c = Term(x), Term(2.0), Term(3.0)
     d = a + b
     d.parts.add(c)
+    d.parts.discard(a)
     return len(d.parts), c in d.parts, a in d.parts, c in a.parts
 
 
