@@ -54,7 +54,13 @@ from pyrelay.infer.nodes.datatypes import (
 )
 from pyrelay.infer.nodes.dicts import refuse_leaf
 from pyrelay.infer.nodes.plans import Fields, NeedsPool
-from pyrelay.infer.nodes.pool_tables import column_rows, is_growing, table_of, tables_of
+from pyrelay.infer.nodes.pool_tables import (
+    column_rows,
+    is_growing,
+    make_room,
+    table_of,
+    tables_of,
+)
 from pyrelay.infer.nodes.pools import Column, column_sorts
 from pyrelay.ir import types
 from pyrelay.ir.build import constant
@@ -506,6 +512,9 @@ class _Node:
             self._captured(cases, chosen, path, value, into)
         else:
             self.write(cases[chosen], f"{path}|{chosen}", value, into)
+        for column, sort in _of_a_row(Choice(cases), path):
+            if isinstance(sort, Array) and column in into:
+                make_room(self.it, self.pool, column, (f"{path}.case", chosen), into[column])
         self._fill(cases, path, into)
 
     def _captured(

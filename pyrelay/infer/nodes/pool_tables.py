@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.containers import growing, lists
 from pyrelay.infer.containers.open_layouts import OPEN_TEXT
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import typed_by_rows
@@ -36,8 +38,8 @@ from pyrelay.infer.nodes.functions_in_nodes import refuse_leaving
 from pyrelay.infer.nodes.pools import Column, column_sorts, schema_columns
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
-from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import UNREAD, Atom
+from pyrelay.ir.dims import Extent, Origin, Symbol
+from pyrelay.ir.nodes import UNREAD, Atom, If
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 
@@ -131,6 +133,65 @@ def column_rows(it: Interpreter, pool: V.Ref, column: str) -> Atom | None:
             hints=("pad them to one shape",),
         )
     return rows.rows[_first_leaf(rows.template, position)]
+
+
+def make_room(
+    it: Interpreter, pool: V.Ref, column: str, held: tuple[str, int], value: V.Value
+) -> None:
+    """Have the rows of a column of arrays, which some nodes have, be of the shape of this one.
+
+    held: the column of cases, and which of them says that a row has an array. While none has, the
+    rows may have any shape; then the program checks that the shapes are equal.
+    """
+    rows, cases = column_rows(it, pool, column), column_rows(it, pool, held[0])
+    if rows is None or cases is None:
+        return
+    array = it.atom(value)
+    assert isinstance(array.type, TensorType)
+    assert isinstance(rows.type, TensorType)
+    assert isinstance(cases.type, TensorType)
+    capacity, *extents = rows.type.shape
+    unequal = dict.fromkeys(
+        pair for pair in zip(array.type.shape, extents, strict=True)
+        if it.program.guards.equal(*pair) is None
+    )
+    if not unequal:
+        return
+    table, position = table_of(pool.cls, column)
+    owner = it.content(pool.root)[table].root
+    content = it.content(owner)
+    b = it.builder
+    differ = functools.reduce(
+        lambda x, y: b.call(OPS["logical_or"], x, y),
+        (b.call(OPS["not_equal"], b.extent(own), b.extent(there)) for own, there in unequal),
+    )
+    then, orelse = b.nested(), b.nested()
+    present = then.call(
+        OPS["less"], then.call(OPS["iota"], size=cases.type.shape[0], dtype=types.i64),
+        it.atom(content.count),
+    )
+    given = then.call(
+        OPS["any"],
+        then.call(OPS["logical_and"], present, then.call(OPS["equal"], cases, held[1])),
+        axes=(0,), keepdims=False,
+    )
+    checked, unchecked = then.nested(), then.nested()
+    for own, there in unequal:
+        checked.call(OPS["check_equal"], left=own, right=there, text=growing.ONE_SHAPE)
+    then.bind(If(given.atom, checked.block([]), unchecked.block([])), [])
+    made = then.full(0, (capacity, *array.type.shape), rows.type.dtype)
+    symbols = {there: Symbol("d", Origin.RUNTIME) for _, there in unequal}
+    owns = {there: own for own, there in unequal}
+    node = If(
+        differ.atom, then.block([made], [owns[e] for e in symbols]),
+        orelse.block([rows], list(symbols)),
+    )
+    shape = (capacity, *(dims.of(symbols[e]) if e in symbols else e for e in extents))
+    (new,) = b.bind(node, [TensorType(rows.type.dtype, shape)], dims=tuple(symbols.values()))
+    every = (*content.rows[:position], new.atom, *content.rows[position + 1 :])
+    lists.write_content(it, owner, replace(
+        content, rows=every, template=typed_by_rows(content.template, every)
+    ))
 
 
 def is_growing(it: Interpreter, pool: V.Ref) -> bool:

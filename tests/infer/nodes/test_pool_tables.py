@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pyrelay
 from pyrelay.infer.nodes.datatypes import Array, Child, Grows, Items, Number, Schema
@@ -74,3 +75,54 @@ def test_a_number_is_written_into_its_column_alone() -> None:
     text = str(pyrelay.jit(moved).ir(4, stage="infer"))
     loop = text[text.rindex("= loop (") :]
     assert loop.count("index_update") == 1
+
+
+class Cell:
+    def __init__(self, value: Any, marks: Any, after: Any) -> None:
+        self.value, self.marks, self.after = value, marks, after
+        self.given: Any = None
+        self.step: Any = lambda t: t + value
+
+
+def total_of(cell: Any) -> Any:
+    total = 0.0
+    while cell is not None:
+        if cell.marks is not None:
+            total = total * 0.5 + cell.marks[1]
+        if cell.given is not None:
+            total += cell.given.sum()
+        total, cell = cell.step(total), cell.after
+    return total
+
+
+def some_with_arrays(x: Any, n: int) -> Any:
+    """Rows of no array come first, and are of no shape yet."""
+    first: Any = None
+    for k in range(n):
+        first = Cell(x[k], x[:3] * k if k % 3 == 1 else None, first)
+        if k % 2:
+            first.given = x[:2] * k
+        if k > 2:
+            first.step = lambda t, a=x[1:4], k=k: t - a[2] * k
+    return total_of(first)
+
+
+def no_items_in_some(x: Any, n: int) -> Any:
+    first: Any = None
+    for k in range(n):
+        first = Cell(x[k], None, first)
+        first.given = x[: (0 if k == 1 else 2)] if k else None
+    return total_of(first)
+
+
+@pytest.mark.parametrize("n", [0, 2, 6])
+def test_arrays_that_some_nodes_have(n: int) -> None:
+    args = (np.array([0.5, -2.0, 1.5, 0.25, 3.0, -1.0]), n)
+    assert_same_outcome(interpreted(some_with_arrays, args), plainly(some_with_arrays, args))
+
+
+def test_arrays_of_nodes_have_one_shape() -> None:
+    x = np.array([0.5, -2.0, 1.5])
+    assert_same_outcome(interpreted(no_items_in_some, (x, 2)), plainly(no_items_in_some, (x, 2)))
+    with pytest.raises(ValueError, match="must have one shape: 2 is not 0"):
+        pyrelay.jit(no_items_in_some)(x, 3)
