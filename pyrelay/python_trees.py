@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
+
+MADE = "__pyrelay_made__"
+"""In the namespace of functions and classes that were made of a tree which is no text of a file."""
 
 #: Fields that hold texts, numbers, contexts or operators.
 _NO_NODES = {
@@ -41,3 +45,8 @@ def nodes(tree: ast.AST) -> Iterator[ast.AST]:
         node = pending.pop()
         yield node
         pending += children(node)
+
+
+def is_made(value: Any) -> bool:
+    """True for a function or class that was made of a tree; it changes with what it was made of."""
+    return MADE in getattr(value, "__dict__", ())

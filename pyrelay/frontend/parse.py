@@ -18,6 +18,7 @@ from pyrelay.errors import SourceText, UnsupportedSyntaxError
 from pyrelay.frontend import (
     comprehensions,  # noqa: F401  registers the rules of all expressions
     flow,
+    resuming,
     scope,
     source,
     statements,
@@ -46,6 +47,14 @@ class ParsedFunction:
     code: types.CodeType
     source: SourceText
     annotations: dict[str, dict[str, str]]
+
+    def resumable(
+        self, function: types.FunctionType, generator: Function
+    ) -> dict[str, types.FunctionType] | None:
+        """What the objects do that can stand for generators of a function, or of one defined in
+        it."""
+        assert generator.span is not None
+        return resuming.functions_of(function, generator.span.line, generator.cells)
 
 
 # By identity: code objects compare equal across files. A kept value keeps its code alive, so that

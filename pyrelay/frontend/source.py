@@ -27,7 +27,7 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import SourceText, SourceUnavailableError, Span
-from pyrelay.python_trees import children
+from pyrelay.python_trees import MADE, children
 from pyrelay.records import dataclass
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -119,6 +119,9 @@ def of(function: types.FunctionType) -> FunctionSource:
 
     Raises SourceUnavailableError if there is no text, or if the text is not that of the function.
     """
+    made = function.__dict__.get(MADE)
+    if isinstance(made, FunctionSource):
+        return made
     given, known = function.__code__, False
     name = _named.get(_identity(given))
     for code in (given, given.replace(co_filename=name)) if name else (given,):
@@ -128,6 +131,14 @@ def of(function: types.FunctionType) -> FunctionSource:
                 return found
             known = known or bool(lines)
     raise _changed(given) if known else _unavailable(given)
+
+
+def give(
+    made: types.FunctionType, node: FunctionNode, source: FunctionSource
+) -> types.FunctionType:
+    """A function that was made of a tree, whose nodes have places in the text of another one."""
+    made.__dict__[MADE] = FunctionSource(node, source.text, source.class_name)
+    return made
 
 
 def keep(function: types.FunctionType) -> None:

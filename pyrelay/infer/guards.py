@@ -14,6 +14,7 @@ from typing import Any
 from pyrelay.infer.spellings import PYTHON
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent, Origin, Symbol
+from pyrelay.python_trees import is_made
 from pyrelay.records import dataclass
 
 _FIXED = 4  # an extent of a small array up to which each has a program of its own
@@ -314,5 +315,7 @@ class Guards:
             self.equalities[symbol] = dims.of(replace(symbol, most=most))
 
     def record(self, guard: NameGuard) -> None:
-        """Remember a name that was read."""
+        """Remember a name that was read, but of what changes only with a function that is known."""
+        if is_made(guard.container):
+            return
         self.names[guard.kind, id(guard.container), guard.name] = guard

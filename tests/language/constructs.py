@@ -316,6 +316,20 @@ def generators(n):
     return total, sum(two((n, n + 1)))
 
 
+@compiled("Generators that are asked for one item after the other, with an end or without", 7, 6)
+def generators_by_next(seed, n):
+    def congruent(state):
+        while True:
+            state = state * 16807 % 2147483647
+            yield state
+
+    numbers = congruent(seed)
+    largest = next(numbers)
+    for _ in range(n):
+        largest = max(largest, next(numbers))
+    return largest
+
+
 @compiled(
     "Dicts and sets whose keys (numbers, words, objects, tuples of them) only the program knows",
     np.array([1, 2, 1]),

@@ -289,10 +289,125 @@ def object_with_iter(x):
     return a, others, sum(bag), max(bag), [v + 1 for v in bag], x in bag
 
 
-@refuse((X,), "left before its end", "one loop")
+@use((X,), wrt=(0,))
 def goes_on_with_a_generator(x):
     g = fibonacci()
     return next(g) * x, next(g)
+
+
+def shuffled(x, size, rng):
+    while True:
+        order = rng.permutation(len(x))
+        for start in range(0, len(x) - size + 1, size):
+            yield x[order[start : start + size]]
+
+
+@use((np.arange(10.0), 3, 8), (np.arange(10.0), 3, 0))
+def trained_on_batches(x, size, steps):
+    batches = shuffled(x, size, np.random.default_rng(1))
+    w = 0.0
+    for k in range(steps):
+        w = 0.5 * w + k * next(batches).sum()
+    return w
+
+
+def rising(a):
+    yield a
+    while True:
+        a += 1
+        if a % 3:
+            yield a
+        else:
+            yield -a
+            yield from (a, 0)
+
+
+@use((1, 9), (2, 4))
+def left_in_several_places(a, n):
+    numbers = rising(a)
+    seen = [next(numbers)]
+    for k, v in enumerate(numbers):
+        if k == n:
+            break
+        seen.append(k * v)
+    return seen, next(numbers), [v for _, v in zip(range(n), numbers)]
+
+
+def doubling(n, most):
+    while True:
+        if n > most:
+            return
+        yield n
+        n *= 2
+
+
+@use((1, 20), (30, 20))
+def ends_when_the_program_says_so(n, most):
+    numbers = doubling(n, most)
+    first = next(numbers, -1)
+    total = 0
+    for v in numbers:
+        total += v
+    return first, total, next(numbers, None) is None
+
+
+@use((3, 6), (3, 0))
+def defined_inside_and_captures(k, n):
+    def congruent(x):
+        while True:
+            x = (x * k + 1) % 101
+            yield x
+
+    a, b = congruent(1), congruent(2)
+    total = 0
+    for _ in range(n):
+        total = total * 3 + next(a) - next(b)
+    return total
+
+
+class Stream:
+    def __init__(self, seed):
+        self.state = seed
+
+    def uniform(self):
+        while True:
+            self.state = self.state * 16807 % 2147483647
+            yield self.state / 2147483647
+
+
+@use((7, 50))
+def of_a_method(seed, n):
+    stream = Stream(seed)
+    numbers = stream.uniform()
+    inside = 0
+    for _ in range(n):
+        inside += next(numbers) ** 2 + next(numbers) ** 2 < 1
+    return inside, stream.state
+
+
+@refuse((3,), "may have changed since it was made")
+def captures_what_changes(k):
+    def congruent(x):
+        while True:
+            x = (x * k + 1) % 101
+            yield x
+
+    numbers = congruent(1)
+    first = next(numbers)
+    k = 5
+    return first + next(numbers)
+
+
+def scaled(x):
+    while True:
+        yield (lambda v: v * x)(2)
+        x += 1
+
+
+@refuse((3.0,), "left before its end", "one loop")
+def goes_on_with_a_form_that_is_not_taken_apart(x):
+    numbers = scaled(x)
+    return next(numbers) + next(numbers)
 
 
 @refuse((X,), "without an end")

@@ -17,6 +17,7 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
+from pyrelay.infer.flow import resuming
 from pyrelay.infer.flow.revisits import reachable
 from pyrelay.infer.in_python.iteration import append_items
 from pyrelay.infer.interpreter import Interpreter
@@ -50,8 +51,14 @@ def make(it: Interpreter, closure: V.Closure, bound: list[V.Value]) -> V.Value:
     """The generator that a call of a generator function gives."""
     ref = it.new_ref("generator", (_FRESH, closure, *bound))
     ref.root.made = it.let
-    if it.let in it.program.ahead and _has_items(it, ref):
-        list_as_iterator(it, ref)
+    if it.let in it.program.ahead:
+        if _has_items(it, ref):
+            list_as_iterator(it, ref)
+        elif (resumable := resuming.class_of(closure)) is not None:
+            state = resuming.resumed(it, resumable, closure, bound)
+            cells = {c.root: it.content(c.root) for c in closure.cells if isinstance(c, V.Ref)}
+            it.program.sources[ref.root] = cells
+            it.heap.write(ref.root, (state, closure, *bound), it.let.span if it.let else None)
     return ref
 
 
@@ -81,13 +88,13 @@ def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = Fals
 
     managed: what `each` raises is thrown into the generator, as a `with` does it.
     """
-    from pyrelay.infer.protocols import special
+    from pyrelay.infer.protocols import iterated
 
     ref = as_generator(it, value)
     state, closure, *bound = it.content(ref.root)
-    if isinstance(state, V.Ref):  # an iterator over its items stands for it by now
+    if isinstance(state, V.Ref):  # an iterator over its items stands for it by now, or an object
         _check_sources(it, ref)
-        rest = special(it, state, "__iter__")
+        rest = iterated(it, state)
         assert rest is not None
         consume(it, rest, each)
         return
@@ -106,6 +113,19 @@ def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = Fals
         it.heap.write(ref.root, (_DONE, closure, *bound), span)
 
 
+def resumed_as(it: Interpreter, value: V.Value) -> V.Ref | None:
+    """The object that stands for a generator whose end is not known: it gives an item at a call."""
+    from pyrelay.infer.protocols import has_next
+
+    if not (isinstance(value, V.Ref) and value.root.kind == "generator"):
+        return None
+    state = it.content(value.root)[0]
+    if not (isinstance(state, V.Ref) and has_next(it, state)):
+        return None
+    _check_sources(it, value)
+    return state
+
+
 def _left(it: Interpreter, ref: V.Ref, problem: str) -> Exception:
     """What to raise where a generator or iterator that may have been left is gone on with."""
     error = it.failure(
@@ -113,8 +133,10 @@ def _left(it: Interpreter, ref: V.Ref, problem: str) -> Exception:
         hints=("do all that needs its items in one loop, or make it anew",),
     )
     made = ref.root.made
-    ends = ref.root.kind == "iterator" or _has_items(it, ref)
-    if made is None or made in it.program.ahead or not ends:
+    if made is None or made in it.program.ahead:
+        return error
+    known = ref.root.kind == "iterator" or _has_items(it, ref)
+    if not known and resuming.class_of(it.content(ref.root)[1]) is None:
         return error
     return needs.NeedsListing(made, error)
 

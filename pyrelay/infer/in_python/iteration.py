@@ -43,6 +43,13 @@ def next_or(iterator: Any, default: Any) -> Any:
         return default
 
 
+def as_indexed(items: Any) -> Any:
+    """What a loop goes through by its places: a list that it lengthens is seen as it grows."""
+    if isinstance(items, (list, tuple, str, range, np.ndarray)):
+        return items
+    return list(items)
+
+
 # -- of one generator ------------------------------------------------------------------------------
 
 
