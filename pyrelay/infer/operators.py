@@ -267,6 +267,8 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
     """Tuple and list concatenation and repetition, operators of strings."""
     if text.is_text(x) or text.is_text(y):
         return text.binary(it, op, x, y)
+    if op in ("+", "*") and (isinstance(x, V.Items) or isinstance(y, V.Items)):
+        return binary(it, op, _of_its_own(it, x), _of_its_own(it, y))
     if op == "+":
         if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
             return V.Tuple(x.items + y.items)
@@ -299,6 +301,17 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
 
         return new_dict(it, {**it.content(x.root), **it.content(y.root)})  # type: ignore[union-attr]
     return None
+
+
+def _of_its_own(it: Interpreter, value: V.Value) -> V.Value:
+    """A list or tuple in a field of a node as one of the program's; other values unchanged."""
+    if not isinstance(value, V.Items):
+        return value
+    from pyrelay.infer.containers.lists import of_field
+
+    found = of_field(it, value)
+    assert isinstance(found, V.Ref)
+    return open_sequences.tuple_of(it, found) if value.cls is tuple else found
 
 
 def _joined_lists(it: Interpreter, x: V.Ref, y: V.Ref) -> V.Value:

@@ -250,6 +250,10 @@ class _Node:
                 if V.node_of(self._first(content)) is not None:
                     return Items(list, self.sort_of(self._first(content), None, name))
                 return Grows()
+            case V.OpenTuple(items) if isinstance(
+                item := self.sort_of(self._first(it.content(items.root)), None, name), Child
+            ):
+                return Items(tuple, item)
             case V.Ref() if (few := sets_of_nodes.as_range(it, value)) is not None:
                 return Items(set, self._common(few, None, name))
             case V.Ref(_, cls) if is_record_class(cls):
@@ -464,6 +468,8 @@ class _Node:
                 )
             return
         table = f"{path}[]"
+        if isinstance(value, V.OpenTuple):
+            value = value.items
         if sort.cls is list and isinstance(value, V.Ref):
             self._keep(value.root, path)
         items = value.items if isinstance(value, V.Tuple) else it.content(value.root)  # type: ignore[union-attr]
