@@ -30,6 +30,7 @@ from pyrelay.infer.layout import (
     LScalar,
     LUnion,
     LView,
+    NoCase,
     children_of,
     content_children,
     content_head,
@@ -362,7 +363,7 @@ def _keys(layout: Layout) -> Iterator[int]:
 
 
 def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
-    """Which case of a union layout a value is."""
+    """Which case of a union layout a value is. Raises NoCase if it is none."""
     fitting = [i for i, case in enumerate(layout.cases) if fits(value, case, heap)]
     if len(fitting) > 1:  # lists that grow, of other words
         taking = (i for i in fitting if _takes_items(value, layout.cases[i], heap))
@@ -372,7 +373,7 @@ def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
     for i, case in enumerate(layout.cases):
         if is_open(case) and _becomes_open(value, case):
             return i
-    raise AssertionError(f"{value} is no case of {layout}")
+    raise NoCase(f"{value} is no case of {layout}")
 
 
 def _takes_items(value: V.Value, layout: Layout, heap: Heap) -> bool:

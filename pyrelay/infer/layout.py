@@ -162,6 +162,11 @@ class JoinError(Exception):
         self.left, self.right, self.what = left, right, what
 
 
+class NoCase(Exception):
+    """A value is none of the cases that it was described as: an object that it holds took another
+    layout meanwhile, in another place that has it."""
+
+
 # -- immutable structure ---------------------------------------------------------------------------
 
 

@@ -241,3 +241,19 @@ def nested_without_end(n):
 @refuse((np.ones((2, 3)),), "asks how", "lies in memory", "order='C' for rows")
 def elements_as_they_lie(a):
     return a.T.ravel("K")
+
+
+@refuse((4,), "this branch changes")
+def lists_of_lists_remembered_by_a_recursion(n):
+    memo = {}
+
+    def ways(k):
+        if k == 0:
+            return [[1]]
+        if k in memo:
+            return memo[k]
+        found = [way + [0] for way in ways(k - 1)]
+        memo[k] = found
+        return found
+
+    return ways(n)

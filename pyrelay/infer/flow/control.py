@@ -320,7 +320,11 @@ class _Merge:
             for value, layout in zip(path.results, results, strict=True):
                 encoder(value, layout)
             for root, layout in zip(self.changed, contents, strict=True):
-                encoder.content(root, layout)
+                try:
+                    encoder.content(root, layout)
+                except L.NoCase:
+                    ask(it, root)
+                    raise needs.NeedsSplitting(it.varied(root, it.builder.span)) from None
         return path.builder.block(encoder.atoms, [encoder.extents.get(s, 0) for s in symbols])
 
     def _decode(
