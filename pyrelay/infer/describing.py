@@ -194,7 +194,8 @@ class Describer:
 
     def _part(self, content: V.Part) -> LNode:
         """A list that is an item of another one: known if that is the same on all paths."""
-        if not self.outer(content.owner) or content.owner in self.place_roots:
+        lies = self.outer(content.owner) and content.owner not in self.place_roots
+        if not lies or content.gone is not None:
             return LNode(("lost",), ())
         position = content.position
         known = LKnown(position.value) if isinstance(position, V.Known) else LScalar(types.PY_INT)

@@ -75,6 +75,7 @@ class _ArgumentDescriber(Describer):
     def _part(self, content: V.Part) -> Any:
         owner = self.heap.contents[content.owner]
         there = isinstance(owner, V.Growing) and places_of(owner.slots) is content.slots
+        there = there and content.gone is None
         place = content.owner, content.path
         if not there or place in self.apart or content.owner in self.whole or (
             self.holds(content.owner)

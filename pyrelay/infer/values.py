@@ -348,12 +348,16 @@ class Growing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """The content of a list that is (at `path` in) the item at a position of another list."""
+    """The content of a list that is (at `path` in) the item at a position of another list.
+
+    gone: what says in the running program that it has been taken out, if it may have been.
+    """
 
     owner: Root
     position: Value
     path: tuple[int, ...]
     slots: Any
+    gone: Atom | None = None
 
     def is_beside(self, other: Part) -> bool:
         """True if both are in one list, at one place of its items: they are one if their positions

@@ -104,3 +104,16 @@ def history_of_a_short_loop_that_is_left(x, least):
         if x[0] < least:
             break
     return x.sum() + history[-1], history
+
+
+@use((np.array([0.0, 7.0, 1.0, 4.0]),))
+def clusters_in_a_list(x):
+    clusters = [[i] for i in range(len(x))]
+    while len(clusters) > 2:
+        best = (np.inf, 0, 0)
+        for i in range(len(clusters)):
+            for j in range(i):
+                best = min(best, (abs(x[clusters[i][0]] - x[clusters[j][0]]), j, i))
+        _, i, j = best
+        clusters[i] = clusters[i] + clusters.pop(j)
+    return clusters

@@ -123,7 +123,7 @@ def same_place(it: Interpreter, one: V.Root, other: V.Root) -> V.Value | None:
     x, y = it.heap.contents[one], it.heap.contents[other]
     if not isinstance(x, V.Part) or not isinstance(y, V.Part) or one is other:
         return None
-    if not x.is_beside(y):
+    if not x.is_beside(y) or x.gone is not None or y.gone is not None:
         return None
     places = it.atom(x.position), it.atom(y.position)
     return V.Scalar(types.PY_BOOL, it.builder.call(OPS["equal"], *places).atom)

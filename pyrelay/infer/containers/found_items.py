@@ -101,13 +101,21 @@ def stands_at(
     already."""
     if isinstance(value, V.Ref):
         held, content = it.heap.contents[value.root], it.heap.contents.get(owner)
+        from pyrelay.infer.containers.lists import may_refuse
+
         there = value.root.item
         if there is None or not isinstance(held, V.Part) or not isinstance(content, V.Growing):
             return False
-        places = (held.owner, held.slots, there.owner)
-        counted = _is_from_start(key) or content.count is there.content.count
-        return counted and places == (owner, places_of(content.slots), owner) and _is_one_atom(
+        here = owner, places_of(content.slots), owner
+        if (held.owner, held.slots, there.owner) != here or not _is_one_atom(
             there.key, it.atom(key)
+        ):
+            return False
+        if held.gone is not None and may_refuse(it):
+            _must_stand_at(it, held, held.gone, content, key)
+            return True
+        return held.gone is None and (
+            _is_from_start(key) or content.count is there.content.count
         )
     item = value.root.item if isinstance(value, V.ArrayRef) and not value.view else None
     if item is None or (item.owner, item.leaf) != (owner, leaf) or not _is_one_atom(
@@ -117,6 +125,19 @@ def stands_at(
     content = owner_content(it, value.root)  # type: ignore[union-attr]
     from_start = item.key is item.position or _is_from_start(key)
     return content is not None and (from_start or content.count is item.content.count)
+
+
+def _must_stand_at(
+    it: Interpreter, held: V.Part, gone: Atom, content: V.Growing, key: V.Value
+) -> None:
+    """Raise where a list that stood at a key is elsewhere, since another one was taken out."""
+    from pyrelay.infer.containers.lists import OUTSIDE, TAKEN_OUT, position
+    from pyrelay.infer.flow.effects import raise_where
+
+    b, place = it.builder, position(it, content, key, OUTSIDE)
+    elsewhere = b.call(OPS["not_equal"], it.atom(held.position), place)
+    wrong = b.call(OPS["logical_or"], elsewhere, gone)
+    raise_where(it, wrong.atom, errors.AliasError, V.Known(TAKEN_OUT))
 
 
 def note_key(holder: V.Value, key: V.Value, found: V.Value) -> None:

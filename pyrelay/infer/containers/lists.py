@@ -31,6 +31,11 @@ from pyrelay.ir.op import OPS
 MOST_CHOICES = 4
 #: What Python says of a position that no item can be put at.
 OUTSIDE = "list assignment index out of range"
+#: What is said where a list may be another one than the program takes it for.
+TAKEN_OUT = (
+    "a list that was an item of another list is used where it has been taken out of that, or "
+    "stands elsewhere in it, which is not compiled: use what pop() gives, or a copy, row.copy()"
+)
 #: Repetition makes static lists up to this length.
 MOST_STATIC = 64
 
@@ -110,14 +115,46 @@ def part_content(it: Interpreter, part: V.Part | V.Lost) -> V.Growing:
     owner = it.content(part.owner) if isinstance(part, V.Part) else None
     if not isinstance(part, V.Part) or not isinstance(owner, V.Growing) or (
         places_of(owner.slots) is not part.slots
-    ):
+    ) or (part.gone is not None and not may_refuse(it)):
         raise it.failure(
             errors.AliasError,
             "this list became an item of another list, in which it may have moved since",
             hints=("read it again from the list that it is in: row = rows[i]",
                    "or put a copy there: rows.append(row.copy())"),
         )
+    if part.gone is not None:
+        from pyrelay.infer.flow.effects import raise_where
+
+        raise_where(it, part.gone, errors.AliasError, V.Known(TAKEN_OUT))
     return growing.inner_content(it.builder, owner, part.path, it.atom(part.position))
+
+
+def may_refuse(it: Interpreter) -> bool:
+    """Whether the running program can refuse what it finds: nothing handles the exception, and the
+    program does not end here."""
+    return bool(it.frames) and not it.guarded
+
+
+def _follow_pop(it: Interpreter, owner: V.Root, before: object, place: Atom) -> None:
+    """Lists that are items behind one that is taken out: their names go on to mean them.
+
+    Whether a list is that one, only the running program knows.
+    """
+    content, b = it.content(owner), it.builder
+    if isinstance(content.slots, Placed):
+        return
+    for root, held in list(it.heap.contents.items()):
+        if not isinstance(held, V.Part) or held.owner is not owner or held.slots is not before:
+            continue
+        at = b.handle(it.atom(held.position))
+        gone = b.call(OPS["equal"], at, place)
+        if held.gone is not None:
+            gone = b.call(OPS["logical_or"], gone, held.gone)
+        moved = b.call(OPS["where"], at > place, at - 1, at)
+        position = V.Scalar(types.PY_INT, b.cast(moved.atom, types.i64, weak=True))
+        it.heap.contents[root] = V.Part(
+            owner, position, held.path, places_of(content.slots), gone.atom
+        )
 
 
 def write_content(
@@ -310,6 +347,7 @@ def pop(
 ) -> V.Value:
     """`lst.pop(key)`; IndexError with the text `outside` for a key that is none."""
     content = it.content(ref.root)
+    before = places_of(content.slots)
     count = count_of(it, content)
     span = it.let.span if it.let else None
     if key == V.Known(-1):
@@ -320,6 +358,7 @@ def pop(
         slots = followed(it, content, lambda places: pop(it, places, key))
         content = replace(content, slots=slots)
         write_content(it, ref.root, counting(it, content, it.builder.handle(place)))
+        _follow_pop(it, ref.root, before, place)
         return item
     slots = followed(it, content, lambda places: pop(it, places, key))
     content = growing.plain(it.builder, content)
@@ -333,6 +372,7 @@ def pop(
         rows.append(put_rows(it, row, moved, at, behind))
     changed = replace(content, count=it.result(count - 1), rows=tuple(rows), slots=slots)
     write_content(it, ref.root, changed)
+    _follow_pop(it, ref.root, before, place)
     return item
 
 

@@ -85,3 +85,19 @@ def test_rows_of_the_programs_own_are_exchanged():
         assert f(xs, i, j) == f.py(xs, i, j)
     with pytest.raises(IndexError):
         f([3.0, 1.0], 0, 5)
+
+
+def test_a_list_that_was_taken_out_is_refused_where_it_is_used_and_others_go_on():
+    @pyrelay.jit
+    def f(n, i, j):
+        rows = [[k] for k in range(n)]
+        row = rows[i]
+        rows[0] += rows.pop(j)
+        row.append(n)
+        return rows
+
+    assert f(4, 3, 1) == [[0, 1], [2], [3, 4]]
+    assert f(4, 1, 3) == [[0, 3], [1, 4], [2]]
+    for i, j in ((2, 2), (1, 0)):
+        with pytest.raises(pyrelay.AliasError, match=r"has been taken out of that.*row\.copy\(\)"):
+            f(4, i, j)
