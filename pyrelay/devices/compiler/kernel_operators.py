@@ -152,6 +152,11 @@ def emit_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if shift is not None:  # a shift rounds down
         bits = llvm.Constant(x.type, shift)
         return b.ashr(x, bits) if ty.signed else b.lshr(x, bits)
+    known = y.constant if isinstance(y, llvm.Constant) else None
+    if ty.signed and isinstance(known, int) and known > 0:
+        # Of the remainder LLVM knows that it has the sign of x, or none.
+        below = b.ashr(b.srem(x, y), llvm.Constant(x.type, ty.bitwidth - 1))
+        return b.add(b.sdiv(x, y), below)
     divisor, zero = _safe_divisor(b, ty, x, y)
     nothing = llvm.Constant(x.type, 0)
     if not ty.signed:

@@ -12,8 +12,9 @@ are those of what is put into small integers, of divisors, of sums without bound
 fails, or where a product of large numbers may, nothing has been stored. The last block begins early
 enough to be whole: what a round stores is the same each time, since a loop reads no array that it
 fills. What a check looks at is no part of a place in memory; a float of which an integer is made is
-zero where a check of it fails. Loops with a function that takes long are taken apart by
-`jammed_loops`.
+zero where a check of it fails. Loops of a few rounds in such a loop are written out, and what is
+read may lie a few elements apart, as colours do. Loops with a function that takes long are taken
+apart by `jammed_loops`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
+    Break,
     Compute,
     Fail,
     For,
@@ -39,6 +41,7 @@ from pyrelay.lower.kernels.kernel import (
     Read,
     Statement,
     Store,
+    While,
     replace_bodies,
     statements,
 )
@@ -56,6 +59,8 @@ from pyrelay.lower.passes.jammed_loops import (
 _LANES = 32
 _LOG2_LANES = 5
 _MOST_STATEMENTS = 60
+_FEW_ROUNDS = 4  # of a loop that is written out
+_FURTHEST = 4  # elements from one round to the next, of what is read
 _GREATEST = 2**63 - 1
 _HALF = 2**31  # of the bits of a product, for either factor
 _ZERO = Literal(0, i64)
@@ -73,8 +78,9 @@ def _walked(body: Body, integers: Integers, uses: Uses) -> Iterator[Statement]:
     for statement in body:
         integers.note(statement)
         if isinstance(statement, For):
-            if _is_candidate(statement) and _fits(statement, integers, uses):
-                yield from _blocks(statement)
+            loop = _written_out(statement)
+            if _is_candidate(loop) and _fits(loop, integers, uses):
+                yield from _blocks(loop)
                 continue
             inside = Integers(integers)
             inside.enter(statement)
@@ -83,6 +89,29 @@ def _walked(body: Body, integers: Integers, uses: Uses) -> Iterator[Statement]:
             yield replace_bodies(
                 statement, lambda b: tuple(_walked(b, Integers(integers), uses))
             )
+
+
+def _written_out(loop: For) -> For:
+    """A loop with rounds of a known, small number of loops right inside of it one after the other.
+    """
+    if not any(isinstance(s, For) for s in loop.body):
+        return loop
+    body: list[Statement] = []
+    for s in loop.body:
+        if isinstance(s, For) and _is_short(s):
+            for k in range(s.start.value, s.stop.value):  # type: ignore[union-attr]
+                body += Copy({s.index: Literal(k, i64)}, set()).body(s.body)
+        else:
+            body.append(s)
+    return replace(loop, body=tuple(body))
+
+
+def _is_short(loop: For) -> bool:
+    start, stop = loop.start, loop.stop
+    if not (isinstance(start, Literal) and isinstance(stop, Literal)) or loop.rescaled is not None:
+        return False
+    inside = not any(isinstance(s, (For, While, Break)) for s in statements(loop.body))
+    return inside and stop.value - start.value <= _FEW_ROUNDS
 
 
 def _is_candidate(loop: For) -> bool:
@@ -134,7 +163,7 @@ def _fits(loop: For, around: Integers, uses: Uses) -> bool:
     moves = strides(loop, len(loop.body), around)
     if any(moves[s] != 1 for s in loop.body if isinstance(s, Store)):
         return False
-    if any(moves[s] not in (0, 1) for s in every if isinstance(s, Load)):
+    if any(moves[s] not in range(_FURTHEST + 1) for s in every if isinstance(s, Load)):
         return False
     looked_at = _made_of([s.cond for s in every if isinstance(s, Fail)], every)
     placed = _made_of([s.index for s in every if isinstance(s, (Load, Store))], every)

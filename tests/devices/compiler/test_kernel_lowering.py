@@ -369,3 +369,21 @@ for i in range(begin, end):
         store_f64(o, j, total * load_f64(x, j))"""
     text = str(optimised_module(kernel(body), "test"))
     assert ('"prefer-vector-width"="256"' in text) is narrow
+
+
+def test_quotients_of_short_numbers_are_rounded_in_few_bits() -> None:
+    """LLVM knows that remainders have the sign of what is divided: nothing rounds bytes down."""
+    body = """x = param_i64(block, 2)
+for i in range(begin, end):
+    store_u8(o, i, u8(floor_divide(i64(load_u8(x, i)) + i64(load_u8(x, i + 1)), 9)))"""
+    text = str(optimised_module(kernel(body), "test"))
+    assert "udiv <" in text
+    assert " mul " not in text.split("vector.body:")[1].split("middle.block:")[0]
+    few = np.arange(-128, 128, dtype=np.int8)
+    found = np.zeros((2, 256), np.int8)
+    body = """x = param_i64(block, 2)
+for i in range(begin, end):
+    store_i8(o, i, floor_divide(load_i8(x, i), i8(7)))
+    store_i8(o, i + 256, floor_divide(load_i8(x, i), i8(127)))"""
+    run(kernel(body), found, few, ranges=[(0, 256)])
+    np.testing.assert_array_equal(found, [few // np.int8(7), few // np.int8(127)])

@@ -50,6 +50,18 @@ def chosen(x: Any, y: Any, out: Any, limit: int) -> None:
         out[i] = v
 
 
+def digits(x: Any, y: Any, out: Any, limit: int) -> None:
+    """Two digits of a byte, which lie side by side, by a loop of two rounds."""
+    for i in range(len(x) // 2):
+        v = 0
+        for j in range(2):
+            c = int(x[2 * i + j])
+            if c > limit:
+                c -= 87
+            v = v * 16 + c
+        out[i] = v
+
+
 def _outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
     """What a call raises, and what it leaves in its arrays."""
     x, y, out, limit = args
@@ -70,6 +82,7 @@ CASES = [
     (truncated, FLOATS, INT, INT, 3, [(1.7, 1), (np.nan, 0), (-2.5, 1)], (np.nan, 1), 3),
     (truncated, FLOATS, INT, INT, 3, [(1.7, 1), (np.inf, -1), (-2.5, 1)], (np.inf, 1), 3),
     (chosen, INT, INT, np.int32, 5, [(1, 2), (7, 8)], (2**40, 1), 5),
+    (digits, INT, INT, BYTES, 57, [(3, 0), (97, 0), (15, 0), (102, 0)], (2000, 0), 57),
 ]  # fmt: skip
 
 
@@ -81,6 +94,7 @@ def test_blocks_store_and_raise_what_rounds_one_by_one_do(
 ) -> None:
     compiled = pyrelay.jit(function)
     for size in (0, 5, 31, 32, 33, 64, 95):
+        size *= 2 if function is digits else 1
         for place in (None, 0, 31, 32, 50, size - 1):
             if place is not None and not 0 <= place < size:
                 continue
