@@ -13,6 +13,7 @@ import sys
 import threading
 import types
 from collections import OrderedDict
+from typing import Any
 
 from pyrelay.errors import SourceText, UnsupportedSyntaxError
 from pyrelay.frontend import (
@@ -50,7 +51,7 @@ class ParsedFunction:
 
     def resumable(
         self, function: types.FunctionType, generator: Function
-    ) -> dict[str, types.FunctionType] | None:
+    ) -> dict[str, Any] | None:
         """What the objects do that can stand for generators of a function, or of one defined in
         it."""
         assert generator.span is not None

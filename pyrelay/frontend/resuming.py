@@ -33,9 +33,9 @@ class _CannotResume(Exception):
 
 def functions_of(
     function: types.FunctionType, line: int, captured: Sequence[str]
-) -> dict[str, types.FunctionType] | None:
+) -> dict[str, Any] | None:
     """`__init__`, which takes the generator's parameters in their order, and then what it captures,
-    `__iter__` and `__next__`.
+    `__iter__` and `__next__`; and as `__endless__` whether it never ends, as its text says.
 
     line: that of its `def`, which is the function's, or stands in it. captured: variables of
     functions around it that only the program has. None where the generator has a form that is not
@@ -56,7 +56,9 @@ def functions_of(
         _init(node, (*given, *captured)), _definition(node, "__iter__", [_OBJECT], [itself]),
         _definition(node, "__next__", [_OBJECT], body),
     )
-    return {each.name: _compiled(function, each) for each in made}
+    return {
+        **{each.name: _compiled(function, each) for each in made}, "__endless__": _is_endless(node)
+    }
 
 
 def _standing(

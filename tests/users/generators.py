@@ -410,12 +410,20 @@ def goes_on_with_a_form_that_is_not_taken_apart(x):
     return next(numbers) + next(numbers)
 
 
-@refuse((X,), "without an end")
+@use((X,))
 def two_without_an_end(x):
     s = 0.0
-    for a, b in zip(fibonacci(), fibonacci(), strict=False):
+    for k, (a, b) in enumerate(zip(fibonacci(), rising(4), strict=False)):
         if a > 10:
             break
+        s += a * b + k
+    return s * x
+
+
+@refuse((X,), "without an end")
+def two_whose_end_is_not_known(x):
+    s = 0.0
+    for a, b in zip(doubling(1, 50), doubling(2, 40), strict=False):
         s += a * b
     return s * x
 

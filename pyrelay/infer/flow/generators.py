@@ -470,14 +470,36 @@ def _all_but_one_listed(
     for k in others:
         if never_ends(it, sources[k]):
             last, k = k, last
-        if never_ends(it, sources[k]):
-            raise it.failure(
-                errors.UnsupportedOperationError,
-                f"{value.kind} of several generators without an end cannot be compiled",
-                hints=("write one loop that computes what both give",),
-            )
-        sources[k] = listed(it, sources[k])
+        if not never_ends(it, sources[k]):
+            sources[k] = listed(it, sources[k])
+            continue
+        sources[k] = _in_turn(it, sources[k], it.failure(
+            errors.UnsupportedOperationError,
+            f"{value.kind} of several generators without an end cannot be compiled",
+            hints=("write one loop that computes what both give",),
+        ))
     return tuple(sources), last
+
+
+def _in_turn(it: Interpreter, source: V.Value, error: Exception) -> V.Value:
+    """The items of an object that stands for a generator without an end, read by their number."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python.iteration import InTurn
+
+    state = resumed_as(it, source)
+    if state is not None and getattr(state.cls, "__endless__", False):
+        return call(it, V.Known(InTurn), (state,), {})
+    made = source.root.made if isinstance(source, V.Ref) else None
+    if made is None or made in it.program.ahead or not _gives_in_turn(it, source):
+        raise error
+    raise needs.NeedsListing(made, error)
+
+
+def _gives_in_turn(it: Interpreter, generator: V.Value) -> bool:
+    """Whether an object that never ends can stand for a generator."""
+    assert isinstance(generator, V.Ref)
+    state, closure, *_ = it.content(generator.root)
+    return state == _FRESH and getattr(resuming.class_of(closure), "__endless__", False)
 
 
 def has_numbers(it: Interpreter, value: V.Value) -> bool:

@@ -13,24 +13,26 @@ from weakref import WeakKeyDictionary
 from pyrelay.infer import values as V
 from pyrelay.infer.in_python import iteration
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir.nodes import Function
 from pyrelay.python_trees import MADE
 
-_classes: WeakKeyDictionary[types.FunctionType, dict[str, type | None]] = WeakKeyDictionary()
+_Classes = dict[Function, type | None]
+_classes: WeakKeyDictionary[types.FunctionType, _Classes] = WeakKeyDictionary()
+"""By the Python function, and by what was parsed: notebooks give functions another code."""
 
 
 def class_of(closure: V.Closure) -> type | None:
     """The class of what a generator function gives; None where that cannot be gone on with."""
     if not isinstance(closure.owner, types.FunctionType) or closure.home is None:
         return None
-    known = _classes.setdefault(closure.owner, {})
-    name = closure.function.name
-    if name not in known:
-        functions: dict[str, Any] | None = closure.home.resumable(closure.owner, closure.function)
-        known[name] = None
+    known, function = _classes.setdefault(closure.owner, {}), closure.function
+    if function not in known:
+        functions: dict[str, Any] | None = closure.home.resumable(closure.owner, function)
+        known[function] = None
         if functions is not None:
             functions |= {"__indexed__": staticmethod(iteration.as_indexed), MADE: True}
-            known[name] = type(name, (), functions)
-    return known[name]
+            known[function] = type(function.name, (), functions)
+    return known[function]
 
 
 def resumed(it: Interpreter, made: type, closure: V.Closure, bound: list[V.Value]) -> V.Ref:

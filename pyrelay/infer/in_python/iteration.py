@@ -353,6 +353,19 @@ class Counting:
         return self.start + self.step * number
 
 
+class InTurn:
+    """The items that the `__next__` of an object gives without an end, read in their order."""
+
+    def __init__(self, iterator: Any) -> None:
+        self.iterator = iterator
+
+    def __len__(self) -> int:
+        return ENDLESS
+
+    def __getitem__(self, number: int) -> Any:
+        return self.iterator.__next__()
+
+
 class Repeating:
     """The items of itertools.repeat(item) by number."""
 
