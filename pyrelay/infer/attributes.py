@@ -233,7 +233,8 @@ _INSTEAD = {
     "to_bytes": "write its digits in a list: [n >> 8 * k & 255 for k in range(size)]",
     "hex": "return the number, and write it outside of the compiled function",
     "as_integer_ratio": "np.frexp(x) gives a fraction and an exponent of 2",
-    "tobytes": "return the array, and take its bytes outside of the compiled function",
+    "tobytes": "write tuple(x.ravel().tolist()) for a key of a dict or set; for bytes, return the "
+               "array, and take them outside of the compiled function",
 }
 """What to write instead of what is not compiled of the objects of Python's and NumPy's classes."""
 

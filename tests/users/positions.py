@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.users.corpus import use
+from tests.users.corpus import refuse, use
 
 X = np.array([1.0, -2.0, 3.0, 0.5, 0.25])
 A = np.sin(np.arange(12.0)).reshape(3, 4)
@@ -75,3 +75,9 @@ def a_byte_that_overflows(u, k):
 def as_many_values_as_places(x, v):
     x[x > 0.6] = v
     return x
+
+
+@refuse((np.arange(4.0),), "'tobytes'", "tuple(x.ravel().tolist()) for a key")
+def bytes_as_a_key(x):
+    seen = {x.tobytes()}
+    return len(seen)
