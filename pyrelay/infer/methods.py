@@ -15,7 +15,7 @@ from pyrelay import errors
 from pyrelay.infer import calls, progress, random_state
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import memory_order, strides
-from pyrelay.infer.containers import list_arrays, lists, methods, sets, text
+from pyrelay.infer.containers import list_arrays, lists, methods, sets, text, views
 from pyrelay.infer.containers.open_keys import note
 from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.in_python import lists as in_python
@@ -196,6 +196,8 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
             return _TEXT
         case V.Lazy(kind="progress"):
             return _BAR
+        case V.View():
+            return views.METHODS
         case V.Tuple(_, None) | V.OpenTuple():
             return methods.TUPLE
         case V.Tuple(_, _):

@@ -18,7 +18,7 @@ from pyrelay import errors
 from pyrelay.infer import kinds, needs, protocols, wide
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
-from pyrelay.infer.containers import characters, open_sequences, sets, text
+from pyrelay.infer.containers import characters, open_sequences, sets, text, views
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.powers import power
@@ -104,7 +104,8 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if exact is not None:
         return exact
     special = (
-        sets.binary(it, op, x, y) or protocols.binary(it, op, x, y) or _on_containers(it, op, x, y)
+        views.binary(it, op, x, y) or sets.binary(it, op, x, y)
+        or protocols.binary(it, op, x, y) or _on_containers(it, op, x, y)
     )
     if special is not None:
         return special
@@ -410,6 +411,9 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return over_cases(it, x, y, lambda a, b: compare(it, op, a, b), PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
+    of_views = views.compare(it, op, x, y)
+    if of_views is not None:
+        return of_views
     x, y = number_of_enum(x), number_of_enum(y)
     if it.program.wide:
         of_ints = wide.compare(it, op, x, y)
@@ -501,6 +505,8 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 
 
 def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
+    if isinstance(container, V.View):
+        container = views.now(it, container)
     if isinstance(container, V.Ref) and isinstance(item, V.Union):
         from pyrelay.infer.containers.open_keys import note
 

@@ -169,6 +169,15 @@ class Tuple:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class View(Tuple):
+    """What `d.keys()`, `d.values()` or `d.items()`, by its `kind`, gives of a dict of known keys
+    (see containers/views.py). Past loops, branches and calls it is a tuple."""
+
+    of: Ref | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class OpenTuple:
     """A tuple whose length only the running program knows: its items are in a list of its own,
     which nothing changes (see open_sequences.py)."""

@@ -12,7 +12,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import characters, lists, mappings, moving
+from pyrelay.infer.containers import characters, lists, mappings, moving, views
 from pyrelay.infer.containers.admission import lent
 from pyrelay.infer.containers.columns import MOST_RECORDS
 from pyrelay.infer.containers.open_keys import ask, key_of
@@ -156,16 +156,15 @@ LIST: dict[str, Callable[..., Any]] = {
 
 
 def _dict_keys(it: Interpreter, x: V.Ref) -> V.Value:
-    return V.Tuple(tuple(map(V.Known, it.content(x.root))))
+    return views.view(it, x, "keys")
 
 
 def _dict_values(it: Interpreter, x: V.Ref) -> V.Value:
-    return V.Tuple(tuple(it.content(x.root).values()))
+    return views.view(it, x, "values")
 
 
 def _dict_items(it: Interpreter, x: V.Ref) -> V.Value:
-    pairs = it.content(x.root).items()
-    return V.Tuple(tuple(V.Tuple((V.Known(k), v)) for k, v in pairs))
+    return views.view(it, x, "items")
 
 
 def _dict_get(it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE) -> V.Value:

@@ -152,10 +152,11 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     _refuse_ranges(it, x, y)
     if not (is_set(x) and is_set(y)) or op not in _OPERATORS:
         return None
-    return _result(it, partial(PYTHON[op], python_set(it, x), python_set(it, y)))
+    return result(it, partial(PYTHON[op], python_set(it, x), python_set(it, y)))
 
 
-def _result(it: Interpreter, compute: Callable[[], Any]) -> V.Value:
+def result(it: Interpreter, compute: Callable[[], Any]) -> V.Value:
+    """What is computed of known sets: a set, or whether something is true of them."""
     found = compute()
     if not isinstance(found, set):
         return V.Known(found)
@@ -203,7 +204,7 @@ def _as_argument(it: Interpreter, value: V.Value) -> Any:
 def _asking(name: str) -> Callable[..., V.Value]:
     def method(it: Interpreter, x: V.Ref, *others: V.Value) -> V.Value:
         given = [_as_argument(it, other) for other in others]
-        return _result(it, partial(getattr(python_set(it, x), name), *given))
+        return result(it, partial(getattr(python_set(it, x), name), *given))
 
     return method
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import needs, own_arrays, protocols
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import characters, sets
+from pyrelay.infer.containers import characters, sets, views
 from pyrelay.infer.flow.generators import collected, is_generator, taken
 from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.in_python.nested import standing_for
@@ -45,6 +45,8 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return Iteration(
                 range_count(it, value), lambda i: _affine(it, start, step, i)
             )
+        case V.View():
+            return _static(views.now(it, value).items)
         case V.Tuple(items):
             return _static(items)
         case V.OpenTuple(items):

@@ -19,6 +19,7 @@ from pyrelay.infer.containers import (
     mappings,
     open_sequences,
     sets,
+    views,
 )
 from pyrelay.infer.containers.open_keys import is_known
 from pyrelay.infer.containers.open_layouts import sequences
@@ -95,6 +96,8 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
             if not ty.shape:
                 raise it.failure(errors.TypeMismatchError, "len() of unsized object")
             return V.Scalar.of_extent(ty.shape[0])
+        case V.View():
+            return V.Known(len(views.now(it, x).items))
         case V.Tuple(items):
             own = protocols.special(it, x, "__len__")
             return V.Known(len(items)) if own is None else own
@@ -488,6 +491,8 @@ def class_of(value: V.Value) -> type | None:
             return _class_of_number(ty)
         case V.ArrayRef():
             return np.ndarray
+        case V.View(kind=kind):
+            return type(getattr({}, kind)())
         case V.Tuple(_, cls):
             return cls or tuple
         case V.OpenTuple():
