@@ -171,6 +171,13 @@ def operators_of_counters(k):
     return a, difference, b + difference, b & difference, b | difference
 
 
+@use(("ab", 2), long=True)
+def signs_of_counts(text, n):
+    counts = Counter(text)
+    counts["a"] -= 3 * n
+    return +counts, -counts, counts
+
+
 @use((K, 3), (K, 99), long=True)
 def changes_while_it_goes_through(k, wanted):
     d = {int(v): 1 for v in k}

@@ -211,6 +211,12 @@ class Counts(Entries):
     def __or__(self, other: Any) -> Any:
         return self._positive(other, lambda a, b: b if a < b else a)
 
+    def __pos__(self) -> Any:
+        return self + Counts((), {})
+
+    def __neg__(self) -> Any:
+        return Counts((), {}) - self
+
     def __iadd__(self, other: Any) -> Any:
         for key in other:
             self[key] = self[key] + other[key]
