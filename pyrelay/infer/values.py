@@ -64,6 +64,7 @@ class Root:
     stored: Span | bool = False
     item: Item | None = None  # which item it was read from
     keeper: Root | None = None  # the list that it became an item of, if that is one on all paths
+    keeper_leaf: int | None = None  # and which part of its items it is, if that is known
     wanted: Exception | None = None  # of a list that a node has a copy of: the request for one list
     #: Where (True: somewhere) an item was written that may be this array.
     outdated: Span | bool = False

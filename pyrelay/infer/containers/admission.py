@@ -173,6 +173,24 @@ def _shaped(
     return content, refined
 
 
+def checked_shape(it: Interpreter, leaf: Atom, shape: tuple[Extent, ...]) -> Atom:
+    """A leaf with the extents of rows that are there; what only the program can tell is checked."""
+    assert isinstance(leaf.type, TensorType)
+    for own, other in zip(leaf.type.shape, shape, strict=True):
+        if it.program.guards.equal(own, other) is None:
+            it.program.checks_shapes |= _is_of_run_time(own)
+            it.builder.call(
+                OPS["check_equal"], left=own, right=other, text=growing.ONE_SHAPE
+            )
+    if leaf.type.shape == shape:
+        return leaf
+    return it.builder.call(OPS["refine"], leaf, shape=shape).atom  # type: ignore[no-any-return]
+
+
+def _is_of_run_time(extent: Extent) -> bool:
+    return any(s.origin is dims.Origin.RUNTIME for s in dims.symbols(extent))
+
+
 def _adopting(
     it: Interpreter, content: V.Growing, leaves: Sequence[Atom],
     unequal: Sequence[tuple[Extent, Extent]],
@@ -182,9 +200,7 @@ def _adopting(
     from pyrelay.ir.nodes import If
 
     b = it.builder
-    it.program.checks_shapes |= any(
-        s.origin is Origin.RUNTIME for own, _ in unequal for s in dims.symbols(own)
-    )
+    it.program.checks_shapes |= any(_is_of_run_time(own) for own, _ in unequal)
     empty = b.call(OPS["equal"], it.atom(content.count), 0)
     then, orelse = b.nested(), b.nested()
     made = [

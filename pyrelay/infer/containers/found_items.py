@@ -41,7 +41,7 @@ def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
         it.heap.contents[root] = value
         for other in it.heap.contents:
             if other.kind == "array" and other.stored and other is not root and not (
-                _is_kept_apart(it, other, item.owner)
+                _is_kept_apart(it, other, item)
             ):
                 other.outdated = span or True
         return True
@@ -85,9 +85,14 @@ def read_again(it: Interpreter, root: V.Root) -> bool:
     return True
 
 
-def _is_kept_apart(it: Interpreter, array: V.Root, owner: V.Root) -> bool:
-    """Whether an array is an item of another list than this one, where no array is in two."""
-    holder = array.keeper if array.item is None else array.item.owner
+def _is_kept_apart(it: Interpreter, array: V.Root, item: V.Item) -> bool:
+    """Whether an array is an item of another list than this one, or another part of its items,
+    where no array is in two."""
+    owner, holder, leaf = item.owner, array.keeper, array.keeper_leaf
+    if array.item is not None:
+        holder, leaf = array.item.owner, array.item.leaf
+    if holder is owner and leaf is not None and leaf != item.leaf:
+        return True
     if holder is None or holder.may_alias(owner):
         return False
     found = (it.heap.contents.get(each) for each in (holder, owner))

@@ -17,6 +17,7 @@ from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import found_items, growing, lists
+from pyrelay.infer.containers.admission import checked_shape
 from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import functions_in_nodes, sets_of_nodes
@@ -367,6 +368,10 @@ class _Node:
             it.heap.write(rows.root, lists.counting(it, content, number), None)
             return count
         lists.append(it, rows, V.Tuple(tuple(leaves[c] for c in columns)))
+        for position, column in enumerate(columns):
+            value = leaves[column]
+            if isinstance(value, V.ArrayRef) and value.root.keeper is rows.root:
+                value.root.keeper_leaf = position
         return count
 
     def overwrite(self, table: str, row: V.Value, leaves: Mapping[str, V.Value]) -> None:
@@ -376,8 +381,10 @@ class _Node:
         assert isinstance(target, V.Ref)
         content = it.content(target.root)
         assert isinstance(content, V.Growing)
-        numbers = all(V.number_type(leaf) is not None for leaf in leaves.values())
-        if numbers or growing.inner_lists(content.template):
+        rows_alone = not any(isinstance(leaf, V.Text) for leaf in leaves.values()) and (
+            not L.is_ragged(content.template)
+        )
+        if rows_alone or growing.inner_lists(content.template):
             self._overwrite_leaves(target, content, it.atom(row), leaves)
             return
         before = growing.read_row(it.builder, it.heap, content, it.atom(row))
@@ -390,8 +397,8 @@ class _Node:
     def _overwrite_leaves(
         self, target: V.Ref, content: V.Growing, row: Atom, leaves: Mapping[str, V.Value]
     ) -> None:
-        """Write columns of a row, numbers or beside lists, which stay where they are."""
-        it = self.it
+        """Write columns of a row, beside others, which stay where they are."""
+        it, span = self.it, self.it.let.span if self.it.let else None
         for column, value in leaves.items():
             if isinstance(value, V.Text):
                 raise it.failure(
@@ -403,13 +410,8 @@ class _Node:
             there, atom = content.rows[position].type, it.atom(value)
             assert isinstance(there, TensorType)
             assert isinstance(atom.type, TensorType)
-            if atom.type.shape != there.shape[1:]:
-                raise it.failure(
-                    errors.UnsupportedOperationError,
-                    "an array is assigned to a field of an object that has a list that grows, and "
-                    "their shapes are known only at run time",
-                    hints=("write into the array that is there: node.field[:] = value",),
-                )
+            atom = checked_shape(it, atom, there.shape[1:])
+            growing.keep(it.heap, value, span, target.root)
             atom = it.builder.cast(atom, there.dtype)
             content = growing.write_leaf(it.builder, content, row, position, atom)
         moves = any(isinstance(leaf, V.ArrayRef) for leaf in leaves.values())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pyrelay.errors import AliasError
 from tests.infer.running import assert_same_outcome, interpreted, plainly
 
 
@@ -39,3 +41,78 @@ def crossed(n: int) -> Any:
 @pytest.mark.parametrize("function", [joined, crossed])
 def test_lists_and_tuples_of_fields_are_joined(function: Any) -> None:
     assert_same_outcome(interpreted(function, (4,)), plainly(function, (4,)))
+
+
+class Tensor:
+    """An array and its slope, which are written in place and assigned."""
+
+    def __init__(self, data: Any, parts: Any = ()) -> None:
+        self.data, self.grad, self.parts = data, np.zeros_like(data), parts
+        self.back: Any = lambda: None
+        self.log: list[float] = []
+
+    def __mul__(self, other: Any) -> Any:
+        out = Tensor(self.data * other.data, (self, other))
+
+        def back() -> None:
+            self.grad += other.data * out.grad
+            other.grad += self.data * out.grad
+
+        out.back = back
+        return out
+
+
+def slopes_of_arrays(x: Any, y: Any) -> Any:
+    a, b = Tensor(x), Tensor(y)
+    out = a * b * b
+    order, waiting = [], [out]
+    while waiting:
+        tensor = waiting.pop()
+        order.append(tensor)
+        waiting.extend(tensor.parts)
+    out.grad = np.ones_like(out.data)
+    for tensor in order:
+        tensor.back()
+    return out.data, a.grad, b.grad
+
+
+def kept_elsewhere(x: Any, y: Any) -> Any:
+    nodes = [Tensor(x), Tensor(y)]
+    for node in nodes:
+        before = node.grad
+        node.grad = node.data * 2.0
+        node.log.append(1.0)
+        node.grad += before + 1.0
+    return [node.grad for node in nodes], [len(node.log) for node in nodes]
+
+
+def written_under_another_name(x: Any, y: Any) -> Any:
+    nodes = [Tensor(x), Tensor(y)]
+    for node in nodes:
+        grad = x * 2.0
+        node.grad = grad
+        grad += 1.0
+    return [node.grad for node in nodes]
+
+
+def one_array_in_two_fields(x: Any, y: Any) -> Any:
+    nodes = [Tensor(x), Tensor(y)]
+    for node in nodes:
+        node.data = node.grad
+        node.grad += 1.0
+    return [node.data for node in nodes]
+
+
+ARRAYS = np.array([1.0, 2.0, 3.0]), np.array([-2.0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize("function", [slopes_of_arrays, kept_elsewhere])
+def test_arrays_of_fields_are_written_and_assigned(function: Any) -> None:
+    assert_same_outcome(interpreted(function, ARRAYS), plainly(function, ARRAYS))
+
+
+@pytest.mark.parametrize("function", [written_under_another_name, one_array_in_two_fields])
+def test_arrays_that_have_other_names_are_the_same_or_refused(function: Any) -> None:
+    found = interpreted(function, ARRAYS)
+    if not isinstance(found.error, AliasError):
+        assert_same_outcome(found, plainly(function, ARRAYS))
