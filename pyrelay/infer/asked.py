@@ -349,6 +349,7 @@ class Asked:
         self.nested |= nested.keys()
         self.keyed -= self.nested
         self.open_keys |= attempt.outgrown
+        of_keys = not self.open_keys <= self.tables and isinstance(failure, errors.StaticValueError)
         keyed = self.keyed_wanted - self.keyed - self.nested - self.tables - self.open_keys
         if nested:
             self._declare({NestedTable, *nested.values(), *(ORDERED if self.ordered else ())})
@@ -383,7 +384,8 @@ class Asked:
             self._list(self.listed)
         else:
             raise (self.refusal or failure) from None
-        self.refusal = self.refusal or failure
+        if not of_keys:  # what tables take says nothing of what may be wrong with them
+            self.refusal = self.refusal or failure
         self._have_tables(self.open_keys)
         self.known, self.unrolled, self.exact = {}, frozenset(), 0
         self.granted += 1

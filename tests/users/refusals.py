@@ -257,3 +257,13 @@ def lists_of_lists_remembered_by_a_recursion(n):
         return found
 
     return ways(n)
+
+
+@refuse(({(1, 1)}, 2), "the order of a set", "go through sorted(items), or pass list(items)")
+def set_of_the_callers_or_of_the_program(live, n):
+    for _ in range(n):
+        counts = {}
+        for x, y in live:
+            counts[x + y] = counts.get(x + y, 0) + 1
+        live = {(x, k) for x, k in counts.items() if k > 0}
+    return sorted(live)
