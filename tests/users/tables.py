@@ -667,7 +667,7 @@ def least_recently_used(keys, room):
 def order_of_names(x):
     values = OrderedDict(zip(("a", "b", "c"), x, strict=True))
     values.move_to_end("c", last=False)
-    same = values == OrderedDict(values)
+    same = values == OrderedDict(values), OrderedDict(a=1, b=2) != OrderedDict(b=2, a=1)
     return list(values.items()), values.popitem(), same, values == {"a": 0.5, "c": -2.0}
 
 

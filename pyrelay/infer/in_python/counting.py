@@ -5,6 +5,7 @@ In and out: what their methods take and give. Their entries are a dict, or the t
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,8 +104,8 @@ class Ordered(Entries):
         return first, self.entries.pop(first)
 
     def __eq__(self, other: Any) -> Any:
-        if isinstance(other, Ordered):
-            return list(self.entries.items()) == list(other.entries.items())
+        if isinstance(other, (Ordered, OrderedDict)):  # the latter is what programs take it for
+            return list(self.entries.items()) == list(other.items())
         return self.entries == other
 
     __hash__ = None
