@@ -146,7 +146,7 @@ def kernel(block, begin, end):
             first_q2, q_rest = p0 % out2, p0 // out2
             first_q1, first_q0 = q_rest % out1, q_rest // out1
             # Short rows of positions are copied as a whole, from the first one's beginning on.
-            by_rows = flat and out2 <= {short}
+            by_rows = flat and out2 <= {short} and not one_tap
             skipped = first_q2 if by_rows else 0
             around = 32 + 2 * out2 if by_rows else 32
             shifted = phases * (p_count + shifts) < taps0 * p_count and taps <= {taps_most}
