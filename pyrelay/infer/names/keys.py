@@ -112,7 +112,7 @@ def python_hash(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Known):
         return V.Known(hash(key.value)) if _hash_is_of_value(key.value) else hash_of(it, key)
     if isinstance(key, V.Data):
-        return hash_of(it, key) if is_by_identity(key.cls) else hash_(it, key)
+        return hash_(it, key) if _is_by_value(key) else hash_of(it, key)
     key = number(it, key)
     if is_int(key):
         return call(it, V.Known(set_order.hash_of_int), (_as_int(it, key),), {})
@@ -184,6 +184,8 @@ def without_order(it: Interpreter, key: V.Value) -> str | None:
         case V.Text():
             return None if own_arrays.HASHES_TEXTS else "texts"
         case V.Data():
+            if not protocols.is_object(key):
+                return "such objects"
             generated = protocols.is_generated(key.cls.__hash__)
             return without_order(it, _compared(it, key)) if generated else None
     return None
@@ -223,7 +225,7 @@ def differ(it: Interpreter, now: V.Value, before: V.Value) -> V.Value:
 def _number(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Union):
         return _of_cases(it, key)
-    if isinstance(key, V.Data):
+    if isinstance(key, V.Data) and (is_by_identity(key.cls) or _is_by_value(key)):
         return _of_node(it, key)
     key = number(it, key)
     if isinstance(key, V.Known) and isinstance(key.value, tuple):
@@ -258,6 +260,11 @@ def _number(it: Interpreter, key: V.Value) -> V.Value:
         f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",
         notes=("such keys are numbers, characters, constants, objects, or tuples of them",),
     )
+
+
+def _is_by_value(key: V.Data) -> bool:
+    """Whether it is an object that its class compares, and no tuple that is kept as a node."""
+    return protocols.is_object(key) and not is_by_identity(key.cls)
 
 
 def _of_node(it: Interpreter, key: V.Data) -> V.Value:
