@@ -16,10 +16,12 @@ import ast
 import copy
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pyrelay.frontend import source
 from pyrelay.python_trees import children, nodes
+
+N = TypeVar("N", bound=ast.AST)
 
 _OBJECT, _NUMBER, _PLACE = ".object", ".number", ".place"
 _OVER = -1
@@ -153,18 +155,13 @@ class _Resumed:
 
     def _count(self, node: ast.AST) -> None:
         """Number what yields, and note for each node which of these lie in it."""
-        number = 0
-        for each in ast.walk(node):
+        found, number = list(nodes(node)), 0
+        for each in reversed(found):  # those further in first
+            own: frozenset[int] = frozenset()
             if isinstance(each, (ast.Yield, ast.YieldFrom)):
                 number += 1
-                self.numbers[each] = frozenset((number,))
-        found = [node]
-        for each in found:
-            found += ast.iter_child_nodes(each)
-        for each in reversed(found):
-            inner = (self.numbers.get(child, frozenset()) for child in ast.iter_child_nodes(each))
-            own = self.numbers.get(each, frozenset())
-            self.numbers[each] = own.union(*inner)
+                own = frozenset((number,))
+            self.numbers[each] = own.union(*(self.numbers[child] for child in children(each)))
 
     def _block(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements in order, of which those before the `yield` that was last are skipped."""
@@ -202,9 +199,7 @@ class _Resumed:
                 (number,) = self.numbers[node]
                 item = _at(node, ast.Constant(None)) if value is None else self._read(value)
                 left = [
-                    _at(node, ast.Assign(
-                        [_field(node, _NUMBER, ast.Store())], _at(node, ast.Constant(number))
-                    )),
+                    _set(node, _NUMBER, _at(node, ast.Constant(number))),
                     _at(node, ast.Return(item)),
                 ]
                 gone_on = _assign(node, _PLACE, _at(node, ast.Constant(0)))
@@ -246,10 +241,7 @@ class _Resumed:
             _field(node, _INDEXED, ast.Load()), [self._read(items)], []
         ))
         begun = [
-            _at(node, ast.Assign([_field(node, sequence, ast.Store())], indexed)),
-            _at(node, ast.Assign(
-                [_field(node, position, ast.Store())], _at(node, ast.Constant(0))
-            )),
+            _set(node, sequence, indexed), _set(node, position, _at(node, ast.Constant(0))),
         ]
         length = _at(node, ast.Call(
             _name(node, "len", ast.Load()), [_field(node, sequence, ast.Load())], []
@@ -275,54 +267,49 @@ class _Resumed:
         return made
 
 
-def _at(near: ast.AST, made: Any) -> Any:
+def _at(near: ast.AST, made: N) -> N:
     return ast.copy_location(made, near)
 
 
 def _name(near: ast.AST, name: str, context: ast.expr_context) -> ast.expr:
-    made: ast.expr = _at(near, ast.Name(name, context))
-    return made
+    return _at(near, ast.Name(name, context))
 
 
 def _field(near: ast.AST, name: str, context: ast.expr_context) -> ast.Attribute:
-    held = _name(near, _OBJECT, ast.Load())
-    made: ast.Attribute = _at(near, ast.Attribute(held, name, context))
-    return made
+    return _at(near, ast.Attribute(_name(near, _OBJECT, ast.Load()), name, context))
+
+
+def _set(near: ast.AST, name: str, value: ast.expr) -> ast.stmt:
+    """A field of the object gets a value."""
+    return _at(near, ast.Assign([_field(near, name, ast.Store())], value))
 
 
 def _assign(near: ast.AST, name: str, value: ast.expr) -> ast.stmt:
-    made: ast.stmt = _at(near, ast.Assign([_name(near, name, ast.Store())], value))
-    return made
+    return _at(near, ast.Assign([_name(near, name, ast.Store())], value))
 
 
 def _if(near: ast.AST, test: ast.expr, body: list[ast.stmt]) -> ast.stmt:
-    made: ast.stmt = _at(near, ast.If(test, body, []))
-    return made
+    return _at(near, ast.If(test, body, []))
 
 
 def _either(near: ast.AST, test: ast.expr) -> ast.expr:
     """Whether a loop goes on: it is gone on with in the middle of a round, or its test holds."""
     place = _name(near, _PLACE, ast.Load())
     inside = _at(near, ast.Compare(place, [ast.NotEq()], [_at(near, ast.Constant(0))]))
-    made: ast.expr = _at(near, ast.BoolOp(ast.Or(), [inside, test]))
-    return made
+    return _at(near, ast.BoolOp(ast.Or(), [inside, test]))
 
 
 def _ended(near: ast.AST) -> list[ast.stmt]:
     """What is done at the end: there, and at each call behind it."""
     over = _at(near, ast.UnaryOp(ast.USub(), _at(near, ast.Constant(-_OVER))))
     raised = _at(near, ast.Raise(_name(near, "StopIteration", ast.Load()), None))
-    return [_at(near, ast.Assign([_field(near, _NUMBER, ast.Store())], over)), raised]
+    return [_set(near, _NUMBER, over), raised]
 
 
 def _init(node: ast.FunctionDef, given: Sequence[str]) -> ast.FunctionDef:
     at = node.body[0]
-    body: list[ast.stmt] = [
-        _at(at, ast.Assign([_field(at, name, ast.Store())], _name(at, name, ast.Load())))
-        for name in given
-    ]
-    number = _field(at, _NUMBER, ast.Store())
-    body.append(_at(at, ast.Assign([number], _at(at, ast.Constant(0)))))
+    body = [_set(at, name, _name(at, name, ast.Load())) for name in given]
+    body.append(_set(at, _NUMBER, _at(at, ast.Constant(0))))
     return _definition(node, "__init__", [_OBJECT, *given], body)
 
 
