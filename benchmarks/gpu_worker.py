@@ -23,6 +23,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ from pyrelay.devices.gpu.driver import by_the_clock
 
 MARK, OURS, REFERENCE = "@gpu@", "pyrelay", "reference"
 ROUNDS, WARM, MOST_CALLS = 7, 5, 20
+BESIDE = 8
+"""References that are computed at the same time."""
 _RUN = 0.1  # seconds of a run of calls, at most, where one call does not last longer
 _COPIED = 1 << 29  # bytes
 CHECKED = 1 << 25
@@ -69,9 +72,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     library, first, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     if library == REFERENCE:
-        for number, name in list(enumerate(gpu.TIMED))[first:]:
-            _say(begin=number)
-            _say(done=number, **_failed(functools.partial(reference, number, name, folder)))
+        _references(first, folder)
         return
     made = LIBRARIES[library]()
     _say(version=getattr(importlib.import_module(module_of(library)), "__version__", "here"))
@@ -84,6 +85,18 @@ def main() -> None:
             _say(done=number, **found)
             if "error" in found and is_lost(made):
                 sys.exit("the GPU has stopped")  # for this process: another one goes on
+
+
+def _references(first: int, folder: Path) -> None:
+    """Write what NumPy gives for the programs from a number on, several at once: the GPU waits."""
+    with ThreadPoolExecutor(BESIDE) as pool:
+        waited = {
+            number: pool.submit(_failed, functools.partial(reference, number, name, folder))
+            for number, name in list(enumerate(gpu.TIMED))[first:]
+        }
+        for number, written in waited.items():
+            _say(begin=number)
+            _say(done=number, **written.result())
 
 
 def is_lost(made: Library) -> bool:
