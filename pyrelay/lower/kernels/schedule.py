@@ -129,19 +129,21 @@ def collapsed(
     extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]], *, sliced: bool = False
 ) -> Space:
     """The space with runs as long as arrays of `shapes`, aligned at the right, allow; if `sliced`,
-    their first axes may be longer or shorter."""
+    their first axes may be longer or shorter. Axes of extent 1 belong to the run before them, the
+    first to the first: their index is always 0, so no loop may be over them alone."""
     rank = len(extents)
+    counted = [axis for axis, extent in enumerate(extents) if extent != 1]
     cuts = {0, rank}
     for shape in shapes:
         if not shape or len(shape) > rank:
             continue
         offset = rank - len(shape)
-        cuts.add(offset)
         # Neighbours along which the array is repeated are one run, as those along which it is not.
-        repeated = [a != b for a, b in zip(shape, extents[offset:], strict=True)]
-        repeated[0] = repeated[0] and (not sliced or shape[0] == 1)
-        pairs = enumerate(itertools.pairwise(repeated), offset + 1)
-        cuts |= {cut for cut, (before, after) in pairs if before != after}
+        repeated: dict[int, bool | None] = dict.fromkeys(range(offset))
+        repeated |= {k: shape[k - offset] != extents[k] for k in range(offset, rank)}
+        if repeated[offset] and sliced and shape[0] != 1:
+            repeated[offset] = False
+        cuts |= {b for a, b in itertools.pairwise(counted) if repeated[a] != repeated[b]}
     ends = sorted(cuts)
     return Space(tuple(extents), tuple(b - a for a, b in itertools.pairwise(ends)))
 

@@ -141,12 +141,14 @@ def _filled_in(made: Var) -> tuple[Parameter, ...]:
 
 def _cut(space: Space, split: int) -> tuple[Space, Space]:
     """The runs of the rows' axes and those of the columns'."""
-    runs, count = list(space.runs), 0
+    runs, missing = list(space.runs), split
     left: list[int] = []
-    while count < split:
-        left.append(runs.pop(0))
-        count += left[-1]
-    assert count == split
+    while missing:
+        left.append(min(runs[0], missing))
+        missing -= left[-1]
+        runs[0] -= left[-1]
+        if not runs[0]:
+            del runs[0]  # else the columns' first axes have extent 1
     return Space(space.extents[:split], tuple(left)), Space(space.extents[split:], tuple(runs))
 
 

@@ -49,6 +49,21 @@ def test_axes_are_counted_together_where_every_array_is_contiguous(
     assert collapsed((m, n, 4), shapes).runs == runs
 
 
+@pytest.mark.parametrize(
+    ("extents", "shapes", "runs"),
+    [
+        ((n, 1, 1), [(n, 1, 1), (1, 1, 1)], (3,)),
+        ((1, m, 1, n), [(1, m, 1, n), (1, 1, 1, n)], (3, 1)),
+        ((m, 1, n), [(m, 1, 1), (1, n)], (2, 1)),
+        ((1, 1), [(1,)], (2,)),
+    ],
+)
+def test_no_run_consists_of_axes_of_extent_1(
+    extents: Any, shapes: Any, runs: tuple[int, ...]
+) -> None:
+    assert collapsed(extents, shapes).runs == runs
+
+
 def test_indices_are_divided_only_if_a_rule_takes_them_apart() -> None:
     def flat(b: Any, x: Any) -> Any:
         return b.call(OPS["reshape"], OPS["exp"](x), shape=(dims.multiply(m, n),)) * 2
