@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 
 import numpy as np
 
@@ -110,3 +110,15 @@ def objects_in_their_order(x):
             labels.append(Label(int(v), "a", len(labels)))
     labels.sort()
     return [label.times for label in labels], [label.rank for label in sorted(labels, reverse=True)]
+
+
+@use((["up", "right", "right"],))
+def places_of_a_walk_as_dicts(moves):
+    steps = {"up": (0, 1), "right": (1, 0)}
+    place = Point(0, 0)
+    seen = {place}
+    for move in moves:
+        dx, dy = steps[move]
+        place = Point(place.x + dx, place.y + dy)
+        seen.add(place)
+    return len(seen), asdict(place), astuple(place)

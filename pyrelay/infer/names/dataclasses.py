@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import calls
+from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.attributes import get_attribute
+from pyrelay.infer.containers import lists
 from pyrelay.infer.in_python.lists import compared_fields, items_of_node
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import copying
 from pyrelay.infer.names.handlers import handles
 from pyrelay.infer.nodes import trees
 
@@ -48,8 +53,6 @@ def items_of_node_(it: Interpreter, node: V.Value) -> V.Value:
 def replace(it: Interpreter, obj: V.Value, **changes: V.Value) -> V.Value:
     """dataclasses.replace: another object of the class, some fields changed."""
     if isinstance(obj, V.Data) and dataclasses.is_dataclass(obj.cls):
-        from pyrelay.infer.attributes import get_attribute
-
         names = [f.name for f in dataclasses.fields(obj.cls) if f.init and f.name not in changes]
         kept = {name: get_attribute(it, obj, name) for name in names}
         return calls.call(it, V.Known(obj.cls), (), {**kept, **changes})
@@ -77,28 +80,40 @@ def astuple(it: Interpreter, obj: V.Value) -> V.Value:
 def _as_fields(
     it: Interpreter, obj: V.Value, name: str, made: Callable[[dict[str, V.Value]], V.Value]
 ) -> V.Value:
-    def copied(value: V.Value) -> V.Value:
+    def copied(value: V.Value, around: tuple[type, ...]) -> V.Value:
+        value = lists.of_field(it, value)
+        cls = _dataclass_of(value)
+        if cls is not None and cls not in around:  # a node in one of its class may have no end
+            names = [f.name for f in dataclasses.fields(cls)]
+            inside = (*around, cls) if isinstance(value, V.Data) else around
+            return made({n: copied(get_attribute(it, value, n), inside) for n in names})
         match value:
-            case V.ArrayRef():
-                return it.new_array(it.atom(value))
-            case V.Tuple(items, cls):
-                return V.Tuple(tuple(map(copied, items)), cls)
-            case V.Ref(root, cls) if cls is not None and dataclasses.is_dataclass(cls):
-                content = it.content(root)
-                return made({f.name: copied(content[f.name]) for f in dataclasses.fields(cls)})
+            case V.Tuple(items, kind):
+                return V.Tuple(tuple(copied(i, around) for i in items), kind)
             case V.Ref(root) if root.kind == "dict":
-                return it.new_ref("dict", {k: copied(v) for k, v in it.content(root).items()})
-            case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
-                return it.new_ref("list", tuple(map(copied, it.content(root))))
-            case V.Known() | V.Scalar():
-                return value
+                content = it.content(root)
+                return it.new_ref("dict", {k: copied(v, around) for k, v in content.items()})
+            case V.Ref(root) if root.kind == "list":
+                content = it.content(root)
+                if isinstance(content, tuple):
+                    return it.new_ref("list", tuple(copied(v, around) for v in content))
+                if not L.pools_of(content.template):
+                    return copying.deepcopy(it, value)
+            case V.ArrayRef() | V.Known() | V.Scalar() | V.Text():
+                return copying.deepcopy(it, value)
         raise it.failure(
             errors.UnsupportedOperationError, f"{name}() cannot copy {V.describe(value)}",
             hints=("name the fields that you need: {'x': obj.x, ...}",),
         )
 
-    if not (isinstance(obj, V.Ref) and obj.cls is not None and dataclasses.is_dataclass(obj.cls)):
+    if _dataclass_of(obj) is None:
         raise it.failure(
             errors.TypeMismatchError, f"{name}() needs a dataclass, not {V.describe(obj)}"
         )
-    return copied(obj)
+    return copied(obj, ())
+
+
+def _dataclass_of(value: V.Value) -> Any:
+    """The class of an object of a dataclass; None for other values."""
+    cls = value.cls if isinstance(value, (V.Ref, V.Data)) else None
+    return cls if cls is not None and dataclasses.is_dataclass(cls) else None
