@@ -315,7 +315,7 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
     try:
         items = sequence_of(it, value)
     except errors.StaticValueError:
-        if not isinstance(value, V.Lazy):
+        if not isinstance(value, (V.Lazy, V.Range)):
             raise
         return _unpack(it, (_as_list(it, value),), attrs)
     if len(items) < wanted or (len(items) > wanted and not rest):

@@ -100,4 +100,5 @@ def taken_from_what_is_counted_in_the_program(x, n):
     for v in x:
         counts[v] = counts.get(v, 0) + 1
     (a, _), *_ = counts.items()
-    return low, between, high, first, second, a
+    start, *others, end = range(n + len(between))
+    return low, between, high, first, second, a, start, others, end
