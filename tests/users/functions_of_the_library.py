@@ -72,6 +72,13 @@ def characters_replaced(text):
     return text.translate(table), text.translate(table)[::-1], text.translate(pairs)
 
 
+@use((["attack", "at dawn"], 3))
+def shifted_by_a_computed_alphabet(texts, k):
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    table = str.maketrans(letters, letters[k:] + letters[:k], " ")
+    return [text.translate(table) for text in texts]
+
+
 @use(("a/b",))
 def path_of_a_text(path):
     return os.fspath(path) + "/c"

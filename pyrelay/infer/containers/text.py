@@ -16,6 +16,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters
 from pyrelay.infer.in_python import strings
+from pyrelay.infer.in_python.containers import standing_for as tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.spellings import PYTHON
 from pyrelay.ir import types
@@ -219,6 +220,10 @@ def method(
                 errors.TypeMismatchError, f"'join' takes strings, not {V.describe(wrong)}",
                 hints=("write str(...) around the item",),
             )
+    if name == "translate" and any(isinstance(v, V.Ref) and v.cls in tables for v in args):
+        from pyrelay.infer.calls import call
+
+        return call(it, V.Known(strings.translate), (receiver, *args), keywords)
     origin = receiver.origin if isinstance(receiver, V.Text) and name not in _ANSWERS else None
     if name in strings.METHODS and not isinstance(receiver, V.Known) and not (
         origin and it.program.texts_known

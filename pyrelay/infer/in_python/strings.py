@@ -444,6 +444,30 @@ def real(string: Any) -> Any:
     return -(value / power) if negative else value / power
 
 
+def pairs_of_texts(x: Any, y: Any, z: Any) -> Any:
+    """str.maketrans(x, y, z): a dict of the code points; of those in z it says None."""
+    if len(x) != len(y):
+        raise ValueError("the first two maketrans arguments must have equal length")
+    into: dict[Any, Any] = {}
+    for k in range(len(x)):
+        into[ord(x[k])] = ord(y[k])
+    for character in z:
+        into[ord(character)] = None
+    return into
+
+
+def translate(string: Any, table: Any) -> Any:
+    """string.translate(table), of a dict from code points to code points, texts or None."""
+    codes: list[Any] = []
+    for character in string:
+        into = table.get(ord(character), ord(character))
+        if isinstance(into, str):
+            codes.extend([ord(each) for each in into])
+        elif into is not None:
+            codes.append(into)
+    return _text(codes)
+
+
 METHODS = {
     f.__name__: f for f in (
         split, partition, find, index, startswith, endswith, count, lstrip, rstrip, strip, isalpha,

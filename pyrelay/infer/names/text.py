@@ -48,7 +48,11 @@ def maketrans(
             ).items()
         }
         return new_dict(it, content)
-    texts = [it.static(v, "a text for str.maketrans") for v in (x, y, z) if v is not None]
+    given = [v for v in (x, y, z) if v is not None]
+    if not all(isinstance(v, V.Known) for v in given) and all(map(is_text, given)):
+        rest = V.Known("") if z is None else z
+        return calls.call(it, V.Known(strings.pairs_of_texts), (x, y, rest), {})
+    texts = [it.static(v, "a text for str.maketrans") for v in given]
     try:
         made = str.maketrans(*texts)
     except (TypeError, ValueError) as error:
