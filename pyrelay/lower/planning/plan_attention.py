@@ -75,7 +75,7 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
         (targets, sources, depth, width, *map(int, turned), *lines, int(found.guarded))
     )
     kernels = group.lowering.kernels
-    shaping, shape_cost = _shaping(p, call, kernels[0] if kernels else None)
+    shaping, shape_cost = _shaping(p, call, kernels[0] if kernels else None, extents)
     operands += [*shaping[:1], immediate(len(shaping) - 1)]
     if kernel.scales:
         operands += _scale(p, call, found)
@@ -87,7 +87,7 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
     blocks = dims.quotient_up(targets, kernel.rows)
     each = dims.add(
         dims.multiply(kernel.picoseconds, dims.add(depth, width)),
-        dims.add(_PICOSECONDS_PER_SCORE, dims.substitute(shape_cost, extents)),
+        dims.add(_PICOSECONDS_PER_SCORE, shape_cost),
     )
     p.frame.emit(
         Launch(
@@ -160,10 +160,10 @@ def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> No
     beside: list[Value] = []
     cost: Extent = 0
     for there in (found.shaped, found.turned_back):
-        words, more = _shaping(p, call, next(kernels) if there else None)
+        words, more = _shaping(p, call, next(kernels) if there else None, extents)
         operands += [*words[:1], immediate(len(words) - 1)]
         beside += words[1:]
-        cost = dims.add(cost, dims.substitute(more, extents))
+        cost = dims.add(cost, more)
     entries = dims.product(batch)
     whole = dims.minimum(dims.quotient(entries, _ENOUGH), 1) if kernel.wholes else 0
     operands += [p.sizes.value(whole), immediate(len(batch))]
@@ -194,7 +194,7 @@ def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> No
 
 
 def _shaping(
-    p: FunctionPlanner, call: KernelCall, kernel: Kernel | None
+    p: FunctionPlanner, call: KernelCall, kernel: Kernel | None, extents: dict[Symbol, Extent]
 ) -> tuple[list[Value], Extent]:
     """A kernel that changes products where they lie: its address (or 0), its operands; its cost."""
     if kernel is None:
@@ -203,8 +203,8 @@ def _shaping(
         k: Slot(p.buffer(a).slot) for k, a in enumerate(call.args) if is_array(a)
     }
     values: list[Value] = []
-    for each in plan_called.operands_of(p, kernel, call, arrays, ()):
+    for each in plan_called.operands_of(p, kernel, call, arrays, (), extents=extents):
         assert not isinstance(each, AddressOf)
         values.append(each)
     number = p.program.kernel(kernel, f"scores_{name_of(call.function)}")
-    return [KernelAddress(number), *values], kernel.cost
+    return [KernelAddress(number), *values], dims.substitute(kernel.cost, extents)

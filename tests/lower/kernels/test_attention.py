@@ -144,6 +144,17 @@ def test_two_of_one_kernel_are_scaled_by_numbers_of_their_own() -> None:
     np.testing.assert_allclose(pyrelay.jit(twice)(*args), twice(*args), rtol=1e-4)
 
 
+def test_masks_of_matrices_side_by_side_of_which_the_sizes_are_sums() -> None:
+    def two_heads(x):
+        q = np.stack([x[:-1], x[1:]])
+        seen = np.arange(q.shape[1]) <= np.arange(q.shape[1])[:, None]
+        return softmax(np.where(seen, q @ q.transpose(0, 2, 1), -np.inf)) @ q
+
+    x = normal(70, 8)
+    np.testing.assert_allclose(pyrelay.jit(two_heads)(x), two_heads(x), rtol=2e-4, atol=2e-5)
+    pyrelay.check_grads(two_heads, (x[:5].astype(np.float64),), order=1, modes="rev")
+
+
 def test_rows_without_a_finite_score_and_nan() -> None:
     def masked(q, k, v, mask):
         return softmax(np.where(mask, q @ k.T, -np.inf)) @ v
