@@ -3,6 +3,7 @@ and dicts with entries given by name."""
 
 from __future__ import annotations
 
+import collections
 import functools
 import heapq
 import os
@@ -77,6 +78,21 @@ def shifted_by_a_computed_alphabet(texts, k):
     letters = "abcdefghijklmnopqrstuvwxyz"
     table = str.maketrans(letters, letters[k:] + letters[:k], " ")
     return [text.translate(table) for text in texts]
+
+
+@use((4,))
+def named_tuples_made_inside(n):
+    Edge = collections.namedtuple("Edge", ["u", "v", "w"], defaults=[1.5])
+    Word = collections.namedtuple("Word", "x class", rename=True)
+    edges = [Edge(i, i + 1) for i in range(n)] + [Edge(0, n, w=n)]
+    edges.sort(key=lambda e: (-e.w, e.u))
+    best = edges[0]._replace(u=9)
+    return [tuple(e) for e in edges], best._asdict(), str(best), Edge._fields, Word(n, 1)._1
+
+
+@use((1,))
+def named_tuples_of_wrong_names(n):
+    return collections.namedtuple("Pair", "x x")(n, n)
 
 
 @use(("a/b",))

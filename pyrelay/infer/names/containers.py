@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import functools
 import heapq
 import queue
 from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ from pyrelay.infer.names import keys
 from pyrelay.infer.names.builtins import dict_
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.dicts import refuse_keys
+from pyrelay.infer.operators import raised
 from pyrelay.infer.slots import lessened
 
 
@@ -54,6 +56,41 @@ def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
 _BY_OBJECT = {getattr(bisect if hasattr(bisect, n) else heapq, n): n for n in heaps.__all__}
 for _object, _name in _BY_OBJECT.items():
     handles(_object)(_in_python(getattr(heaps, _name)))
+
+
+@handles(collections.namedtuple)
+def namedtuple(
+    it: Interpreter, typename: V.Value, field_names: V.Value, *, rename: V.Value = V.Known(False),
+    defaults: V.Value = V.NONE, module: V.Value = V.NONE,
+) -> V.Value:
+    """collections.namedtuple: the same class for the same words, whichever call makes it."""
+    given = (typename, field_names, rename, defaults, module)
+    name, fields, *options = (it.static(v, "what a named tuple is made of") for v in given)
+    try:
+        words = (name, fields if isinstance(fields, str) else tuple(fields), *options[:1])
+        own = None if options[1] is None else _Defaults(tuple(options[1]))
+        return V.Known(_named(*words, own, options[2] or it.frames[-1].owner.__module__))
+    except (TypeError, ValueError) as error:
+        raise raised(it, error) from None
+
+
+class _Defaults(tuple[Any, ...]):
+    """Defaults of a named tuple, of which 1 and 1.0 are different ones."""
+
+    def __eq__(self, other: object) -> bool:
+        return repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+@functools.cache
+def _named(
+    name: str, fields: str | tuple[str, ...], rename: bool, defaults: _Defaults | None, module: str
+) -> type:
+    return collections.namedtuple(
+        name, fields, rename=rename, defaults=defaults, module=module
+    )
 
 
 handles(queue.SimpleQueue)(_in_python(queues.SimpleQueue))
