@@ -103,12 +103,12 @@ static inline int __syncthreads_or(int vote, PYRELAY_SITE) {
 #define PYRELAY_PAUSE() pyrelay_emulator::pass_on()
 static inline void pyrelay_arrive(unsigned int *word) {
     pyrelay_emulator::changed(word, [](unsigned int is) { return is + 1; });
-    pyrelay_watch::released();
+    pyrelay_watch::released(word);
 }
 static inline unsigned int pyrelay_arrived(const unsigned int *word) {
     pyrelay_watch::Quiet quiet;
     pyrelay_watch::touched(word, 4, false, true);
-    pyrelay_watch::acquired();
+    pyrelay_watch::acquired(word);
     return *word;
 }
 static inline void __syncwarp(PYRELAY_SITE) { pyrelay_emulator::warp_barrier(site, true); }

@@ -43,8 +43,8 @@ static inline void launched(const void *, const void *, int, int, bool) {}
 static inline void goes_on(int, int) {}
 static inline void block_met(int) {}
 static inline void warp_met(int, int) {}
-static inline void released() {}
-static inline void acquired() {}
+static inline void released(const void *) {}
+static inline void acquired(const void *) {}
 static inline void began(const void *, int) {}
 static inline void landed(const void *, int) {}
 static inline void touched(const void *, int, bool, bool) {}
@@ -66,8 +66,8 @@ void goes_on(int block, int thread);
 void block_met(int block);
 void warp_met(int block, int warp);
 // The thread tells what it knows, and gets to know what was told.
-void released();
-void acquired();
+void released(const void *word);
+void acquired(const void *word);
 // A copy to shared memory has begun, and is over.
 void began(const void *at, int size);
 void landed(const void *at, int size);
@@ -93,7 +93,7 @@ WATCH = r"""
 #include <string.h>
 """ + _DECLARED + r"""
 namespace pyrelay_watch {
-const int WARP = 32, MOST = 8, THREADS = 1024, CELLS = 64;
+const int WARP = 32, MOST = 8, THREADS = 1024, CELLS = 64, WORDS = 32;
 const size_t MOST_PAGES = 1 << 14;
 // When a thread did something: its block's barriers, its warp's, its own releases; from where.
 struct Event { short thread, block; word met, warp_met, release, from; };
@@ -123,7 +123,10 @@ static int self_block, self;
 static bool running, interrupting;
 static long long told[8], empty[8];  // empty: the first use of what nobody had written
 static word launch_number, met[MOST], warp_met_count[MOST][WARP], releases[MOST];
-static Known known[MOST][THREADS][MOST], published[MOST];
+static Known known[MOST][THREADS][MOST];
+// What is released by each word that counts arrivals.
+static const void *words[WORDS];
+static Known published[WORDS][MOST];
 static bool acquired_since[MOST];
 static int thread_count;
 static Page **pages;
@@ -284,7 +287,8 @@ void launched(
     launch_number++;
     memset(met, 0, sizeof met), memset(warp_met_count, 0, sizeof warp_met_count);
     memset(releases, 0, sizeof releases), memset(known, 0, sizeof known);
-    memset(published, 0, sizeof published), memset(acquired_since, 0, sizeof acquired_since);
+    memset(published, 0, sizeof published), memset(words, 0, sizeof words);
+    memset(acquired_since, 0, sizeof acquired_since);
 }
 void goes_on(int block, int thread) { self_block = block, self = thread; }
 static void join(Known &to, const Known &from) {
@@ -303,13 +307,21 @@ void block_met(int b) {
     }
 }
 void warp_met(int b, int warp) { warp_met_count[b][warp]++; }
-void released() {
-    const int b = self_block;
-    for (int k = 0; k < MOST; k++) join(published[k], known[b][self][k]);
-    join(published[b], {met[b], self == 0 ? ++releases[b] : 0});
+static Known *published_by(const void *word) {
+    for (int k = 0; k < WORDS; k++) {
+        if (words[k] == word || !words[k]) return words[k] = word, published[k];
+    }
+    abort();
 }
-void acquired() {
-    for (int k = 0; k < MOST; k++) join(known[self_block][self][k], published[k]);
+void released(const void *word) {
+    const int b = self_block;
+    Known *to = published_by(word);
+    for (int k = 0; k < MOST; k++) join(to[k], known[b][self][k]);
+    join(to[b], {met[b], self == 0 ? ++releases[b] : 0});
+}
+void acquired(const void *word) {
+    const Known *from = published_by(word);
+    for (int k = 0; k < MOST; k++) join(known[self_block][self][k], from[k]);
     acquired_since[self_block] = true;
 }
 static void access(const void *at, int size, bool writes, bool strong, const void *from) {

@@ -1,13 +1,15 @@
 """What phases of one kernel have to wait for.
 
 In: a function of a plan; then, phase by phase, the buffers that each reads and writes. Out: for
-whom it waits first: for nobody, for the threads of its block, or for all.
+whom it waits first: for nobody, for the threads of its block, for the blocks that share its rows,
+or for all.
 
 Slots that moves connect may hold the same buffer, so they count as one; but what was allocated
 since ways of control joined last is known to be no other's. A buffer that is freed is nobody's
 again before all have met. Phases of single threads go through their items alike, so that each
 thread does the same items in all of them: where an item touches nothing but what no other item
-touches (`Place`), nobody waits. Where blocks own elements (`Owned`), only they wait.
+touches (`Place`), nobody waits. Where blocks own elements (`Owned`), only they wait; where they
+read whole rows beside (`Rows`), those of the same rows do (`row_groups`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pyrelay.records import dataclass
 Monomial: TypeAlias = "tuple[Any, ...]"
 Frozen: TypeAlias = "frozenset[tuple[Monomial, int]]"
 
-NOBODY, BLOCK, ALL = 0, 1, 2
+NOBODY, BLOCK, GROUP, ALL = 0, 1, 2, 3
 """For whom a phase waits."""
 
 
@@ -106,11 +108,29 @@ class Owned:
         return level, tuple((each, self.stride) for each in wide)
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where a phase reads whole rows of a matrix, each block those of the elements that it owns: so
+    many elements from the first of a row on, rows `stride` apart, elements of so many bytes."""
+
+    stride: Frozen
+    line: Frozen
+    size: int
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is the same in all rounds."""
+        return is_fixed(self.stride) and is_fixed(self.line)
+
+
+Touched: TypeAlias = "Place | Owned | Rows | None"
+"""Where a phase accesses a buffer; None for who knows where."""
+
 Check: TypeAlias = "tuple[Frozen, Frozen]"
 """A number of columns that is to be no more than what is from one row to the next."""
 
-Places: TypeAlias = "Mapping[Any, frozenset[Place | Owned | None]]"
-_ANYWHERE: frozenset[Place | Owned | None] = frozenset([None])
+Places: TypeAlias = "Mapping[Any, frozenset[Touched]]"
+_ANYWHERE: frozenset[Touched] = frozenset([None])
 
 
 def is_fixed(polynomial: Frozen) -> bool:
@@ -172,13 +192,17 @@ class Buffers:
 
 
 class Pending:
-    """What was read and written since all have met, and since the threads of a block have.
+    """What was read and written since all have met who may wait for it, and since the threads of a
+    block have.
 
-    checks: what has to be so where blocks that own elements do not wait for others.
+    by_rows: what stands for buffers of which no two groups of blocks touch the same rows.
+    checks: what has to be so where blocks that own elements do not wait for others. touched: where
+    each buffer is accessed.
     """
 
-    def __init__(self, buffers: Buffers) -> None:
-        self.buffers = buffers
+    def __init__(self, buffers: Buffers, by_rows: frozenset[Any] = frozenset()) -> None:
+        self.buffers, self.by_rows = buffers, by_rows
+        self.touched: dict[Any, frozenset[Touched]] = {}
         self.fresh: dict[int, str] = {}  # slots of what was allocated since ways joined
         self.roots: dict[str, Any] = {}  # what stands for those after that
         self.checks: dict[Check, None] = {}
@@ -227,6 +251,22 @@ class Pending:
         self.grid: Used = {}, {}  # what was read, what was written
         self.joined()
 
+    def met_by_rows(self) -> None:
+        """The blocks of each group have met."""
+        for used in self.grid:
+            for key in [k for k in used if self.is_by_rows(k[0])]:
+                del used[key]
+        self.joined()
+
+    def is_by_rows(self, name: Any) -> bool:
+        """Whether only blocks that share rows wait for each other where they use a buffer."""
+        return self.roots.get(name, name) in self.by_rows
+
+    @property
+    def only_by_rows(self) -> bool:
+        """Whether all that is pending is so."""
+        return all(self.is_by_rows(name) for used in self.grid for name, _ in used)
+
     def joined(self) -> None:
         """The threads of each block have met."""
         self.block: Used = {}, {}
@@ -259,8 +299,9 @@ class Pending:
         """For whom a phase that reads and writes these has to wait; places tell where, as far as
         that is known."""
         reads, writes = tuple(reads), tuple(writes)
-        if self._level(self.grid, reads, writes, places) == ALL:
-            return ALL
+        level = self._level(self.grid, reads, writes, places)
+        if level >= GROUP:
+            return level
         return BLOCK if self._level(self.block, reads, writes, places) else NOBODY
 
     def _level(
@@ -273,12 +314,13 @@ class Pending:
         pairs += [(each, operand) for operand in writes for each in (read, written)]
         for found, operand in pairs:
             name = self.of(operand)
+            most = GROUP if self.is_by_rows(name) else ALL
             for there in {p for (each, _), places in found.items() if each == name for p in places}:
                 for here in known.get(operand, _ANYWHERE):
-                    level = max(level, self._between(here, there))
+                    level = max(level, min(most, self._between(here, there)))
         return level
 
-    def _between(self, here: Place | Owned | None, there: Place | Owned | None) -> int:
+    def _between(self, here: Touched, there: Touched) -> int:
         """For whom an access waits that comes after another one of the same buffer."""
         if isinstance(here, Place) and isinstance(there, Place):
             return NOBODY if here.is_own(there) else ALL
@@ -293,6 +335,10 @@ class Pending:
     ) -> None:
         """Such a phase has begun."""
         known, of = places or {}, self.of
+        for operand in (*reads, *writes):
+            root = self.buffers.of(operand)
+            before = self.touched.get(root, frozenset())
+            self.touched[root] = before | known.get(operand, _ANYWHERE)
         for layer in (self.grid, self.block):
             for found, operands in zip(layer, (reads, writes), strict=True):
                 for operand in operands:
@@ -315,12 +361,12 @@ class Pending:
                 del used[key]
 
 
-_Accessed: TypeAlias = "dict[tuple[Any, int | None], frozenset[Place | Owned | None]]"
+_Accessed: TypeAlias = "dict[tuple[Any, int | None], frozenset[Touched]]"
 Used: TypeAlias = "tuple[_Accessed, _Accessed]"
 """What was read, and what was written: buffers, and the slots that held them, if they still do."""
 
 
 def _add(
-    used: _Accessed, key: tuple[Any, int | None], places: frozenset[Place | Owned | None]
+    used: _Accessed, key: tuple[Any, int | None], places: frozenset[Touched]
 ) -> None:
     used[key] = used.get(key, frozenset()) | places

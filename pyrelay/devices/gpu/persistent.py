@@ -30,9 +30,16 @@ from pyrelay.devices.gpu.persistent_leaving import (
     once_a_round,
     tape_of,
 )
-from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, Emit, emitted, shared_bytes
+from pyrelay.devices.gpu.persistent_phases import (
+    MOST_SHARED,
+    Emit,
+    emitted,
+    shared_bytes,
+    writes_of,
+)
 from pyrelay.devices.gpu.persistent_product import as_row
 from pyrelay.devices.gpu.persistent_text import Left, Writer, fewest
+from pyrelay.devices.gpu.row_groups import NONE, RowGroups, row_groups
 from pyrelay.devices.gpu.stretches import (
     connected,
     fields_of,
@@ -380,8 +387,15 @@ def written(
     emit = functools.cache(emitted)
     found = [_written(plan, function, loop, on_device, *way, True, emit) for way in ways]
     writer = min(found, key=lambda each: each.meets)
+    alike, grid = writer.alike, writer.grid
+    groups = _row_groups(writer)
+    if groups.buffers:
+        apart = _written(plan, function, loop, on_device, alike, grid, True, emit, groups)
+        writer = apart if apart.by_rows and apart.meets <= writer.meets else writer
     text = writer.text
-    wide = _written(plan, function, loop, on_device, writer.alike, writer.grid, False, emit).text
+    wide = _written(
+        plan, function, loop, on_device, alike, grid, False, emit, writer.groups
+    ).text
     if shared_bytes(text) > MOST_SHARED:
         return None
     kinds = tuple(ADDRESS if slot in on_device else "i64" for slot in loop.given)
@@ -401,13 +415,24 @@ def written(
 
 def _written(
     plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int], alike: bool,
-    grid: Grid | None, small: bool, emit: Emit,
+    grid: Grid | None, small: bool, emit: Emit, groups: RowGroups = NONE,
 ) -> Writer:
     """A kernel of a loop that deals items out in one way, with the fewest meetings."""
     def write(before: Left | None) -> Writer:
-        return Writer(plan, function, loop, on_device, alike, grid, before, small, emit)
+        return Writer(plan, function, loop, on_device, alike, grid, before, small, emit, groups)
 
     return fewest(write, write(None))
+
+
+def _row_groups(writer: Writer) -> RowGroups:
+    """What groups of blocks divide by rows of what a kernel's phases access."""
+    if writer.grid is None or writer.grid.single:
+        return NONE
+    of = writer.pending.buffers.of
+    allocs = [(of(Slot(i.target)), i.nbytes) for i in writer.part if isinstance(i, ins.Alloc)]
+    taken = [(name, (nbytes, name in writer.escaped)) for name, nbytes in allocs]
+    stored = {of(each) for each in writes_of(writer.plan, writer.part)}
+    return row_groups(writer.pending.touched, writer.grid.rows, stored, taken)
 
 
 def _grids(plan: Plan, function: PlanFunction, loop: Loop) -> list[Grid]:

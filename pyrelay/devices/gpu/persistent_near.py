@@ -16,7 +16,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, shared_bytes
-from pyrelay.devices.gpu.persistent_prelude import ALIGNED
+from pyrelay.devices.gpu.persistent_prelude import ALIGNED, GROUPS
 
 SWITCH = "#define ROOM_NEAR 0"
 """A line of each kernel's text."""
@@ -44,7 +44,7 @@ def begun(
     group's; chunks: how many buffers each group has; arrays: slots; turned: those of them that
     take turns with another buffer."""
     sizes = [f"{count} * step{g}" for g, count in enumerate(chunks)]
-    aligned = f"(far + {before + ALIGNED - 1}) / {ALIGNED} * {ALIGNED}"
+    aligned = f"(far + {before + GROUPS + ALIGNED - 1}) / {ALIGNED} * {ALIGNED}"
     near = [f"const i64 arena_bytes = {' + '.join([str(before), *sizes])};"]
     near.append("const i64 near_arena = arena_bytes <= ROOM_NEAR ? arena_bytes : 0;")
     end = "near_arena"

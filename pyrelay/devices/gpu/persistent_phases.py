@@ -15,10 +15,13 @@ from pyrelay.devices.gpu.driver import block_threads
 from pyrelay.devices.gpu.hazards import (
     ALL,
     BLOCK,
+    GROUP,
     Frozen,
     Owned,
     Pending,
     Places,
+    Rows,
+    Touched,
     divided,
     is_fixed,
 )
@@ -135,6 +138,10 @@ class PhaseWriter:
     def _meet(self, look: int = PLAIN) -> None:
         """All threads wait for each other, and leave if there is a reason."""
 
+    @abstractmethod
+    def _meet_by_rows(self) -> None:
+        """The threads of blocks that share rows wait for each other."""
+
     def _line(self, text: str) -> None:
         self.lines.append(text)
 
@@ -150,6 +157,8 @@ class PhaseWriter:
         waits = self.pending.waits(reads, writes, places)
         if waits == ALL:
             self._meet()
+        elif waits == GROUP:
+            self._meet_by_rows()
         elif self.grid is not None and self.pending:
             self._line(f"if (!own.on) {meeting()};")
         if waits == BLOCK:
@@ -329,7 +338,7 @@ class PhaseWriter:
             if slot.index not in self.alone - self.turning - {*self.turned}:
                 continue
             waits = [self.pending.waits(reads, each, places) for each in (writes, rest)]
-            if waits[0] != ALL or waits[1] == ALL:
+            if waits[0] < GROUP or waits[1] >= GROUP:
                 continue
             k = slot.index
             self.turned[k] = (
@@ -391,7 +400,7 @@ class PhaseWriter:
             split = f"pyrelay_split_of<{dtype.name}>({', '.join(words[3:6])}, 0, precision)"
         given = [f"work_{dtype.name}", kept, held, split, *pointers, *words[3:], "precision"]
         reads = [a, b] if launch.operands[8] == Immediate(0) else [a, b, c]
-        places = None if size is None else {c: frozenset([size])}
+        places = None if size is None else self._product_places(launch, dtype, size)
         extent = [self._word(launch.extent)]
         text = persistent_product.product(dtype, axes, self.beginning)
         self._call(text, launch, extent, given, reads, [c], places)
@@ -409,6 +418,17 @@ class PhaseWriter:
             return None
         self._owns(line)
         return owned(self.grid, apart, line, dtype.size)
+
+    def _product_places(self, launch: Launch, dtype: DType, result: Owned) -> Places:
+        """Where a product whose columns blocks own accesses its result and its left operand: of
+        that a block reads the rows of its elements."""
+        a, b, c, *_ = launch.operands
+        _, _, k, turned, _, _, line = launch.operands[3:10]
+        columns, stride = self.values.fixed(k), self.values.fixed(line)
+        found: dict[Any, frozenset[Touched]] = {}
+        if a != b and turned == Immediate(0) and columns is not None and stride is not None:
+            found[a] = frozenset([Rows(stride, columns, dtype.size)])
+        return {**found, c: frozenset([result])}
 
     def _move(self, target: Any, source: Any, nbytes: Any) -> None:
         """Copies a buffer, or fills it with zeros where there is no source."""

@@ -10,6 +10,9 @@ others have released, for its block, whose barriers order the rest before and af
 Feng, "Inter-block GPU communication via fast barrier synchronization", 2010; NVIDIA, "PTX ISA",
 Memory Consistency Model: causality order).
 
+Blocks that share rows meet without the others where no others use what they do (`row_groups`): a
+group counts its arrivals in a word of its own, in a line of the cache of its own.
+
 Blocks leave together: a block that has seen a failure says so where it arrives, in one of two words
 that take turns, so that nobody has gone on to the next meeting but one before all have read it.
 """
@@ -21,6 +24,15 @@ THREADS = 256
 
 CELL = 16
 """Bytes of a scalar in the arena, and of what blocks meet by, which stands at its beginning."""
+
+MOST_DOWN = 16
+"""Groups of blocks that share rows, at most."""
+
+APART = 128
+"""Bytes from the word of one such group to that of the next: a line of the cache."""
+
+GROUPS = APART * MOST_DOWN
+"""Bytes behind the scalars in the arena, by which these groups meet."""
 
 ALIGNED = 256
 """Bytes that buffers of the arena are multiples of."""
@@ -34,11 +46,11 @@ def index_type(small: bool) -> str:
     return f"typedef {'i32' if small else 'i64'} Index;"
 
 
-def meeting(look: int = PLAIN, between: str = "") -> str:
-    """All threads wait for each other; true if they are to leave. `between` is called by those of
-    several blocks when they have arrived."""
+def meeting(look: int = PLAIN, between: str = "", who: str = "grid") -> str:
+    """All threads wait for each other, or those of `group`, blocks that share rows; true if they
+    are to leave. `between` is called by those of several blocks when they have arrived."""
     more = f", {between}" if between else ""
-    return f"pyrelay_meet(grid, record, launch, {look}{more})"
+    return f"pyrelay_meet({who}, record, launch, {look}{more})"
 
 
 SUPPORT = r"""
@@ -84,32 +96,33 @@ __device__ void pyrelay_zero(i64 target, i64 nbytes) {
 struct pyrelay_alone { int x; };
 
 // words: how many have arrived, and in turns whether they are to leave. met: meetings so far.
-struct pyrelay_meeting { u32 *words, met; };
+// blocks: how many meet.
+struct pyrelay_meeting { u32 *words, met, blocks; };
 __device__ bool pyrelay_leaves(pyrelay_record *record, i64 launch, int look) {
     if (launch != 0 && *(volatile i64 *)&record->status != 0) return true;
     int due = 0xfffff;
     return look == 2 && pyrelay_stopped(record, due);
 }
-// All threads of the grid wait for each other; true for all of them if they are to leave. `look`:
-// 0 for no such thing, 1 if a launch may have failed, 2 if the host is to be asked too. `between`:
-// what threads of several blocks do in the meantime.
+// All threads of some blocks wait for each other; true for all of them if they are to leave, which
+// those of the whole grid may be. `look`: 0 for no such thing, 1 if a launch may have failed, 2 if
+// the host is to be asked too. `between`: what threads of several blocks do in the meantime.
 template <class Between> __device__ bool pyrelay_meet(
     pyrelay_meeting &grid, pyrelay_record *record, i64 launch, int look, Between between
 ) {
-    const u32 goal = ++grid.met * (u32)gridDim.x;
+    const u32 goal = ++grid.met * grid.blocks;
     __syncthreads();
-    if (gridDim.x == 1 && look == 0) return false;
+    if (grid.blocks == 1 && look == 0) return false;
     int over = 0;
     u32 *flag = grid.words + 1 + (grid.met & 1);
     if (threadIdx.x == 0) {
         if (look != 0) over = pyrelay_leaves(record, launch, look);
-        if (gridDim.x > 1) {
+        if (grid.blocks > 1) {
             if (over) atomicExch(flag, 1u);
             pyrelay_arrive(grid.words);
         }
     }
-    if (gridDim.x > 1) between();
-    if (threadIdx.x == 0 && gridDim.x > 1) {
+    if (grid.blocks > 1) between();
+    if (threadIdx.x == 0 && grid.blocks > 1) {
         while ((i32)(pyrelay_arrived(grid.words) - goal) < 0) PYRELAY_PAUSE();
         if (look != 0) over = *(volatile u32 *)flag != 0;
     }
@@ -206,7 +219,7 @@ __device__ pyrelay_own pyrelay_own_of(
     if (!holds || rows < 1 || units < 1) return own;
     own.on = true, own.rows = (int)rows, own.units = (int)units;
     i64 least = -1;
-    for (int down = 1; down <= 16 && down <= (int)gridDim.x; down *= 2) {
+    for (int down = 1; down <= MOST_DOWN && down <= (int)gridDim.x; down *= 2) {
         if (down > 1 && (down - 1) * 8 >= rows) break;
         const int most = (int)gridDim.x / down;
         const int deep = (int)((rows + down - 1) / down), wide = (int)((units + most - 1) / most);
@@ -221,7 +234,15 @@ __device__ pyrelay_own pyrelay_own_of(
     own.deep = left < 0 ? 0 : left < own.deep ? left : own.deep;
     return own;
 }
-"""
+// The blocks that own elements of the same rows; one that owns none waits for nobody. All where
+// blocks own nothing. words: those of the first group.
+__device__ pyrelay_meeting pyrelay_group(const pyrelay_own &own, u32 *words) {
+    if (!own.on) return {words, 0u, (u32)gridDim.x};
+    const int group = (int)blockIdx.x / own.across;
+    if (group >= own.down) return {words, 0u, 1u};
+    return {words + group * (APART / 4), 0u, (u32)own.across};
+}
+""".replace("MOST_DOWN", str(MOST_DOWN)).replace("APART", str(APART))
 
 PHASE = "__device__ __forceinline__ void phase"
 """How the text of a phase begins. Where NVRTC 13.0 left one product of several a function that is

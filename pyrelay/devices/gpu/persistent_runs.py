@@ -13,7 +13,7 @@ import numpy as np
 
 from pyrelay.devices.gpu.persistent import Loop
 from pyrelay.devices.gpu.persistent_leaving import Tape
-from pyrelay.devices.gpu.persistent_prelude import ALIGNED, CELL
+from pyrelay.devices.gpu.persistent_prelude import ALIGNED, CELL, GROUPS
 from pyrelay.devices.runtime.layout import WORD
 from pyrelay.lower.planning.instructions import Immediate
 
@@ -38,7 +38,7 @@ class Layout:
         self.sizes = values[len(values) - len(loop.groups) :]
         self.steps = [-(-max(size, 1) // ALIGNED) * ALIGNED for size in self.sizes]
         self.counts = [g.chunks * (rounds if g.escapes else 1) for g in loop.groups]
-        self.before = CELL * (2 * loop.cells + 1)
+        self.before = CELL * (2 * loop.cells + 1) + GROUPS
         self.nbytes = self.before + sum(
             s * c + ALIGNED for s, c in zip(self.steps, self.counts, strict=True)
         )
@@ -69,7 +69,7 @@ def _arena(
         layout = layouts[key] = Layout(made.loop, values, rounds)
     address = run.allocate(layout.nbytes)
     if blocks > 1:  # a block that is alone meets nobody
-        run.zero(address, CELL)
+        run.zero(address, layout.before)
     return layout, address
 
 

@@ -27,6 +27,7 @@ from pyrelay.devices.gpu.persistent_prelude import (
     index_type,
     meeting,
 )
+from pyrelay.devices.gpu.row_groups import NONE, RowGroups
 from pyrelay.devices.gpu.stretches import flow
 from pyrelay.devices.gpu.word_texts import BINARY, CHECKED, UNARY
 from pyrelay.lower.planning import instructions as ins
@@ -42,10 +43,10 @@ _MOST_ATTEMPTS = 4
 @dataclass(frozen=True, slots=True)
 class Left:
     """What a round leaves to the next one: what was read and written since all have met, and lines
-    that give back what was freed since then."""
+    that give back what was freed since then, by whether those wait who share rows, or all."""
 
     used: Used
-    idle: tuple[str, ...]
+    idle: tuple[tuple[bool, str], ...]
 
     def joined(self, other: Left) -> Left:
         """What two ways of control leave."""
@@ -64,19 +65,22 @@ class Writer(PhaseWriter):
 
     before: what each round begins with; if it is None, all meet before. left: what rounds leave.
     near: slots of arrays that one block may keep in shared memory while the loop lasts.
-    text: the kernel's; meets: at how many places all blocks wait for each other.
+    groups: buffers that groups of blocks divide by rows. text: the kernel's; meets: at how many
+    places blocks wait for each other; by_rows: at how many of these only those that share rows.
     """
 
     def __init__(
         self, plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int],
         alike: bool, grid: Grid | None, before: Left | None, small: bool, emit: Emit,
+        groups: RowGroups = NONE,
     ) -> None:
         self.plan, self.loop, self.on_device = plan, loop, on_device
         self.alike, self.grid, self.small, self.emit = alike, grid, small, emit
         self.part = function.code[loop.first : loop.last]
+        self.groups = groups
         self.pending = Pending(Buffers(function.code))
         super().__init__()
-        self.meets = self.pushes = 0
+        self.meets = self.by_rows = self.pushes = 0
         of = self.pending.buffers.of
         pushed = [i for i in self.part if isinstance(i, ins.TapePush)]
         self.escaped = {of(v) for step in pushed for v in step.values}
@@ -84,8 +88,11 @@ class Writer(PhaseWriter):
         given = flow(plan, (*loop.begins, *self.part))[0]
         self.changed = frozenset(written)
         self.values = Values(function.code, given, written)
-        self.idle: list[str] = []  # gives back what was freed since all have met
-        self.met = False  # whether all meet on every way from the last label, or the round's begin
+        # What gives back what was freed since all have met, or those who share rows if that is so.
+        self.idle: list[tuple[bool, str]] = []
+        # Whether all, and at least those, meet on every way from the last label, or the round's
+        # begin.
+        self.met = self.met_by_rows = False
         self.before, self.left = before, _NOTHING
         self.place = loop.first
         self.alone = self._alone(given)
@@ -118,6 +125,9 @@ class Writer(PhaseWriter):
         self._flush()
         self.beginning, self.meets = False, 0  # once before the loop
         self.moving.clear()
+        self.pending.touched.clear()
+        self.pending.by_rows = self.groups.buffers
+        self.pending.checks.update(dict.fromkeys(self.groups.checks))
         lines, self.lines = self.lines, []
         return lines
 
@@ -144,7 +154,8 @@ class Writer(PhaseWriter):
                 self._leave(place, instruction)
         self.near = self._in_place()
         rounds = self.meets
-        self._flush()
+        if not self.by_rows:
+            self._flush()
         self.meets = rounds  # once behind the loop
         # Where a loop resumes, words come from launches before.
         found = Placed(self.lines, [], {}) if loop.resumes else placed(self.lines)
@@ -159,7 +170,8 @@ class Writer(PhaseWriter):
         held = CELL * (2 * loop.cells + 1)
         chunks = [found.counts.get(g, group.chunks) for g, group in enumerate(loop.groups)]
         body += persistent_near.begun(held, chunks, self.near, self.turned)
-        body += ["int rounds = 0;", "pyrelay_meeting grid = {(u32 *)arena, 0u};", *self.declared]
+        meets = "pyrelay_meeting grid = {(u32 *)arena, 0u, (u32)gridDim.x};"
+        body += ["int rounds = 0;", meets, *self.declared]
         for k in self.turned:
             body += [f"const i64 home{k} = s{k};", f"i64 next{k} = 0;"]
             body.append(f"PYRELAY_TAKEN(other{k}, ends{k});")
@@ -181,10 +193,14 @@ class Writer(PhaseWriter):
         body += [
             # A failure of this launch is none: blocks that begin late are waited for.
             "if (pyrelay_over(record, launch)) return;", *self._sharing(), *found.declared,
-            *self.lines,
         ]
+        if self.by_rows:
+            body.append(f"pyrelay_meeting group = pyrelay_group(own, (u32 *)(arena + {held}));")
+        body += self.lines
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")
+        if self.by_rows:
+            body.append(f"{meeting()};")
         body += self._results(chunks)
         body += persistent_near.ended(self.near)
         if loop.resumes:
@@ -263,24 +279,41 @@ class Writer(PhaseWriter):
     def _meet(self, look: int = PLAIN) -> None:
         """All threads wait for each other, and leave if there is a reason."""
         self.meets += 1
-        self.met = True
+        self.met = self.met_by_rows = True
         self.turning.clear()
         self.pending.clear()
         self._line(f"{meeting()};" if look == PLAIN else f"if ({meeting(look)}) return;")
-        self.lines += self.idle
+        self.lines += [line for _, line in self.idle]
         self.idle.clear()
+
+    def _meet_by_rows(self) -> None:
+        """The threads of blocks that share rows wait for each other."""
+        self.meets += 1
+        self.by_rows += 1
+        self.met_by_rows = True
+        self.turning = {k for k in self.turning if not self._is_by_rows(k)}
+        self.pending.met_by_rows()
+        self._line(f"{meeting(who='group')};")
+        self.lines += [line for by_rows, line in self.idle if by_rows]
+        self.idle = [each for each in self.idle if not each[0]]
+
+    def _is_by_rows(self, slot: int) -> bool:
+        return self.pending.buffers.of(Slot(slot)) in self.pending.by_rows
 
     def _flush(self) -> None:
         """Where ways of control part or join, nothing is pending."""
-        if self.pending or self.idle:
+        if not self.pending.only_by_rows or not all(by_rows for by_rows, _ in self.idle):
             self._meet()
+        elif self.pending or self.idle:
+            self._meet_by_rows()
 
     def _part(self, label: str) -> None:
         """Where a way of control goes to a label, nothing is pending; but at the end of a round in
         which all have met, what the next one begins with."""
         head = self.part[0]
         assert isinstance(head, ins.Label)
-        if self.before is None or label != head.name or not self.met or self.turning:
+        met = self.met or (self.met_by_rows and all(by_rows for by_rows, _ in self.idle))
+        if self.before is None or label != head.name or not met or self.turning:
             self._flush()
             return
         self.left = self.left.joined(Left(self.pending.left(), tuple(self.idle)))
@@ -348,7 +381,7 @@ class Writer(PhaseWriter):
             case ins.Label(name):
                 self._flush()
                 self.pending.join()
-                self.met = False
+                self.met = self.met_by_rows = False
                 self._line(f"{name}: ;")
                 if step is self.part[0]:
                     self._begin()
@@ -381,14 +414,15 @@ class Writer(PhaseWriter):
 
     def _look_ahead(self) -> None:
         """Where blocks meet last in a round, they ask for what the next one loads."""
-        plain, counter = f"{meeting()};", self._counter()
-        if counter is None or not self.asked or plain not in self.lines:
+        plain = {f"{meeting(who=who)};": who for who in ("grid", "group")}
+        places, counter = [n for n, line in enumerate(self.lines) if line in plain], self._counter()
+        if counter is None or not self.asked or not places:
             return
-        last = len(self.lines) - 1 - self.lines[::-1].index(plain)
+        last = places[-1]
         after, goes_on = self._next_round(counter)
         asked = " ".join(re.sub(rf"\bs{counter}\b", after, call) for call in self.asked)
         between = f"[&] {{ if ({goes_on}) {{ {asked} }} }}"
-        self.lines[last] = f"{meeting(between=between)};"
+        self.lines[last] = f"{meeting(between=between, who=plain[self.lines[last]])};"
 
     def _goal(self, label: str) -> str:
         own = any(isinstance(i, ins.Label) and i.name == label for i in self.part)
@@ -440,7 +474,8 @@ class Writer(PhaseWriter):
         gives = [f"pyrelay_give(used{g}, base{g}, each{g}, {chunks[g]}, {name});" for g in own]
         self.pending.free(address)
         if name.startswith("idle"):
-            self.idle += [*gives, f"{name} = 0;"]
+            by_rows = self._is_by_rows(address.index)
+            self.idle += [(by_rows, line) for line in (*gives, f"{name} = 0;")]
         else:
             self.lines += gives
 

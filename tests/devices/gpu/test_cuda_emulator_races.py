@@ -32,7 +32,7 @@ extern "C" __global__ void kernel(
     PYRELAY_SHARED(f32, held, 64);
     PYRELAY_SHARED(u32, count, 1);
     const int t = threadIdx.x, all = blockIdx.x * 64 + t;
-    pyrelay_meeting grid = {{&words[0], 0u}};
+    pyrelay_meeting grid = {{&words[0], 0u, (u32)gridDim.x}};
     {body}
 }}
 """

@@ -395,7 +395,7 @@ MEETING = """\
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<i64> words, Buffer<i64> out
 ) {{
-    pyrelay_meeting grid = {{(u32 *)&words[0], 0u}};
+    pyrelay_meeting grid = {{(u32 *)&words[0], 0u, (u32)gridDim.x}};
     for (int k = 0; k < 3; k++) {{
         if (threadIdx.x == 0) out[blockIdx.x] = out[blockIdx.x] + 1;
         {meet}
@@ -437,7 +437,7 @@ extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<i64> words,
     Buffer<const f32> a, Buffer<const f32> b, Buffer<f32> lost, Buffer<f32> c, Buffer<i64> out
 ) {{
-    pyrelay_meeting grid = {{(u32 *)&words[0], 0u}};
+    pyrelay_meeting grid = {{(u32 *)&words[0], 0u, (u32)gridDim.x}};
     const i64 m = out[0], n = out[1], units = out[2], k = out[3], turned = out[4];
     const i64 line = turned ? k : n, gates = (n + units - 1) / units;
     const pyrelay_own own = pyrelay_own_of(m, units, k, k * gates, 8192, true);

@@ -88,7 +88,7 @@ def test_lines_put_the_arena_and_arrays_where_there_is_room() -> None:
     assert "    other9 = s9 + near9;" in lines
     assert "    other7 = s7 + near7;" not in lines
     assert lines[-3:] == [
-        "#else", "const i64 arena = far, begins = (far + 303) / 256 * 256;", "#endif"
+        "#else", "const i64 arena = far, begins = (far + 2351) / 256 * 256;", "#endif"
     ]
     assert ended([7]) == ["pyrelay_copy(origin7, s7, ends7);"]
 
