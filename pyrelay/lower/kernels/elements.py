@@ -19,7 +19,7 @@ from pyrelay.ir.types import DType, TensorType, i64
 from pyrelay.lower.kernels.kernel import ARRAY, SCALAR, Array, Parameter
 from pyrelay.lower.kernels.reductions import Reduction
 from pyrelay.lower.kernels.rule_emitter import RuleEmitter
-from pyrelay.lower.kernels.values import Value
+from pyrelay.lower.kernels.values import Scope, Value
 
 Index = tuple[Value, ...]
 
@@ -88,6 +88,7 @@ class Elements:
         first = self._aligned(atom, index)
         pending: list[tuple[Atom, Index]] = [(atom, first)]
         loaded: dict[tuple[Any, ...], dict[tuple[Any, ...], Value]] = {}  # for each that waits
+        depths: dict[tuple[Any, ...], int] = {}  # of the scopes that they have to stand in
         while pending:
             here, at = pending[-1]
             if self._known(here, at) is not None:
@@ -97,11 +98,16 @@ class Elements:
             if missing:
                 pending += missing
                 continue
-            needed = self._computed(here, at, loaded.setdefault(self._key(here, at), {}))
-            if needed is not None:
-                # What is known in a scope further in stays unknown where the rule runs.
-                assert self._known(*needed) is None, needed
+            key = self._key(here, at)
+            needed = self._computed(here, at, loaded.setdefault(key, {}), depths.get(key, 0))
+            if needed is None:
+                continue
+            known = self._scope_of(self._key(*needed))
+            if known is None:
                 pending.append(needed)
+            else:  # further in than the indices say: preset in a loop that counts none of them
+                assert known.depth > depths.get(key, -1), needed
+                depths[key] = known.depth
         result = self._known(atom, first)
         assert result is not None
         return result
@@ -144,10 +150,14 @@ class Elements:
             assert isinstance(atom.type, TensorType)
             return self.s.const(atom.value, atom.type.dtype)
         key = self._key(atom, index)
+        scope = self._scope_of(key)
+        return None if scope is None else scope.memo[key]
+
+    def _scope_of(self, key: tuple[Any, ...]) -> Scope | None:
+        """The innermost scope in which an element is known."""
         for scope in reversed(self.s.scopes):
             if key in scope.memo:
-                found: Value = scope.memo[key]
-                return found
+                return scope
         return None
 
     # -- computing -----------------------------------------------------------------------------
@@ -163,19 +173,21 @@ class Elements:
         return [each for each in wanted if self._known(*each) is None]
 
     def _computed(
-        self, atom: Atom, index: Index, loaded: dict[tuple[Any, ...], Value]
+        self, atom: Atom, index: Index, loaded: dict[tuple[Any, ...], Value], depth: int
     ) -> tuple[Atom, Index] | None:
-        """Compute an element; what it needs first, if that is not known."""
+        """Compute an element in a scope of this depth, or further in where its index is; what it
+        needs first, if that is not known there."""
         try:
-            self._compute(atom, index, loaded)
+            self._compute(atom, index, loaded, depth)
         except _NeededError as needed:
             return needed.atom, needed.index
         return None
 
-    def _compute(self, atom: Atom, index: Index, loaded: dict[tuple[Any, ...], Value]) -> None:
+    def _compute(
+        self, atom: Atom, index: Index, loaded: dict[tuple[Any, ...], Value], depth: int
+    ) -> None:
         assert isinstance(atom, Var)
-        depth = max((v.scope.depth for v in index), default=0)
-        with self.s.at(depth):
+        with self.s.at(max([depth, *(v.scope.depth for v in index)])):
             found = self.home(atom)
             if found is not None:
                 self._remember(atom, index, self._load(atom, index, *found))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from lowered import function_of
 
+import pyrelay
 import pyrelay.ops  # noqa: F401  (registers the ops)
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Symbol
@@ -62,6 +64,15 @@ def test_no_run_consists_of_axes_of_extent_1(
     extents: Any, shapes: Any, runs: tuple[int, ...]
 ) -> None:
     assert collapsed(extents, shapes).runs == runs
+
+
+def test_totals_that_stand_in_a_loop_over_one_column() -> None:
+    def centred(x):
+        deviation = x - x.mean(1, keepdims=True)
+        return deviation / np.sqrt((deviation**2).mean(1, keepdims=True))
+
+    x = np.arange(24.0).reshape(2, 12, 1)
+    np.testing.assert_allclose(pyrelay.jit(centred)(x), centred(x), rtol=1e-12)
 
 
 def test_indices_are_divided_only_if_a_rule_takes_them_apart() -> None:
