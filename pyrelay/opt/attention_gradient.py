@@ -22,6 +22,7 @@ is a matrix of scores: such a program keeps them, as one does whose softmax some
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -282,7 +283,7 @@ class _Matcher:
     def _depending_on(self, source: Let) -> set[Let]:
         reached, pending = {source}, [source]
         for let in pending:
-            for reader in self._readers(let.outs[0]):
+            for reader in itertools.chain.from_iterable(map(self._readers, let.outs)):
                 if reader not in reached:
                     reached.add(reader)
                     pending.append(reader)

@@ -206,6 +206,18 @@ def test_no_rows_or_no_columns() -> None:
     assert all((x == 0).all() for x in found)
 
 
+def test_rows_of_the_result_that_may_raise() -> None:
+    def checked(x):
+        total = 0.0
+        for row in softmax(x @ x.T) @ x:
+            if row[0] > 1e9:
+                raise ValueError(f"too large: {row[0]}")
+            total += np.sum(row * row)
+        return total
+
+    pyrelay.check_grads(checked, (normal(5, 4),), order=1, modes="rev")
+
+
 @pytest.mark.slow
 def test_layers_in_a_list_in_a_loop() -> None:
     def net(layers, x):

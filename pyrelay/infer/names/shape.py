@@ -191,10 +191,12 @@ def transpose(it: Interpreter, a: V.Value, axes: V.Value = V.NONE) -> V.Value:
     """np.transpose: a view."""
     a = operand(it, a)
     ty = it.tensor(a)
-    order = (
-        tuple(reversed(range(ty.rank))) if axes == V.NONE
-        else tuple(normal_axis(it, x, ty.rank) for x in it.static(axes, "the axes"))
-    )
+    given = it.static(axes, "the axes")
+    if given is None:
+        given = range(ty.rank - 1, -1, -1)
+    elif not isinstance(given, (tuple, list)):
+        given = (given,)
+    order = tuple(normal_axis(it, x, ty.rank) for x in given)
     if sorted(order) != list(range(ty.rank)):
         raise it.failure(
             errors.InvalidValueError, f"axes {order} do not name each axis of {ty} once"

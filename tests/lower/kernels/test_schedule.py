@@ -9,7 +9,7 @@ import pytest
 from lowered import function_of
 
 import pyrelay
-import pyrelay.ops  # noqa: F401  (registers the ops)
+import pyrelay.ops
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.op import OPS
