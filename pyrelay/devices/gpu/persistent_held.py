@@ -8,6 +8,7 @@ same each time. From shared memory that is 128 bytes a cycle, all of the matrix 
 
 from __future__ import annotations
 
+from pyrelay.devices.gpu.persistent_held_tiles import STEPS
 from pyrelay.devices.gpu.persistent_prelude import THREADS
 
 ACROSS = r"""
@@ -35,15 +36,19 @@ __device__ T pyrelay_across(const T (&sums)[C], int across, int lane) {
 """
 
 HELD = r"""
-// Weights of one row that each thread of a block has in registers, if it has two packs of one or
-// four columns at most: those of `pyrelay_lines`.
+// Weights that each thread of a block has in registers. Those of one row, if it has two packs of
+// one or four columns at most: those of `pyrelay_lines`; or those of a tile, in so many registers.
+// Bytes that a block keeps weights in, or works in.
 template <class T, int N> struct pyrelay_held {
-    T at[2][4][N];
-    bool is;
+    static const int W = N < 4 ? N : 4;
+    T at[2][4][N], tile[STEPS][W];
+    bool is, tiled;
+    int registers;
+    i64 room;
 };
 template <class T, int N> __device__ pyrelay_held<T, N> pyrelay_hold(
     const pyrelay_split &split, Buffer<const T> b, Index m, Index n, Index k, Index a_turned,
-    Index turned, Index line, bool near
+    Index turned, Index line, bool near, i64 space, int registers
 ) {
     pyrelay_held<T, N> held = {};
     const bool four = split.columns << split.bits > THREADS;
@@ -52,6 +57,12 @@ template <class T, int N> __device__ pyrelay_held<T, N> pyrelay_hold(
     const bool once = split.columns <= (THREADS >> bits) * wide && k <= 2 * N * across;
     held.is = near && split.is && split.few && split.kept && !split.cores && m == 1 && !a_turned
         && k % N == 0 && once;
+    constexpr int W = pyrelay_held<T, N>::W;
+    const pyrelay_held_form form = pyrelay_held_form_of<4, W>(split, k);
+    held.tiled = pyrelay_holds_tile<T, 4, W>(split, form, k, space, registers);
+    held.registers = held.tiled ? pyrelay_held_registers<T, W>(form) : 0;
+    held.room = held.tiled ? pyrelay_held_room<T, 4, W>(form, k) : split.bytes<T>();
+    if (held.tiled) pyrelay_hold_tile(held.tile, form, split, b, n, k, turned, line);
     if (!held.is) return held;
     const Index j = (threadIdx.x >> bits) * wide;
     Index column[4];
@@ -117,4 +128,4 @@ template <int C, int N, class T, class Add> __device__ void pyrelay_held_line(
     if ((lane & ((C == 1 ? across : across / 4) - 1)) != 0 || column < 0) return;
     c[c_start + column] = adds ? T(c[c_start + column] + sum) : sum;
 }
-""".replace("THREADS", str(THREADS))
+""".replace("THREADS", str(THREADS)).replace("STEPS", str(STEPS))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pyrelay.devices.gpu import cuda_library
 from pyrelay.devices.gpu.bounded import Bounded
 from pyrelay.devices.gpu.driver import ADDRESS, Text
+from pyrelay.devices.gpu.persistent_held_tiles import with_tiles
 from pyrelay.devices.gpu.persistent_near import with_room
 from pyrelay.devices.gpu.persistent_prelude import THREADS
 from pyrelay.errors import DeviceError
@@ -82,7 +83,7 @@ def with_known(text: Text, words: Mapping[str, int], blocks: int, near: bool = F
         assert count == 1, name
     known = "".join(f"    const i64 {name} = {word}ll;\n" for name, word in words.items())
     source = f"{support}{_HEAD}{head}\n{known}{body}".replace("gridDim.x", f"{blocks}u")
-    source = source.replace("blockDim.x", f"{THREADS}u")
+    source = with_tiles(source.replace("blockDim.x", f"{THREADS}u"))
     if blocks == 1:
         source = source.replace("blockIdx.x", "0u")
     return replace(text, source=with_room(source) if near else source)

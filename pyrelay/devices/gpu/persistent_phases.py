@@ -10,7 +10,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from pyrelay.devices.gpu import cuda_library, persistent_product, persistent_tiles
+from pyrelay.devices.gpu import (
+    cuda_library,
+    persistent_held_tiles,
+    persistent_product,
+    persistent_tiles,
+)
 from pyrelay.devices.gpu.driver import block_threads
 from pyrelay.devices.gpu.hazards import (
     ALL,
@@ -488,6 +493,7 @@ class PhaseWriter:
         self.weights = CELL * room
         if self.factors:
             lines.append("i64 space = WEIGHTS;")
+            lines.append(f"int registers = {persistent_held_tiles.REGISTERS};")
         for number, factor in enumerate(self.factors):
             t, words = factor.dtype.name, factor.words
             m, n, k, _, turned = words[3:8]
@@ -499,14 +505,15 @@ class PhaseWriter:
                 lines += [f"{t} *kept{number} = nullptr;", f"const {held} held{number} = {{}};"]
                 continue
             b = buffer_text(f"const {t}", words[1])
-            told = f"{m}, {n}, {k}, {words[6]}, {turned}, {words[10]}, ROOM_NEAR > 0"
+            told = f"{m}, {n}, {k}, {words[6]}, {turned}, {words[10]}, ROOM_NEAR > 0, space"
             hold = held.replace("held<", "hold<")
             lines += [
                 f"{t} *kept{number} = ({t} *)shelf;",
-                f"const {held} held{number} = {hold}(split{number}, {b}, {told});",
-                f"if (!held{number}.is) pyrelay_keep<{t}>("
+                f"const {held} held{number} = {hold}(split{number}, {b}, {told}, registers);",
+                f"if (!held{number}.is && !held{number}.tiled) pyrelay_keep<{t}>("
                 f"kept{number}, split{number}, {b}, {n}, {k}, {turned}, {words[10]});",
-                f"shelf += split{number}.bytes<{t}>(), space -= split{number}.bytes<{t}>();",
+                f"shelf += held{number}.room, space -= held{number}.room;",
+                f"registers -= held{number}.registers;",
             ]
         return [*lines, "__syncthreads();"] if room else lines
 

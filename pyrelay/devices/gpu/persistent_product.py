@@ -11,7 +11,8 @@ a fixed order. For few rows neighbouring threads, as many as the sum has use for
 have a column or four, whose operands they read along the sum, 16 bytes at a time. With
 `matmul_precision` tf32 or bf16 tensor cores multiply tiles of 8 rows and more of float32, whose
 weights lie in shared memory as they read them. Weights, right operands that the loop does not
-change, stay in shared memory from round to round if a block's part of them fits there.
+change, stay in shared memory from round to round if a block's part of them fits there, or in
+registers (`persistent_held`, `persistent_held_tiles`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyrelay.devices.gpu.persistent_held import ACROSS, HELD
+from pyrelay.devices.gpu.persistent_held_tiles import HELD_TILE
 from pyrelay.devices.gpu.persistent_prelude import PHASE, THREADS
 from pyrelay.devices.gpu.persistent_tiles import TILE
 from pyrelay.ir.types import DType
@@ -330,7 +332,8 @@ template <int R, int C, int N, class T, class Add> __device__ void pyrelay_lines
 }
 """
 SUPPORT = SUPPORT.replace("// A tile by tensor cores", f"{TILE}// A tile by tensor cores")
-SUPPORT = SUPPORT.replace("// A tile of few rows", f"{ACROSS[1:]}// A tile of few rows") + HELD[1:]
+SUPPORT = SUPPORT.replace("// A tile of few rows", f"{ACROSS[1:]}// A tile of few rows")
+SUPPORT += HELD_TILE[1:] + HELD[1:]
 for _name, _number in (
     ("ROWS", ROWS), ("FEW", FEW), ("STEPS", STEPS), ("THREADS", THREADS)
 ):
@@ -341,7 +344,7 @@ _PLAIN = 15
 
 _PHASE = """\
 {phase}(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{t}> work, const {t} *kept,
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{t}> work, {t} *kept,
     const pyrelay_held<{t}, {pack}> &held, const pyrelay_split &split, Buffer<const {t}> a,
     Buffer<const {t}> b, Buffer<{t}> c, Index m, Index n, Index k, Index a_turned, Index b_turned,
     Index adds, Index a_line, Index b_line, Index c_line, Index axes, Index no_finisher,
@@ -362,6 +365,11 @@ _FORMS = """\
             }} else {{
                 pyrelay_held_line<1>(held, split, left, c, c_start, first, n, k, adds != 0, add);
             }}
+#if HOLDS_TILES
+        }} else if (held.tiled) {{
+            pyrelay_held_tile<4, {wide}>(kept, held.tile, split, left, c, c_start, c_line, row,
+                rows, first, n, k, adds != 0, add);
+#endif
         }} else if (split.few && (split.kept || b_turned)) {{
             const bool packs = !a_turned && k % {pack} == 0 && a_line % {pack} == 0
                 && pyrelay_lined_up<{pack}>(a_start, a);
@@ -379,7 +387,7 @@ _FORMS = """\
                 pyrelay_lines<{few}, 4, 1>(kept, split, left, right, c, c_start, c_line, row,
                     rows, first, n, k, adds != 0, add);
             }}
-        }} else if (rows == 1) {{
+        }} else if (split.rows == 1) {{
             pyrelay_tile<1, {wide}>(work, kept, split, left, right, c, c_start, c_line, row,
                 rows, first, n, k, adds != 0, add);
         }} else {{

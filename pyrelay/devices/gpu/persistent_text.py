@@ -11,7 +11,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.devices.gpu import cuda_library, persistent_near, persistent_product
+from pyrelay.devices.gpu import (
+    cuda_library,
+    persistent_held_tiles,
+    persistent_near,
+    persistent_product,
+)
 from pyrelay.devices.gpu.arena_places import Placed, placed
 from pyrelay.devices.gpu.hazards import Buffers, Pending, Used
 from pyrelay.devices.gpu.ownership import Grid, Values
@@ -214,6 +219,7 @@ class Writer(PhaseWriter):
             body.append("}")
         parts = [
             f"#define BLOCK_THREADS {THREADS}", "#define MEETS 1", persistent_near.SWITCH,
+            persistent_held_tiles.SWITCH,
             f"#define WEIGHTS {self.weights}",
             index_type(self.small and not self.boundless), SUPPORT,
         ]

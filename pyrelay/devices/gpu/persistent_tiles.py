@@ -14,6 +14,16 @@ BOTH = 2
 """Rows of a thread whose sums are added up at once: those of all threads fit into `WORK`."""
 
 TILE = r"""
+// How threads share a tile: so many packs of W columns side by side, and of R rows above each
+// other, as powers of two.
+struct pyrelay_shares { int bits, high; };
+template <int R, int W> __device__ pyrelay_shares pyrelay_shares_of(Index columns, Index rows) {
+    int bits = 0, high = 0;
+    while (W << bits < columns && 1 << bits < THREADS) bits++;
+    while (R << high < rows && high < 3 && 1 << (bits + high) < THREADS) high++;
+    while (bits + high < 3) bits++;  // sums of more slices take longer than what they save
+    return {bits, high};
+}
 // A tile of a product: a thread has R rows of W columns, or of several such packs, and a slice of
 // the sum; from what the block keeps of the right operand, if it does.
 template <int R, int W, int U = R == 1 ? 8 : 4, class T, class Add> __device__ void pyrelay_tile(
@@ -23,9 +33,8 @@ template <int R, int W, int U = R == 1 ? 8 : 4, class T, class Add> __device__ v
 ) {
     typedef pyrelay_pack<T, W> Pack;
     const Index columns = split.columns;
-    int bits = 3, high = 0;  // packs side by side, and above each other: powers of two
-    while (W << bits < columns && 1 << bits < THREADS) bits++;
-    while (R << high < rows && high < 3 && 1 << (bits + high) < THREADS) high++;
+    const pyrelay_shares shares = pyrelay_shares_of<R, W>(columns, split.rows);
+    const int bits = shares.bits, high = shares.high;
     const int wide = 1 << bits, group = wide << high, slices = THREADS >> (bits + high);
     const int lines = R << high, depth = WORK / R >> high;
     const bool along = !split.kept && b.turned;  // neighbours read neighbours

@@ -113,7 +113,7 @@ def test_weights_of_one_row_stay_in_registers_and_steps_inputs_come_a_round_befo
     args = [0.3 * each for each in arguments(n=n)]
     check(recurrent, tuple(each.astype(dtype) for each in args), monkeypatch)
     (text,) = texts
-    assert "ROOM_NEAR > 0);" in text
+    assert "ROOM_NEAR > 0, space, registers);" in text
     assert re.search(r"if \(\(s\d+ \+ 1ll\) < s\d+\) next_early(\d) = phase\1::early\(", text)
 
 
