@@ -100,6 +100,7 @@ class Asked:
     shared_at: frozenset[Place] = frozenset()  # where attempts would have had one list twice
     keys_known: bool = False
     ragged: bool = False  # arrays in one list may differ in shape
+    deep: bool = False  # lists in lists may hold lists
     counts_known: bool = False  # see Program
     texts_known: bool = False  # see Program
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`

@@ -162,7 +162,7 @@ class Attempt:
             bool(asked.sequences), tried=asked.sequences is not None
         )
         try:
-            with joining.shapes_of_items(asked.ragged) as shapes, (
+            with joining.shapes_of_items(asked.ragged, asked.deep) as shapes, (
                 open_layouts.sequences_of_run_time_length(sequences)
             ):
                 made = self._run(program, make_callee, args, keywords)
@@ -175,6 +175,7 @@ class Attempt:
                 raise
         finally:
             self.entered.ragged |= shapes.wanted
+            self.entered.deep |= shapes.deeper
             self.checks_shapes, self.lent = program.checks_shapes or shapes.checked, program.lent
             self.shared_at, self.own = program.shared_at, program.own or set()
             self.keys_wanted = program.keys_wanted
@@ -553,6 +554,7 @@ class Entered:
     texts: bool = False  # whether any list had texts in it
     dicts: bool = False  # whether any dict entered as a table
     ragged: bool = False  # whether arrays in one list may differ in shape
+    deep: bool = False  # whether lists in lists would hold lists
     open: bool = False  # whether a dict that did not is given keys that only the program knows
     texts_read: bool = False  # whether the program computed what methods of arguments give
     counts: bool = False  # whether arguments say how often loops over objects by index run

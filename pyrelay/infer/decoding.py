@@ -24,12 +24,13 @@ from pyrelay.infer.layout import (
     LScalar,
     LUnion,
     LView,
+    inside_slots,
     rebuild,
     rebuild_content,
     with_pools,
 )
 from pyrelay.infer.leaves import typed_by_rows
-from pyrelay.infer.slots import begun
+from pyrelay.infer.slots import begun, begun_inside
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom
@@ -110,8 +111,9 @@ class Decoder:
             return next(self.outs)
         if isinstance(layout, LGrown):
             pools = [self(pool) for pool in layout.pools]
+            items = inside_slots(layout.template, begun_inside)
             template = with_pools(
-                layout.template, lambda pool: pools[pool] if isinstance(pool, int) else pool
+                items, lambda pool: pools[pool] if isinstance(pool, int) else pool
             )
             atom, *rows = (next(self.outs) for _ in layout.leaves)
             known = layout.known

@@ -30,12 +30,13 @@ from pyrelay.infer.layout import (
     content_children,
     content_head,
     head_of,
+    inside_slots,
     pools_of,
     retyped,
     template_types,
     with_pools,
 )
-from pyrelay.infer.slots import Moved
+from pyrelay.infer.slots import Inside, Moved
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import Atom
@@ -64,6 +65,7 @@ class Describer:
     renamed: dict[Extent, Extent] = field(default_factory=dict)
     whole_numbers: bool = False  # ints and bools stay known
     placeless: bool = False  # in which rows nodes are is not known, nor which slots lists have
+    behind_call: bool = False  # whether lists in lists of lists have moved is not known
     alone: bool = False  # for one call alone: ints and bools stay known, numbers say their origin
     kinds: bool = False  # numbers of several kinds say which one they are
     counts: bool = False  # lists that grow somewhere say how many items they have
@@ -174,6 +176,8 @@ class Describer:
             if content.prefix:
                 raise AssertionError("an inner list is described where its owner is")
             template = retyped(content.template, leaves)
+            if self.placeless or self.behind_call:
+                template = inside_slots(template, lambda _: Inside(Moved()))
             described = {ref.root: self(ref) for ref in pools_of(template)}
             order = [r for r, pool in described.items() if not isinstance(pool, LFixed)]
             template = with_pools(

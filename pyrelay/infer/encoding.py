@@ -423,6 +423,8 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
                 return False
             if isinstance(content, LGrown):
                 return not isinstance(heap.contents[value.root], (V.Part, V.Lost))
+            if isinstance(content, LNode) and content.head == ("lost",):
+                return True  # whatever it has
             own = fitted_to(heap.contents[value.root], content)
             return content is None or (content_head(own) == content.head and all(
                 fits(v, c, heap)

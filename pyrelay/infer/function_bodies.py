@@ -15,6 +15,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.arrays.identity import Numberer, Numbers
+from pyrelay.infer.containers import admission
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
@@ -140,6 +141,7 @@ def interpret_function(
         from pyrelay.infer.names.copying import unshared
 
         value = unshared(inner, value)
+    value = admission.lent(inner, value)
     return _close(inner, spec, params, roots, entry, symbols, value)
 
 
@@ -215,6 +217,7 @@ def _close(
     describer = _ResultDescriber(
         inner.heap, outer.__contains__, mark, place_roots=copied, own=visible,
         open=spec.transparent, parameters=keys, exact=min(inner.program.exact, 1), kinds=True,
+        behind_call=True,
     )
     layout = describer(value)
     changed = [r for r in inner.heap.changed_since(entry) if r in outer]

@@ -17,6 +17,7 @@ from typing import Any
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.windows import Form
 from pyrelay.infer.containers.code_points import from_codes, from_items
+from pyrelay.infer.slots import Inside, inside
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import UNREAD
@@ -519,25 +520,48 @@ def is_ragged(layout: Layout) -> bool:
 
 
 def inner_list(content: Any) -> LGrown:
-    """The layout of a list as an item of a growing one: it grows, and its items are no lists."""
-    if isinstance(content, LGrown):
-        inner = replace(content, loops=frozenset(), slots=None, known=None)
-    else:
-        from pyrelay.infer.flow.joining import join_items
+    """The layout of a list as an item of a growing one: it grows.
 
+    Raises JoinError for lists in lists in lists, if this attempt has none.
+    """
+    from pyrelay.infer.flow.joining import join_items, may_be_deep
+
+    if isinstance(content, LGrown):
+        own = content.slots if isinstance(content.slots, Inside) else None
+        inner = replace(content, loops=frozenset(), slots=own, known=None)
+    else:
         joined: Layout = LKnown(UNREAD)  # of an empty list: its items may become anything
         for child in content.children:
             joined = join_items(joined, as_template(child))
         inner = LGrown(joined, len(content.children))
-    if _holds_lists(inner.template):
-        raise JoinError(
-            inner.template, inner.template, "lists in lists in lists grow at run time"
-        )
     if is_ragged(inner.template):
         raise JoinError(
             inner.template, inner.template, "the arrays in its lists differ in shape"
         )
-    return inner
+    if _holds_lists(inner.template) and not may_be_deep():
+        raise JoinError(
+            inner.template, inner.template, "lists in lists in lists grow at run time"
+        )
+    return with_inside(inner, (inner.slots,), of_one_list=True)
+
+
+def with_inside(inner: LGrown, slots: Sequence[Any], *, of_one_list: bool) -> LGrown:
+    """The layout of a list in a list, with the slots that tell whether lists in it moved."""
+    holds = _holds_lists(inner.template)
+    return replace(inner, slots=inside(slots, of_one_list=of_one_list) if holds else None)
+
+
+def inside_slots(template: Layout, slots: Callable[[Inside], Inside]) -> Layout:
+    """The template of items with other slots in the lists of lists in it: `slots` of theirs."""
+    match template:
+        case LNode(_, children):
+            return replace(template, children=tuple(inside_slots(c, slots) for c in children))
+        case LUnion(cases):
+            return LUnion(tuple(inside_slots(c, slots) for c in cases))
+        case LPlace(_, "list", _, LGrown(item, slots=Inside() as own) as inner):
+            content = replace(inner, template=inside_slots(item, slots), slots=slots(own))
+            return replace(template, content=content)
+    return template
 
 
 def is_unread(layout: Layout) -> bool:

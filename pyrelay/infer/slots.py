@@ -45,6 +45,38 @@ class Moved:
     places: Root | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Inside:
+    """In the layout of items that are lists of lists: slots that all these lists have together.
+
+    Layouts of two programs' lists are one whichever objects these are, as long as both are known.
+    """
+
+    slots: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Inside) and self._is_known() == other._is_known()
+
+    def __hash__(self) -> int:
+        return hash(self._is_known())
+
+    def _is_known(self) -> bool:
+        return not isinstance(self.slots, Moved)
+
+
+def inside(slots: Sequence[Any], *, of_one_list: bool) -> Inside:
+    """The slots inside of items that have these, as far as they have any.
+
+    of_one_list: the items come to lie in one list, and what was known of the first ones holds; else
+    they are on different paths.
+    """
+    known = [s for s in slots if isinstance(s, Inside)]
+    if not known:
+        return Inside(object())
+    same = of_one_list or all(s.slots is known[0].slots for s in known)
+    return known[0] if same else Inside(Moved())
+
+
 def places_of(slots: Any) -> Any:
     """What two slots have in common whose items are at the same places."""
     return slots.places if isinstance(slots, (Lessened, Lessening)) else slots
@@ -71,6 +103,11 @@ def joined(slots: Sequence[Any]) -> Any:
         return Lessening(places_of(slots[0]))
     places = [s.places if isinstance(s, (Placed, Moved)) else None for s in slots]
     return Moved(places[0] if all(p is places[0] for p in places) else None)
+
+
+def begun_inside(slots: Inside) -> Inside:
+    """The slots inside of items with such slots in their layout."""
+    return Inside(object()) if isinstance(slots.slots, Moved) else slots
 
 
 def begun(slots: Any) -> Any:

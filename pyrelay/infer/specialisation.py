@@ -48,7 +48,7 @@ from pyrelay.records import dataclass
 _MOST_SPECIALISATIONS = 64
 _MOST_LONGER = 12
 _MOST_LONGER_TEXTS = 3  # that the program puts together, in calls inside each other
-_MOST_PASSES = 12
+_MOST_PASSES = 16
 _PASSES_OF_STRINGS = 3  # strings put together of others are more at each pass: n become n * n + 1
 
 
@@ -112,6 +112,7 @@ def describe_arguments(
         describer = kind(
             it.heap, lambda root: False, mark, loosen=True, exact=exact, alone=transparent,
             kinds=True, whole_numbers=whole_numbers, placeless=placeless,
+            behind_call=not transparent,
         )
         if isinstance(describer, _ArgumentDescriber):
             describer.whole = whole

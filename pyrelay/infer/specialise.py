@@ -70,7 +70,7 @@ def specialise(
     unless the program does with them what only lists can do; so do lists of many objects, as nodes
     of data types of this program. What methods of long texts give is computed by the program, or,
     if there is none, known. Short lists of rows of numbers enter as tables where taking them apart
-    turns out to be much to compile.
+    turns out to be much to compile. Lists in lists hold lists that grow if nothing else helps.
     """
     effort = Effort()
     infer = functools.partial(_specialised, callee, args, keywords, parse, near=near, effort=effort)
@@ -142,6 +142,8 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
         made = _tried(infer, columns.NONE_APART, Entered()) or (
             _tried(infer, columns.ALL_APART, Entered())
         )
+    if made is None and entered.deep:
+        made = _tried(infer, columns.MOST_APART, entered, deep=True)
     if made is None:
         assert failure is not None
         raise failure from None
@@ -176,7 +178,8 @@ def _tried(
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
-    counts_known: bool = False, texts_known: bool = False, near: bool, effort: Effort,
+    deep: bool = False, counts_known: bool = False, texts_known: bool = False, near: bool,
+    effort: Effort,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -184,7 +187,7 @@ def _specialised(
     """
     def begun(own: frozenset[Function] | None) -> Asked:
         return Asked(
-            ragged=ragged, counts_known=counts_known, texts_known=texts_known, near=near,
+            ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known, near=near,
             families=listed or Families(EVERYWHERE), own=own, effort=effort,
         )
 

@@ -243,22 +243,6 @@ def elements_as_they_lie(a):
     return a.T.ravel("K")
 
 
-@refuse((4,), "this branch changes")
-def lists_of_lists_remembered_by_a_recursion(n):
-    memo = {}
-
-    def ways(k):
-        if k == 0:
-            return [[1]]
-        if k in memo:
-            return memo[k]
-        found = [way + [0] for way in ways(k - 1)]
-        memo[k] = found
-        return found
-
-    return ways(n)
-
-
 @refuse(({(1, 1)}, 2), "the order of a set", "go through sorted(items), or pass list(items)")
 def set_of_the_callers_or_of_the_program(live, n):
     for _ in range(n):

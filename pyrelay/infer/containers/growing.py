@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyrelay.errors import AliasError, Span, UnsupportedOperationError
 from pyrelay.infer import layout as L
@@ -25,7 +26,7 @@ from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.leaves import typed_by_rows
-from pyrelay.infer.slots import Moved, places_of
+from pyrelay.infer.slots import Inside, Moved, places_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -92,16 +93,22 @@ def from_items(
 def rooms(template: L.Layout) -> list[tuple[range, int]]:
     """Where the leaves of an item have room for more than it fills: their numbers, and the axis.
 
-    These are the items of lists in it, and the arrays that are not of one shape in all items.
+    These are the items of lists in it, of lists in those, and the arrays that are not of one shape
+    in all items.
     """
     found: list[tuple[range, int]] = []
-    for _, first, layout in _insides(template):
-        match layout.content:
-            case L.LGrown() as inner if len(inner.leaves) > 1:
-                found.append((range(first + 1, first + len(inner.leaves)), 0))
-            case L.LRagged(ty):
-                last = first + ty.rank
-                found += ((range(last, last + 1), axis) for axis in range(ty.rank))
+    pending = [(template, 0, 0)]
+    while pending:
+        here, start, axis = pending.pop()
+        for _, own, layout in _insides(here):
+            first = start + own
+            match layout.content:
+                case L.LGrown(item) as inner if len(inner.leaves) > 1:
+                    found.append((range(first + 1, first + len(inner.leaves)), axis))
+                    pending.append((item, first + 1, axis + 1))
+                case L.LRagged(ty):
+                    last = first + ty.rank
+                    found += ((range(last, last + 1), axis + k) for k in range(ty.rank))
     return found
 
 
@@ -454,7 +461,8 @@ def inner_content(
     count: Handle = builder.call(OPS["index"], content.rows[first], *prefix, axes=axes)
     number = V.Scalar(types.PY_INT, builder.cast(count, types.i64, weak=True))
     rows = content.rows[first + 1 : first + len(inner.leaves)]
-    return V.Growing(number, rows, inner.template, frozenset(), prefix)
+    slots = inner.slots.slots if isinstance(inner.slots, Inside) else None
+    return V.Growing(number, rows, inner.template, frozenset(), prefix, slots)
 
 
 def with_inner(
@@ -468,19 +476,24 @@ def with_inner(
         OPS["index_update"], content.rows[first], number, *inner.prefix, axes=axes
     ).atom
     rows = (*content.rows[:first], counts, *inner.rows, *content.rows[first + len(old.leaves) :])
-    template = replaced(content.template, path, inner.template)
+    template = replaced(content.template, path, inner.template, inner.slots)
     content = replace(content, rows=rows, template=template)
     return replace(content, template=_typed(content, rows))
 
 
-def replaced(template: L.Layout, path: Sequence[int], item: L.Layout) -> L.Layout:
-    """The template with another item of the list at a path."""
+def replaced(
+    template: L.Layout, path: Sequence[int], item: L.Layout, slots: Any = None
+) -> L.Layout:
+    """The template with another item of the list at a path; slots: where its items are, if they
+    are lists."""
     if isinstance(template, L.LPlace):
-        return replace(template, content=replace(template.content, template=item))
+        own = template.content.slots if slots is None else Inside(slots)
+        inner = replace(template.content, template=item)
+        return replace(template, content=L.with_inside(inner, (own,), of_one_list=True))
     assert isinstance(template, L.LNode)
     k = path[0]
     children = list(template.children)
-    children[k] = replaced(children[k], path[1:], item)
+    children[k] = replaced(children[k], path[1:], item, slots)
     return replace(template, children=tuple(children))
 
 

@@ -163,9 +163,9 @@ def write_content(
     """Change the content of a list; with `moves` items may have other positions now."""
     span = it.let.span if it.let else None
     held = it.heap.contents[root]
+    if moves:
+        content = replace(content, slots=object())
     if not isinstance(held, V.Part):
-        if moves:
-            content = replace(content, slots=object())
         it.heap.write(root, content, span)
         return
     owner = it.content(held.owner)
@@ -175,8 +175,8 @@ def write_content(
         if len(before.rows) != len(content.rows):  # it had no item that says of what kind they are
             before = with_template(it, root, before, content.template)
             owner = it.content(held.owner)
-        leaves = [it.atom(content.count), *content.rows]
-        content = _put_inside(it, before, leaves)
+        leaves, slots = [it.atom(content.count), *content.rows], content.slots
+        content = replace(_put_inside(it, before, leaves), slots=slots)
     it.heap.written[root] = span
     it.heap.write_inner(span)
     write_content(it, held.owner, growing.with_inner(it.builder, owner, held.path, content))

@@ -50,7 +50,7 @@ def exchanged(
 
     False where they do not, or the list is of another kind: values can be stored one by one.
     """
-    content = it.heap.contents[obj.root] if V.is_list(obj) else None
+    content = it.content(obj.root) if V.is_list(obj) else None
     if not isinstance(content, V.Growing) or not growing.inner_lists(content.template) or any(
         isinstance(key, V.Slice) for key in keys
     ):
@@ -66,6 +66,7 @@ def exchanged(
 
 def _with_exchanged(it: Interpreter, content: V.Growing, one: Atom, other: Atom) -> V.Growing:
     rows, b = [], it.builder
+    content = growing.plain(b, content)
     for row in content.rows:
         first, second = (b.call(OPS["index"], row, place, axes=(0,)) for place in (one, other))
         half = b.call(OPS["index_update"], row, second, one, axes=(0,))

@@ -15,7 +15,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.attributes import is_our_own
-from pyrelay.infer.containers import growing
+from pyrelay.infer.containers import admission, growing
 from pyrelay.infer.containers.open_keys import ask
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
@@ -148,6 +148,7 @@ def branch(
         blocks = [p.builder.block(()) for p in paths]
         it.builder.bind(If(test, blocks[0], blocks[1]), ())
         raise needs.Diverges
+    _apart(it, ended)
     merged = _Merge(it, base, mark, paths, names, numbers, grows)
     if tears and not merged.going:
         merged.tear()
@@ -155,6 +156,24 @@ def branch(
     if not ended:
         raise needs.Raises
     return results
+
+
+def _apart(it: Interpreter, ended: Sequence[_Path]) -> None:
+    """Have lists that are items of others be copies where, on another path, a list is none."""
+    for k, given in enumerate(zip(*(path.results or () for path in ended), strict=True)):
+        owners = [_owner(path.heap, value) for path, value in zip(ended, given, strict=True)]
+        if len(set(owners)) < 2 or not all(map(V.is_list, given)):
+            continue
+        for path, owner, value in zip(ended, owners, given, strict=True):
+            if owner is not None and path.results is not None:
+                with it.inside(path.builder, path.heap):
+                    path.results[k] = admission.lent(it, value)
+
+
+def _owner(heap: Heap, value: V.Value) -> V.Root | None:
+    """The list that a list is an item of."""
+    content = heap.contents[value.root] if isinstance(value, V.Ref) else None
+    return content.owner if isinstance(content, V.Part) else None
 
 
 def _going(it: Interpreter, alive: Sequence[_Path]) -> str:

@@ -45,6 +45,7 @@ from pyrelay.infer.layout import (
     same_structure,
     template_types,
     varying,
+    with_inside,
 )
 from pyrelay.infer.nodes.anonymous import NeedsNodes, group_of
 from pyrelay.infer.nodes.datatypes import NO_NODE
@@ -400,25 +401,35 @@ class Joiner:
 @dataclass
 class Shapes:
     """Whether arrays in one list may differ in shape (`LRagged`); `wanted`: whether some may;
-    `checked`: whether the program checks that some do not."""
+    `checked`: whether the program checks that some do not; `deep`: whether lists in lists may hold
+    lists; `deeper`: whether some would."""
 
     ragged: bool = False
     wanted: bool = False
     checked: bool = False
+    deep: bool = False
+    deeper: bool = False
 
 
 _shapes: ContextVar[Shapes] = ContextVar("shapes", default=Shapes())  # noqa: B039
 
 
 @contextmanager
-def shapes_of_items(ragged: bool) -> Iterator[Shapes]:
+def shapes_of_items(ragged: bool, deep: bool) -> Iterator[Shapes]:
     """Join the items of lists so inside a `with` block."""
-    made = Shapes(ragged)
+    made = Shapes(ragged, deep=deep)
     token = _shapes.set(made)
     try:
         yield made
     finally:
         _shapes.reset(token)
+
+
+def may_be_deep() -> bool:
+    """Whether lists in lists may hold lists, which some would."""
+    shapes = _shapes.get()
+    shapes.deeper = True
+    return shapes.deep
 
 
 def note_check_of_shapes() -> None:
@@ -450,7 +461,10 @@ class _ItemJoiner(Joiner):
     def content(self, kind: str, a: Any, b: Any) -> Any:
         """As of a Joiner; lists have run-time lengths."""
         if kind == "list":
-            return self._grown(inner_list(a), inner_list(b))
+            mine, theirs = inner_list(a), inner_list(b)
+            joined = self._grown(mine, theirs)
+            slots = mine.slots, theirs.slots
+            return with_inside(joined, slots, of_one_list=self.of_one_list)
         return Joiner.content(self, kind, a, b)
 
     def array_type(self, a: LPlace, b: LPlace) -> Any:
