@@ -30,6 +30,7 @@ from pyrelay.devices.compiler.kernel_language import (
     BOOL,
     EVERY_LOOP,
     INNERMOST_LOOPS,
+    INTEGERS,
     LLVM_TYPES,
     WORD,
     Intrinsic,
@@ -266,8 +267,8 @@ class _Lowering:
             raise KernelError(f"{name!r} cannot be {kind}")
         if name in self.alone:
             self.values[name] = value
-            if name in self.divisors and not self.loops and kind is types.int64:
-                self.inverses[name] = inverse_of(self.b, made)
+            if name in self.divisors and not self.loops and kind in INTEGERS:
+                self.inverses[name] = inverse_of(self.b, kind, made)
             return
         if name not in self.variables:
             with self.b.goto_block(self.entry):

@@ -27,6 +27,8 @@ from pyrelay.devices.compiler.kernel_language import (
     alike,
 )
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
+from pyrelay.devices.routines.matmul import native_vector_bits
+from pyrelay.devices.routines.vector_calls import upper_half, upper_product
 
 
 def _is_float(ty: types.Type) -> bool:
@@ -146,14 +148,63 @@ def _power_of_two(y: Any) -> int | None:
     return number.bit_length() - 1
 
 
+def _is_positive(y: Any) -> bool:
+    """Whether a divisor is a number above 0 that is known now."""
+    return isinstance(y, llvm.Constant) and isinstance(y.constant, int) and y.constant > 0
+
+
+def _is_long_by_positive(x: Any, y: Any) -> bool:
+    """Whether integers of 64 bits are divided by a number above 0 that is known now. What was made
+    of shorter ones LLVM divides in few bits."""
+    return x.type == WORD and _is_positive(y) and not _is_widened(x)
+
+
+def _is_widened(x: Any, deepest: int = 4) -> bool:
+    """Whether an integer was made of such of fewer bits."""
+    if isinstance(x, llvm.Constant):
+        return True
+    if not isinstance(x, llvm.Instruction) or not deepest:
+        return False
+    if x.opname in ("zext", "sext"):
+        return True
+    return x.opname in ("add", "sub", "mul", "and", "or", "xor", "ashr", "lshr") and all(
+        _is_widened(y, deepest - 1) for y in x.operands
+    )
+
+
+def _by_constant(b: IRBuilder, x: Any, y: int) -> tuple[Any, Any, Any]:
+    """Of x, or of -1 - x where x is negative, which has 63 bits: itself, and its quotient by a
+    positive number; and -1 where x is negative. Twice a number of 63 bits is divided exactly by one
+    product with 2**(63 + bits) / y, rounded up (Granlund and Montgomery, "Division by invariant
+    integers using multiplication", PLDI 1994)."""
+    sign = b.ashr(x, llvm.Constant(WORD, 63))
+    size = b.xor(x, sign)
+    bits = (y - 1).bit_length()
+    factor = llvm.Constant(WORD, -(-(1 << 63 + bits) // y))
+    upper = _upper(b, b.add(size, size), factor)
+    return size, b.lshr(upper, llvm.Constant(WORD, bits)), sign
+
+
+def _upper(b: IRBuilder, x: Any, y: Any) -> Any:
+    """The upper half of a product of numbers without a sign; of words vectors of two make it more
+    slowly than one after the other."""
+    if x.type != WORD or native_vector_bits() < 256:
+        return upper_half(b, x, y)
+    return upper_product.called(b, x, y)
+
+
 def emit_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """Integer quotient rounded down; 0 where ``y`` is 0."""
     shift = _power_of_two(y)
     if shift is not None:  # a shift rounds down
         bits = llvm.Constant(x.type, shift)
         return b.ashr(x, bits) if ty.signed else b.lshr(x, bits)
-    known = y.constant if isinstance(y, llvm.Constant) else None
-    if ty.signed and isinstance(known, int) and known > 0:
+    if _is_long_by_positive(x, y):
+        if not ty.signed:
+            return _inverted_floordiv(b, ty, x, y, _inverse(y))
+        _, quotient, sign = _by_constant(b, x, y.constant)
+        return b.xor(quotient, sign)
+    if ty.signed and _is_positive(y):
         # Of the remainder LLVM knows that it has the sign of x, or none.
         below = b.ashr(b.srem(x, y), llvm.Constant(x.type, ty.bitwidth - 1))
         return b.add(b.sdiv(x, y), below)
@@ -174,6 +225,12 @@ def emit_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     shift = _power_of_two(y)
     if shift is not None:
         return b.and_(x, llvm.Constant(x.type, (1 << shift) - 1))
+    if _is_long_by_positive(x, y):
+        if not ty.signed:
+            return _inverted_mod(b, ty, x, y, _inverse(y))
+        size, quotient, sign = _by_constant(b, x, y.constant)
+        rest = b.sub(size, b.mul(quotient, y))
+        return b.add(b.xor(rest, sign), b.and_(y, sign))
     divisor, zero = _safe_divisor(b, ty, x, y)
     nothing = llvm.Constant(x.type, 0)
     if not ty.signed:
@@ -308,51 +365,61 @@ def _divided(
 
 # -- division by what no round changes ------------------------------------------------------------
 
-_DOUBLE_WORD = llvm.IntType(128)
+def inverse_of(b: IRBuilder, ty: types.Type, y: Any) -> tuple[Any, Any]:
+    """The inverse of an integer of n bits, 2**n / y rounded down, and whether `y` has one."""
+    zero, one, most = (llvm.Constant(y.type, number) for number in (0, 1, -1))
+    has = b.icmp_signed(">", y, zero) if ty.signed else b.icmp_unsigned("!=", y, zero)
+    return b.udiv(most, b.select(has, y, one)), has
 
 
-def inverse_of(b: IRBuilder, y: Any) -> tuple[Any, Any]:
-    """The inverse of an integer of 64 bits, 2**64 / y rounded down, and whether `y` has one."""
-    has = b.icmp_signed(">", y, llvm.Constant(WORD, 0))
-    divisor = b.select(has, y, llvm.Constant(WORD, 1))
-    return b.udiv(llvm.Constant(WORD, -1), divisor), has
-
-
-def _by_inverse(b: IRBuilder, x: Any, y: Any, inverse: Any) -> tuple[Any, Any, Any]:
-    """Quotient and remainder of a number without a sign, and what turns them into those of `x`.
+def _by_inverse(
+    b: IRBuilder, ty: types.Type, x: Any, y: Any, inverse: Any
+) -> tuple[Any, Any, Any]:
+    """Quotient and remainder of a number without a sign, and what turns them into those of `x`:
+    None where that is the number itself.
 
     That number is x, or -1 - x where x is negative, which has the quotient -1 - q and the remainder
     y - 1 - r. Its product with the inverse is too small by less than one quotient, so the quotient
-    is the upper word, or one more (Granlund and Montgomery, "Division by invariant integers using
+    is the upper half, or one more (Granlund and Montgomery, "Division by invariant integers using
     multiplication", PLDI 1994).
     """
-    sign = b.ashr(x, llvm.Constant(WORD, 63))
-    size = b.xor(x, sign)
-    wide = b.mul(b.zext(size, _DOUBLE_WORD), b.zext(inverse, _DOUBLE_WORD))
-    quotient = b.trunc(b.lshr(wide, llvm.Constant(_DOUBLE_WORD, 64)), WORD)
+    sign = b.ashr(x, llvm.Constant(x.type, ty.bitwidth - 1)) if ty.signed else None
+    size = x if sign is None else b.xor(x, sign)
+    quotient = _upper(b, size, inverse)
     return quotient, b.sub(size, b.mul(quotient, y)), sign
 
 
-def emit_inverted_floordiv(b: IRBuilder, _: types.Type, x: Any, y: Any, *known: Any) -> Any:
+def _inverse(y: Any) -> Any:
+    """The inverse of an integer that is known now."""
+    return llvm.Constant(y.type, (2**y.type.width - 1) // y.constant)
+
+
+def _inverted_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any, inverse: Any) -> Any:
+    quotient, rest, sign = _by_inverse(b, ty, x, y, inverse)
+    quotient = b.add(quotient, b.zext(b.icmp_unsigned(">=", rest, y), x.type))
+    return quotient if sign is None else b.xor(quotient, sign)
+
+
+def _inverted_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any, inverse: Any) -> Any:
+    _, rest, sign = _by_inverse(b, ty, x, y, inverse)
+    small = b.select(b.icmp_unsigned(">=", rest, y), b.sub(rest, y), rest)
+    return small if sign is None else b.add(b.xor(small, sign), b.and_(y, sign))
+
+
+def emit_inverted_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any, *known: Any) -> Any:
     """As `emit_floordiv`, by an inverse, where `y` has one."""
-
-    def quick() -> Any:
-        quotient, rest, sign = _by_inverse(b, x, y, known[0])
-        more = b.zext(b.icmp_unsigned(">=", rest, y), WORD)
-        return b.xor(b.add(quotient, more), sign)
-
-    return _where_known(b, known[1], quick, lambda: emit_floordiv(b, types.int64, x, y))
+    inverse, has = known
+    return _where_known(
+        b, has, lambda: _inverted_floordiv(b, ty, x, y, inverse), lambda: emit_floordiv(b, ty, x, y)
+    )
 
 
-def emit_inverted_mod(b: IRBuilder, _: types.Type, x: Any, y: Any, *known: Any) -> Any:
+def emit_inverted_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any, *known: Any) -> Any:
     """As `emit_mod`, by an inverse, where `y` has one."""
-
-    def quick() -> Any:
-        _, rest, sign = _by_inverse(b, x, y, known[0])
-        small = b.select(b.icmp_unsigned(">=", rest, y), b.sub(rest, y), rest)
-        return b.add(b.xor(small, sign), b.and_(y, sign))
-
-    return _where_known(b, known[1], quick, lambda: emit_mod(b, types.int64, x, y))
+    inverse, has = known
+    return _where_known(
+        b, has, lambda: _inverted_mod(b, ty, x, y, inverse), lambda: emit_mod(b, ty, x, y)
+    )
 
 
 def _where_known(
@@ -368,7 +435,7 @@ def _where_known(
         arms.append((value, b.block))
         b.branch(after)
     b.position_at_end(after)
-    joined = b.phi(WORD)
+    joined = b.phi(arms[0][0].type)
     for value, block in arms:
         joined.add_incoming(value, block)
     return joined

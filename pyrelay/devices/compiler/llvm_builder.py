@@ -197,7 +197,7 @@ class IRBuilder:
 
     # -- other types
 
-    trunc, zext, sext = _cast("trunc"), _cast("zext"), _cast("sext")
+    trunc, zext, sext = _cast("trunc"), _cast("zext", "zext"), _cast("sext", "sext")
     fptrunc, fpext = _cast("fptrunc", "fptrunc"), _cast("fpext", "fpext")
     sitofp, uitofp = _cast("sitofp", "sitofp"), _cast("uitofp", "uitofp")
     fptosi, fptoui = _cast("fptosi"), _cast("fptoui")

@@ -1,19 +1,24 @@
-"""Functions of one float that are computed otherwise where it is large, and yet become vector code.
+"""Functions that a loop's vectors compute otherwise than it says, and that yet become vector code.
 
-In: a quick way, which is right up to a bound, as lanes of any number; a slow way for one number.
-Out: a call in a kernel, and afterwards, as a module of their own, the functions that it calls.
+In: what vectors compute and what one number does. Out: a call in a kernel, and afterwards, as a
+module of their own, the functions that it calls.
 
-A loop whose body has branches is no vector code, and to choose between both ways computes both. So
-a kernel calls a function that LLVM knows vectors of (``vector-function-abi-variant``, LLVM Language
+A kernel calls a function that LLVM knows vectors of (``vector-function-abi-variant``, LLVM Language
 Reference): its vectoriser puts a call of one number of lanes in place of so many calls. What is
-called is added when loops are vectors, and put in line: the quick way, and behind a branch that
-asks whether any lane is beyond the bound a call of what takes these one by one. One number takes
-the same ways, so that results do not depend on where a number lies in an array.
+called is added when loops are vectors, and put in line.
+
+* Functions of a float that are computed otherwise where it is large: a loop whose body has branches
+  is no vector code, and to choose between both ways computes both. Vectors take a quick way, and
+  behind a branch that asks whether any lane is beyond a bound a call of what takes these one by
+  one. One number takes the same ways, so that results do not depend on where it lies in an array.
+* The upper word of a product of words, for which processors have an instruction, and none of
+  vectors: these are four products of halves (Knuth, The Art of Computer Programming 2, 4.3.1).
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from pyrelay.devices.compiler import llvm_ir as llvm
@@ -37,32 +42,52 @@ _KNOWN: dict[str, VectorCall] = {}
 
 
 @dataclass(frozen=True)
-class VectorCall:
-    """A function of f32: `quick` where the number is at most `bound` in size, else `slow`."""
+class VectorCall(ABC):
+    """A function of some numbers of a type, that its result has too."""
 
     name: str
+    kind: llvm.Type
+    count: int
+
+    def called(self, b: IRBuilder, *given: llvm.Value) -> llvm.Value:
+        """The value at some numbers."""
+        callee = b.module.globals.get(self.name)
+        if callee is None:
+            each = "v" * self.count
+            variants = [f"_ZGV_LLVM_N{n}{each}_{self.name}({self.name}_{n})" for n in _WIDTHS]
+            callee = self.declared(b.module, 0)
+            callee.attributes.add(f'"vector-function-abi-variant"="{",".join(variants)}"')
+            _keep(b.module, [self.declared(b.module, n) for n in _WIDTHS])
+        return b.call(callee, given)
+
+    def declared(self, module: llvm.Module, width: int) -> llvm.Function:
+        """The function of so many lanes, of one number where that is 0, without a body."""
+        name = f"{self.name}_{width}" if width else self.name
+        return _declared(module, name, self.of(width), self.count)
+
+    def of(self, width: int) -> llvm.Type:
+        """The type of so many numbers, of one where that is 0."""
+        return llvm.VectorType(self.kind, width) if width else self.kind
+
+    @abstractmethod
+    def write(self, module: llvm.Module, width: int) -> None:
+        """The function of so many lanes, of one number where that is 0."""
+
+
+@dataclass(frozen=True)
+class BoundedCall(VectorCall):
+    """A function of f32: `quick` where the number is at most `bound` in size, else `slow`."""
+
     quick: Callable[[Lane], Lane]
     slow: Callable[[Lane], Lane]
     bound: float
 
     def __call__(self, x: Lane) -> Lane:
         """The value at one number."""
-        module = x.b.module
-        callee = module.globals.get(self.name)
-        if callee is None:
-            variants = [f"_ZGV_LLVM_N{n}v_{self.name}({self.name}_{n})" for n in _WIDTHS]
-            callee = _declared(module, self.name, _F32)
-            callee.attributes.add(f'"vector-function-abi-variant"="{",".join(variants)}"')
-            kept = [_declared(module, f"{self.name}_{n}", llvm.VectorType(_F32, n))
-                    for n in _WIDTHS]  # fmt: skip
-            _keep(module, kept)
-        return Lane(x.b, x.b.call(callee, [x.v]))
+        return Lane(x.b, self.called(x.b, x.v))
 
     def write(self, module: llvm.Module, width: int) -> None:
-        """The function of so many lanes, of one number where that is 0."""
-        kind = llvm.VectorType(_F32, width) if width else _F32
-        name = f"{self.name}_{width}" if width else self.name
-        function = _declared(module, name, kind)
+        kind, function = self.of(width), self.declared(module, width)
         function.attributes.add("alwaysinline")
         b = IRBuilder(function.append_basic_block("entry"))
         x = Lane(b, function.args[0])
@@ -90,8 +115,8 @@ class VectorCall:
         known: llvm.Function | None = module.globals.get(name)
         if known is not None:
             return known
-        kind = llvm.VectorType(_F32, width) if width else _F32
-        function = _declared(module, name, kind)
+        kind = self.of(width)
+        function = _declared(module, name, kind, 1)
         for each in ("noinline", "cold"):
             function.attributes.add(each)
         b = IRBuilder(function.append_basic_block("entry"))
@@ -108,17 +133,59 @@ class VectorCall:
         return function
 
 
+@dataclass(frozen=True)
+class UpperProduct(VectorCall):
+    """The upper half of the product of two words without a sign."""
+
+    def write(self, module: llvm.Module, width: int) -> None:
+        function = self.declared(module, width)
+        function.attributes.add("alwaysinline")
+        b = IRBuilder(function.append_basic_block("entry"))
+        x, y = function.args
+        b.ret(_by_halves(b, x, y) if width else upper_half(b, x, y))
+
+
+def upper_half(b: IRBuilder, x: llvm.Value, y: llvm.Value) -> llvm.Value:
+    """The upper half of the product of two numbers without a sign, by one of twice their bits.
+
+    Of words it is one of fixed point: what LLVM knows of products of 128 bits by the count of a
+    loop, it computes by divisions of 128 bits, which are calls of a library.
+    """
+    bits = x.type.width
+    if x.type == WORD:
+        places = llvm.IntType(32)
+        signature = llvm.FunctionType(WORD, [WORD, WORD, places])
+        fixed = b.module.declare_intrinsic("llvm.umul.fix", [WORD], signature)
+        return b.call(fixed, [x, y, llvm.Constant(places, bits)])
+    double = llvm.IntType(2 * bits)
+    product = b.mul(b.zext(x, double), b.zext(y, double))
+    return b.trunc(b.lshr(product, llvm.Constant(double, bits)), x.type)
+
+
+def _by_halves(b: IRBuilder, x: llvm.Value, y: llvm.Value) -> llvm.Value:
+    half, mask = (llvm.Constant(x.type, [n] * x.type.count) for n in (32, 0xFFFFFFFF))
+    (x_low, x_high), (y_low, y_high) = ((b.and_(z, mask), b.lshr(z, half)) for z in (x, y))
+    middle = b.add(b.mul(x_high, y_low), b.lshr(b.mul(x_low, y_low), half))
+    other = b.add(b.mul(x_low, y_high), b.and_(middle, mask))
+    upper = b.add(b.mul(x_high, y_high), b.lshr(middle, half))
+    return b.add(upper, b.lshr(other, half))
+
+
 def vector_call(
     name: str, quick: Callable[[Lane], Lane], slow: Callable[[Lane], Lane], bound: float
-) -> VectorCall:
-    """Such a function, which `definitions` knows by its name."""
-    made = VectorCall(f"{PREFIX}{name}", quick, slow, bound)
+) -> BoundedCall:
+    """Such a function of a float, which `definitions` knows by its name."""
+    made = BoundedCall(f"{PREFIX}{name}", _F32, 1, quick, slow, bound)
     _KNOWN[made.name] = made
     return made
 
 
-def _declared(module: llvm.Module, name: str, kind: llvm.Type) -> llvm.Function:
-    function = llvm.Function(module, llvm.FunctionType(kind, [kind]), name)
+upper_product = UpperProduct(f"{PREFIX}upper_product", WORD, 2)
+_KNOWN[upper_product.name] = upper_product
+
+
+def _declared(module: llvm.Module, name: str, kind: llvm.Type, count: int) -> llvm.Function:
+    function = llvm.Function(module, llvm.FunctionType(kind, [kind] * count), name)
     for each in _PURE:
         function.attributes.add(each)
     return function

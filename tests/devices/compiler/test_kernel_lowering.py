@@ -12,7 +12,14 @@ import pytest
 
 from pyrelay.devices.compiler.kernel_compiler import kernel_object, optimised_module
 from pyrelay.devices.compiler.kernel_language import KernelError
-from tests.devices.running_kernels import run
+from tests.devices.running_kernels import (
+    SHORT_NAMES,
+    elementwise,
+    elementwise_source,
+    kernel_assembly,
+    needs_vectors,
+    run,
+)
 
 
 def kernel(body: str, after: str = "return 0") -> str:
@@ -232,27 +239,46 @@ def test_divisions_of_other_integers_in_while_loops_are_those_of_numpy(
         np.testing.assert_array_equal(outs[1], x % y)
 
 
-INVERTED = """y = param_i64(block, 2)
+INVERTED = """y = param_{0}(block, 2)
 n = param_extent(block, 4)
+a0, o0, o1 = param_i64(block, 1), param_i64(block, 3), param_i64(block, 5)
 for k in range(n):
-    x = load_i64(o, k)
-    store_ordered_i64(param_i64(block, 3), k, remainder(x, y))
-    store_ordered_i64(param_i64(block, 5), k, floor_divide(x, y))"""
+    x = load_{0}(a0, k)
+    store_{0}(o0, k, remainder(x, y))
+    store_{0}(o1, k, floor_divide(x, y))"""
 
 
-def test_divisions_by_what_no_round_changes_are_products_with_its_inverse() -> None:
-    least, most = -(2**63), 2**63 - 1
-    ends = [least, least + 1, -(2**40), -21, -7, -1, 0, 1, 2, 6, 7, 8, 2**32 - 1, 2**32, 2**40 + 1]
-    ends += [2**62, 2**62 + 1, most - 1, most]
-    source = kernel(INVERTED)
-    for divisor in ends:
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+def test_divisions_by_what_no_round_changes_are_products_with_its_inverse(dtype: str) -> None:
+    info, kind = np.iinfo(dtype), np.dtype(dtype)
+    powers = (2, 3, 5, 7, 8, 15, 16, 31, 32, 40, 62, 63)
+    ends = [-21, -7, 0, 1, 6, 7, 10, *(sign * 2**k + d for k in powers for sign in (-1, 1)
+                                       for d in (-1, 0, 1))]  # fmt: skip
+    numbers = sorted({v for v in (*ends, info.min, info.max) if info.min <= v <= info.max})
+    source = kernel(INVERTED.format(SHORT_NAMES[kind]))
+    for divisor in numbers:
         near = [q * divisor + r for q in (-3, 2, 10**6) for r in (-1, 0, 1)]
-        x = np.array([*ends, *(v for v in near if least <= v <= most)])
+        x = np.array([*numbers, *(v for v in near if info.min <= v <= info.max)], kind)
         rests, quotients = np.zeros_like(x), np.zeros_like(x)
-        run(source, x, divisor, rests, x.size, quotients, ranges=[(0, 1)])
+        run(source, x, kind.type(divisor), rests, x.size, quotients, ranges=[(0, 1)])
         with np.errstate(all="ignore"):
-            np.testing.assert_array_equal(rests, x % divisor)
-            np.testing.assert_array_equal(quotients, x // divisor)
+            np.testing.assert_array_equal(rests, x % kind.type(divisor))
+            np.testing.assert_array_equal(quotients, x // kind.type(divisor))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_words_are_divided_by_known_numbers_in_vectors(dtype: str) -> None:
+    needs_vectors(256)
+    info, rng = np.iinfo(dtype), np.random.default_rng(0)
+    x = rng.integers(info.min, info.max, 997, dtype=dtype, endpoint=True)
+    x[:40] = np.arange(-20, 20).astype(dtype)
+    x[40:46] = info.min, info.max, info.max - 1, 2**32, 2**32 - 1, 2**62
+    for divisor in (3, 7, 10, 641, 10**9 + 7, 2**32 + 1, 2**62 + 1, info.max, info.max - 1):
+        for text, wanted in (("//", x // divisor), ("%", x % divisor)):
+            named = f"x0 {text} {SHORT_NAMES[np.dtype(dtype)]}({divisor})"
+            np.testing.assert_array_equal(elementwise(named, x, result=x.dtype), wanted)
+    assembly = kernel_assembly(elementwise_source("x0 // 7", ["i64"], "i64"))
+    assert "vpmuludq" in assembly or "umlal" in assembly
 
 
 def _waiting(body: str) -> int:

@@ -49,3 +49,13 @@ def test_functions_of_one_number_of_two_kinds_are_called_in_one_loop() -> None:
     y = np.linspace(-1, 1, 101)
     found = elementwise("f64(sin(x0)) + x1", x, y, result=np.float64)
     np.testing.assert_allclose(found, np.sin(x.astype(np.float64)) + y, rtol=1e-6, atol=1e-7)
+
+
+def test_the_upper_half_of_a_product_is_that_of_all_its_bits() -> None:
+    """By a division whose quotients are such halves."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2**64, 1003, dtype=np.uint64)
+    x[:6] = 0, 1, 2**32 - 1, 2**32, 2**64 - 2**32, 2**64 - 1
+    for divisor in (3, 2**32 - 1, 2**32 + 1, 2**63 + 1, 2**64 - 1):
+        found = elementwise(f"x0 // u64({divisor})", x, result=np.uint64)
+        assert found.tolist() == [each // divisor for each in x.tolist()]
