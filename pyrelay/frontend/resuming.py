@@ -23,7 +23,7 @@ from pyrelay.python_trees import children, nodes
 
 N = TypeVar("N", bound=ast.AST)
 
-_OBJECT, _NUMBER, _PLACE = ".object", ".number", ".place"
+_OBJECT, _NUMBER, _PLACE, _SENT = ".object", ".number", ".place", ".sent"
 _OVER = -1
 """The number of one that has ended."""
 _INDEXED = "__indexed__"  # whoever makes the class adds it: what a `for` goes through, by places
@@ -37,7 +37,8 @@ def functions_of(
     function: types.FunctionType, line: int, captured: Sequence[str]
 ) -> dict[str, Any] | None:
     """`__init__`, which takes the generator's parameters in their order, and then what it captures,
-    `__iter__` and `__next__`; and as `__endless__` whether it never ends, as its text says.
+    `__iter__` and `__next__`, and `send` where it takes what is sent; and as `__endless__` whether
+    it never ends, as its text says.
 
     line: that of its `def`, which is the function's, or stands in it. captured: variables of
     functions around it that only the program has. None where the generator has a form that is not
@@ -54,10 +55,19 @@ def functions_of(
     except _CannotResume:
         return None
     itself = _at(node, ast.Return(_name(node, _OBJECT, ast.Load())))
-    made = (
+    made = [
         _init(node, (*given, *captured)), _definition(node, "__iter__", [_OBJECT], [itself]),
-        _definition(node, "__next__", [_OBJECT], body),
-    )
+    ]
+    if any(isinstance(each, ast.Assign) and _is_sent(each) for each in nodes(node)):
+        nothing = _at(node, ast.Call(
+            _field(node, "send", ast.Load()), [_at(node, ast.Constant(None))], []
+        ))
+        made += [
+            _definition(node, "__next__", [_OBJECT], [_at(node, ast.Return(nothing))]),
+            _definition(node, "send", [_OBJECT, _SENT], [*_nothing_yet(node.body[0]), *body]),
+        ]
+    else:
+        made.append(_definition(node, "__next__", [_OBJECT], body))
     return {
         **{each.name: _compiled(function, each) for each in made}, "__endless__": _is_endless(node)
     }
@@ -195,6 +205,10 @@ class _Resumed:
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
         match node:
+            case ast.Assign(targets=targets) if _is_sent(node):
+                left = self._statement(_yielding(node, self.numbers))
+                sent = _name(node, _SENT, ast.Load())
+                return [*left, _at(node, ast.Assign(list(map(self.fields.visit, targets)), sent))]
             case ast.Expr(ast.Yield(value=value)):
                 (number,) = self.numbers[node]
                 item = _at(node, ast.Constant(None)) if value is None else self._read(value)
@@ -265,6 +279,32 @@ class _Resumed:
             raise _CannotResume
         made: ast.expr = self.fields.visit(value)
         return made
+
+
+def _is_sent(node: ast.Assign) -> bool:
+    """Whether what is sent to the generator is assigned: `x = yield value`."""
+    return isinstance(node.value, ast.Yield)
+
+
+def _yielding(node: ast.Assign, numbers: dict[ast.AST, frozenset[int]]) -> ast.stmt:
+    """The `yield` of an assignment alone."""
+    alone = _at(node, ast.Expr(node.value))
+    numbers[alone] = numbers[node]
+    return alone
+
+
+def _nothing_yet(near: ast.AST) -> list[ast.stmt]:
+    """What is sent to a generator that has not begun can only be None."""
+    fresh = _at(near, ast.Compare(
+        _field(near, _NUMBER, ast.Load()), [ast.Eq()], [_at(near, ast.Constant(0))]
+    ))
+    some = _at(near, ast.Compare(
+        _name(near, _SENT, ast.Load()), [ast.IsNot()], [_at(near, ast.Constant(None))]
+    ))
+    said = _at(near, ast.Constant("can't send non-None value to a just-started generator"))
+    error = _at(near, ast.Call(_name(near, "TypeError", ast.Load()), [said], []))
+    wrong = _at(near, ast.BoolOp(ast.And(), [fresh, some]))
+    return [_if(near, wrong, [_at(near, ast.Raise(error, None))])]
 
 
 def _at(near: ast.AST, made: N) -> N:

@@ -218,6 +218,17 @@ class _Analysis:
         else:
             self.later([node.value], level)
 
+    def assignment(self, node: ast.Assign, level: _Level) -> None:
+        if not isinstance(node.value, ast.Yield):
+            self.others(node, level)
+            return
+        # where it is gone through by a loop, nothing is sent
+        sent = ast.copy_location(ast.Constant(None), node)
+        assigned = ast.copy_location(ast.Assign(node.targets, sent), node)
+        statements = [*generators.as_condition(node.value, self.hidden), assigned]
+        self.names.rewritten[node] = statements
+        self.later(statements, level)
+
     def call(self, node: ast.Call, level: _Level) -> None:
         match node:
             case ast.Call(func=ast.Name(id="super"), args=[], keywords=[]):
@@ -341,6 +352,7 @@ _VISITS: dict[type[ast.AST], Callable[[_Analysis, Any, _Level], None]] = {
     ast.DictComp: _Analysis.comprehension,
     ast.GeneratorExp: _Analysis.generator,
     ast.Expr: _Analysis.statement,
+    ast.Assign: _Analysis.assignment,
     ast.Call: _Analysis.call,
     ast.NamedExpr: _Analysis.walrus,
     ast.Global: _Analysis.declaration,

@@ -44,7 +44,10 @@ _COMMENT = "a comment for type checkers"
 _TYPE = "Python does not evaluate annotations of a function's variables"
 _CONTEXT = "says load, store or delete, which the place of the node says too"
 _ASYNC = Refused("async code", "compile an ordinary function and await around it")
-_YIELD = Refused("yield inside an expression", "write 'yield value' as a statement of its own")
+_YIELD = Refused(
+    "yield inside an expression",
+    "write 'yield value', or 'x = yield value', as a statement of its own",
+)
 _TEMPLATE = Refused("a template string", "write an f-string")
 _UNKNOWN = Refused("newer syntax", "write it in the syntax of an older Python")
 _TYPE_PARAMETER = Refused("a type parameter", "leave it out: types come from the arguments")
@@ -205,6 +208,8 @@ def _refusal_here(
     """What is refused about a node of a kind that is compiled elsewhere."""
     match node:
         case ast.Expr(value=ast.Yield() | ast.YieldFrom() as statement):
+            allowed.add(statement)
+        case ast.Assign(value=ast.Yield() as statement):
             allowed.add(statement)
         case ast.Yield() | ast.YieldFrom() if node not in allowed:
             return _YIELD

@@ -17,6 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import memory_order, strides
 from pyrelay.infer.containers import list_arrays, lists, methods, sets, text, views
 from pyrelay.infer.containers.open_keys import note
+from pyrelay.infer.flow import generators
 from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.in_python import python_math
@@ -190,7 +191,10 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
 
             return METHODS[cls]
         case V.Ref(root, None):
-            known = {"list": methods.LIST, "dict": methods.DICT, "set": sets.METHODS}
+            known: dict[str, Mapping[str, Callable[..., Any]]] = {
+                "list": methods.LIST, "dict": methods.DICT, "set": sets.METHODS,
+                "generator": _GENERATOR,
+            }
             return known.get(root.kind, {})
         case V.Text():
             return _TEXT
@@ -203,6 +207,17 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
         case V.Tuple(_, _):
             return methods.NAMEDTUPLE
     return {}
+
+
+def _send(it: Interpreter, generator: V.Value, value: V.Value) -> V.Value:
+    """`generator.send(value)`."""
+    from pyrelay.infer.attributes import get_attribute
+
+    receiver = generators.object_of(it, generator)
+    return calls.call(it, get_attribute(it, receiver, "send"), (value,), {})
+
+
+_GENERATOR: dict[str, Callable[..., Any]] = {"send": _send, "close": generators.close}
 
 
 def _text_method(name: str) -> Callable[..., Any]:

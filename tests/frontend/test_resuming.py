@@ -103,6 +103,18 @@ def _sends(x: int) -> Iterator[int]:
         x += got
 
 
+def test_what_is_sent_is_assigned() -> None:
+    made = _object(_sends, 1)
+    with pytest.raises(TypeError, match="can't send non-None value to a just-started generator"):
+        made.send(2)
+    assert [next(made), made.send(2), made.send(5)] == [1, 3, 8]
+
+
+def _sends_in_an_expression(x: int) -> Iterator[int]:
+    while True:
+        x += 2 * (yield x)
+
+
 def _guards(x: int) -> Iterator[int]:
     while True:
         try:
@@ -121,7 +133,9 @@ def _asks_in_a_test(x: int) -> Iterator[int]:
         x += 1
 
 
-@pytest.mark.parametrize("function", [_sends, _guards, _has_a_function, _asks_in_a_test])
+@pytest.mark.parametrize("function", [
+    _sends_in_an_expression, _guards, _has_a_function, _asks_in_a_test,
+])
 def test_other_forms_are_not_taken_apart(function: Any) -> None:
     assert functions_of(function, function.__code__.co_firstlineno, ()) is None
 

@@ -34,7 +34,7 @@ REFUSED = {
             try:
                 z = 1 / x
             except* ZeroDivisionError:
-                y = yield x
+                y = -(yield x)
             finally:
                 print(x)
             try:
@@ -53,7 +53,7 @@ REFUSED = {
     "generators": """
         def f(x):
             g = ((y := i) for i in x)
-            got = yield g
+            got = -(yield g)
             for a, b in zip((i for i in x), x):
                 got = yield from a
             return sum(i for i in x)
@@ -88,7 +88,7 @@ REFUSED = {
     "one": "f = lambda x: (yield x)",
     "wide": """
         def f(größe):
-            名前 = "日本語"; y = yield größe
+            名前 = "日本語"; y = -(yield größe)
             return 名前
         """,
 }

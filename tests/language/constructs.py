@@ -330,6 +330,21 @@ def generators_by_next(seed, n):
     return largest
 
 
+@compiled("Values that are sent to a generator", np.array([1.0, 2.0, 6.0]))
+def values_sent(x):
+    def average():
+        total, count, mean = 0.0, 0, None
+        while True:
+            v = yield mean
+            total += v
+            count += 1
+            mean = total / count
+
+    means = average()
+    next(means)
+    return [means.send(v) for v in x]
+
+
 @compiled(
     "Dicts and sets whose keys (numbers, words, objects, tuples of them) only the program knows",
     np.array([1, 2, 1]),

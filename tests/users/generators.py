@@ -431,10 +431,77 @@ def two_whose_end_is_not_known(x):
 @refuse((X,), "yield inside an expression", "statement of its own")
 def sent_to_a_generator(x):
     def g():
-        got = yield 1.0
+        got = 2.0 * (yield 1.0)
         yield got
 
     return sum(g()) * x
+
+
+@use(([1.0, 2.0, 6.0], 3), wrt=(0,))
+def means_of_what_is_sent(xs, n):
+    def average():
+        total, count, mean = 0.0, 0, None
+        while True:
+            x = yield mean
+            total += x
+            count += 1
+            mean = total / count
+
+    def countdown(k):
+        while k > 0:
+            given = yield k
+            k = k - 1 if given is None else given
+
+    means, steps = average(), countdown(n)
+    next(means)
+    found = [means.send(x) for x in xs]
+    numbers = [next(steps), steps.send(7), next(steps)]
+    for k in steps:
+        numbers.append(k)
+        if k < 5:
+            break
+    steps.close()
+    return sum([v * k for v, k in zip(found, numbers)]), numbers, next(steps, -1)
+
+
+@use((3,))
+def sent_too_early(n):
+    def twice():
+        a = yield 1
+        yield 2 * a
+
+    numbers = twice()
+    return numbers.send(n)
+
+
+@use((3,))
+def sent_to_the_end(n):
+    def twice():
+        a = yield 1
+        b = yield 2 * a
+        return a * b
+
+    numbers = twice()
+    next(numbers)
+    try:
+        given = numbers.send(n)
+        numbers.send(5)
+    except StopIteration:
+        return given
+
+
+@refuse((3,), "nothing can be sent to this generator", "write a class")
+def sent_where_a_try_waits(n):
+    seen = []
+
+    def numbers():
+        try:
+            a = yield 1
+        finally:
+            seen.append(n)
+        yield a
+
+    return numbers().send(None)
 
 
 @refuse((X,), "cannot return a generator", "list(")

@@ -64,6 +64,8 @@ def make(it: Interpreter, closure: V.Closure, bound: list[V.Value]) -> V.Value:
 
 def _has_items(it: Interpreter, ref: V.Ref) -> bool:
     """Whether the items of a generator can be there before they are asked for."""
+    if _is_sent_to(it, ref):
+        return False
     return _numbered(it.content(ref.root)[1].owner) is not None or not never_ends(it, ref)
 
 
@@ -124,6 +126,45 @@ def resumed_as(it: Interpreter, value: V.Value) -> V.Ref | None:
         return None
     _check_sources(it, value)
     return state
+
+
+def takes_values(it: Interpreter, generator: V.Value) -> bool:
+    """Whether a generator that nothing stands for yet may be sent values: `x = yield value`."""
+    if not (isinstance(generator, V.Ref) and generator.root.kind == "generator"):
+        return False
+    made = generator.root.made
+    return made is not None and made not in it.program.ahead and _is_sent_to(it, generator)
+
+
+def _is_sent_to(it: Interpreter, generator: V.Ref) -> bool:
+    return hasattr(resuming.class_of(it.content(generator.root)[1]), "send")
+
+
+def object_of(it: Interpreter, generator: V.Value) -> V.Ref:
+    """The object that stands for a generator that is sent values."""
+    state = resumed_as(it, generator)
+    if state is not None and hasattr(state.cls, "send"):
+        return state
+    assert isinstance(generator, V.Ref)
+    error = it.failure(
+        errors.UnsupportedOperationError, "nothing can be sent to this generator",
+        notes=("what takes a value is 'x = yield y' as a statement of its own, in a generator with "
+               "no try around a yield and no function inside",),
+        hints=("write a class with a method that takes the value",),
+    )
+    if not takes_values(it, generator):
+        raise error
+    raise needs.NeedsListing(generator.root.made, error)  # type: ignore[arg-type]
+
+
+def close(it: Interpreter, generator: V.Value) -> V.Value:
+    """`generator.close()`: it gives nothing more."""
+    assert isinstance(generator, V.Ref)
+    state, closure, *bound = it.content(generator.root)
+    if state == _STARTED and resuming.class_of(closure) is None:  # a try may wait for it
+        raise _left(it, generator, "a generator that was left cannot be closed")
+    it.heap.write(generator.root, (_DONE, closure, *bound), it.let.span if it.let else None)
+    return V.NONE
 
 
 def _left(it: Interpreter, ref: V.Ref, problem: str) -> Exception:

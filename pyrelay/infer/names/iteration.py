@@ -22,7 +22,9 @@ from pyrelay.infer.flow.generators import (
     iterator_as_items,
     list_as_iterator,
     never_ends,
+    object_of,
     resumed_as,
+    takes_values,
 )
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import iterate, sequence_of
@@ -101,6 +103,8 @@ def next_(it: Interpreter, iterator: V.Value, *default: V.Value) -> V.Value:
     if is_generator(iterator):
         if (resumed := resumed_as(it, iterator)) is not None:
             return next_(it, resumed, *default)
+        if takes_values(it, iterator):
+            return next_(it, object_of(it, iterator), *default)
         if _has_name(it, iterator) and (has_numbers(it, iterator) or not never_ends(it, iterator)):
             items = list_as_iterator(it, iterator)
             return call(it, V.Known(iteration.following), (items, V.Tuple(default)), {})
