@@ -34,15 +34,15 @@ def with_tiles(source: str) -> str:
 HELD_TILE = r"""
 // How threads share a tile by weights that they hold: each has `own` packs of them, of its slice of
 // the sum; so many steps of the left operand are in shared memory at once.
-struct pyrelay_held_form { int bits, high, slices, lines, slice, own; Index steps; };
+struct pyrelay_held_form { int bits, high, slices, lines, own; Index steps; };
 template <int R, int W>
 __device__ pyrelay_held_form pyrelay_held_form_of(const pyrelay_split &split, Index k) {
     const pyrelay_shares shares = pyrelay_shares_of<R, W>(split.columns, split.rows);
     const int both = shares.bits + shares.high, slices = THREADS >> both;
     const int lines = R << shares.high;
     return {
-        shares.bits, shares.high, slices, lines, (int)threadIdx.x >> both,
-        (int)((k + slices - 1) / slices), AT_ONCE * THREADS * W / lines
+        shares.bits, shares.high, slices, lines, (int)((k + slices - 1) / slices),
+        AT_ONCE * THREADS * W / lines
     };
 }
 // Where a step lies: lines side by side, and if they are fewer than a warp as many unused behind
@@ -75,6 +75,7 @@ template <int W, class T> __device__ void pyrelay_hold_tile(
     Buffer<const T> b, Index n, Index k, Index turned, Index line
 ) {
     const Index j = (threadIdx.x & ((1 << form.bits) - 1)) * W;
+    const Index slice = threadIdx.x >> (form.bits + form.high);
     Index column[W];
     bool together = !turned && line % W == 0;
 #pragma unroll
@@ -85,7 +86,7 @@ template <int W, class T> __device__ void pyrelay_hold_tile(
     together = together && pyrelay_lined_up<W>(column[0], b);
 #pragma unroll
     for (int i = 0; i < STEPS; i++) {
-        const Index step = form.slice + i * form.slices;
+        const Index step = slice + i * form.slices;
         if (step < k && together) {
             const auto some = pyrelay_together<W>(b, step * line + column[0]);
 #pragma unroll
@@ -106,36 +107,37 @@ template <int R, int W, class T, class Add> __device__ void pyrelay_held_tile(
 ) {
     typedef pyrelay_pack<T, W> Pack;
     const pyrelay_held_form form = pyrelay_held_form_of<R, W>(split, k);
+    const int me = threadIdx.x & (THREADS - 1);  // the compiler does not know that it is less
     const int wide = 1 << form.bits, group = wide << form.high;
-    const int slices = form.slices, lines = form.lines, line = threadIdx.x & (lines - 1);
-    const int share = threadIdx.x & (group - 1), part = share >> form.bits;
+    const int slices = form.slices, slice = me >> (form.bits + form.high);
+    const int lines = form.lines, line = me & (lines - 1);
+    const int share = me & (group - 1), part = share >> form.bits;
     const bool packs = !a.turned && k % W == 0 && a.line % W == 0
         && pyrelay_lined_up<W>(a.start, a.data);
     for (Index top = 0; top < split.rows; top += lines) {
         Pack some[AT_ONCE];
-        const auto step_of = [&](int t) { return ((int)threadIdx.x + t * THREADS) / lines * W; };
+        // Of a thread's packs the first one, and how far the others lie apart.
+        const int begin = me / lines * W, apart = THREADS / lines * W;
+        T *to = stage + pyrelay_staged<W>(begin, lines) + line;
+        const Index from = a.start + (row + top + line) * a.line + begin;
         const auto fetch = [&](Index start) {
 #pragma unroll
             for (int t = 0; t < AT_ONCE && packs; t++) {
-                const Index step = start + step_of(t);
                 some[t] = {};
-                if (step < k && top + line < rows) {
-                    some[t] = pyrelay_together<W>(
-                        a.data, a.start + (row + top + line) * a.line + step
-                    );
+                if (start + t * apart + begin < k && top + line < rows) {
+                    some[t] = pyrelay_together<W>(a.data, from + (start + t * apart));
                 }
             }
         };
         const auto put = [&](Index start) {
 #pragma unroll
             for (int t = 0; t < AT_ONCE && packs; t++) {
-                if (start + step_of(t) >= k) continue;
+                if (start + t * apart + begin >= k) continue;
+                T *next = to + pyrelay_staged<W>(t * apart, lines);
 #pragma unroll
-                for (int w = 0; w < W; w++) {
-                    stage[pyrelay_staged<W>(step_of(t) + w, lines) + line] = some[t].at[w];
-                }
+                for (int w = 0; w < W; w++) next[w * lines] = some[t].at[w];
             }
-            for (Index e = threadIdx.x; !packs && e < form.steps * lines; e += THREADS) {
+            for (Index e = me; !packs && e < form.steps * lines; e += THREADS) {
                 const Index step = e / lines;
                 if (start + step >= k) break;
                 const bool is = top + line < rows;
@@ -149,7 +151,7 @@ template <int R, int W, class T, class Add> __device__ void pyrelay_held_tile(
 #pragma unroll
             for (int w = 0; w < W; w++) sums[r][w] = T(0);
         }
-        const T *own = stage + pyrelay_staged<W>(form.slice, lines) + part * R;
+        const T *own = stage + pyrelay_staged<W>(slice, lines) + part * R;
         const bool even = k % slices == 0;
         fetch(0);
 #pragma unroll
@@ -162,7 +164,7 @@ template <int R, int W, class T, class Add> __device__ void pyrelay_held_tile(
                 __syncthreads();
                 fetch(start + form.steps);
             }
-            if (!even && start + form.slice >= k) continue;
+            if (!even && start + slice >= k) continue;
             const auto left = *(const pyrelay_pack<T, R> *)(own + pyrelay_staged<W>(step, lines));
 #pragma unroll
             for (int r = 0; r < R; r++) {
@@ -177,10 +179,13 @@ template <int R, int W, class T, class Add> __device__ void pyrelay_held_tile(
             Pack put_down;
 #pragma unroll
             for (int w = 0; w < W; w++) put_down.at[w] = sums[r][w];
-            *(Pack *)(stage + ((r * slices + form.slice) * group + share) * W) = put_down;
+            *(Pack *)(stage + ((r * slices + slice) * group + share) * W) = put_down;
         }
         __syncthreads();
-        for (int e = threadIdx.x; e < R * each; e += THREADS) {
+#pragma unroll
+        for (int base = 0; base < R * each; base += THREADS) {
+            const int e = base + me;
+            if (e >= R * each) continue;
             const int r = e / each, at = e & (each - 1), pack = at / W;
             const Index i = top + (pack >> form.bits) * R + r;
             const Index found = split.at(first, (pack & (wide - 1)) * W + at % W, n);

@@ -231,7 +231,8 @@ __device__ pyrelay_own pyrelay_own_of(
     own.column = (int)blockIdx.x % own.across * own.wide;
     own.row = (int)blockIdx.x / own.across * own.deep;
     const int left = own.rows - own.row;
-    own.deep = left < 0 ? 0 : left < own.deep ? left : own.deep;
+    const bool some = own.rows % own.deep != 0 && left < own.deep;
+    own.deep = left <= 0 ? 0 : some ? left : own.deep;
     return own;
 }
 // The blocks that own elements of the same rows; one that owns none waits for nobody. All where

@@ -353,7 +353,8 @@ _PHASE = """\
     const auto add = []({t} sum, {t} left, {t} right) {{ return {add}; }};
 {head}        const pyrelay_operand<{t}> left = {{a, a_start, a_line, a_turned}};
         const pyrelay_operand<{t}> right = {{b, b_start, b_line, b_turned}};
-        const Index rows = m - row < split.rows ? m - row : split.rows;
+        const bool some = m % split.rows != 0 && m - row < split.rows;
+        const Index rows = some ? m - row : split.rows;
 {cores}{forms}    }}
 }}
 """
