@@ -202,14 +202,6 @@ _RANDOM = (
 _REFUSED: dict[Any, tuple[str, str]] = {
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
     open: ("files cannot be opened inside a compiled function", "read the file outside"),
-    bytearray: (
-        "'bytearray' cannot be made inside a compiled function",
-        "write a list of ints, [0] * n, or an array, np.zeros(n, np.uint8)",
-    ),
-    bytes: (
-        "'bytes' cannot be made inside a compiled function",
-        "return a list of ints, or an array of np.uint8, and write bytes(...) around the call",
-    ),
     int.from_bytes: (
         "'int.from_bytes' takes bytes, of which only those are compiled that are known",
         "go through an array of digits: for digit in digits: n = n * 256 + int(digit)",

@@ -378,6 +378,13 @@ def default_dict(x):
     return found
 
 
+@compiled("bytearray and bytes", b"abc", 7)
+def byte_arrays(data, key):
+    found = bytearray(c ^ key for c in data)
+    found[0] = 255
+    return found, bytes(found[1:])
+
+
 @compiled("Going through a set of numbers, in Python's order", np.array([1.5, 2.5]))
 def loop_over_a_set(x):
     total = 0.0

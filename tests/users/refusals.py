@@ -26,16 +26,6 @@ def group_of_exceptions(x, y):
     return x
 
 
-@refuse((3,), "'bytearray' cannot be made", "[0] * n", "np.zeros(n, np.uint8)")
-def flags_in_a_bytearray(n):
-    return bytearray(n)
-
-
-@refuse((b"ab", 3), "'bytes' cannot be made", "bytes(...) around the call")
-def bytes_of_others(data, key):
-    return bytes(c ^ key for c in data)
-
-
 @refuse((deque([1]),), "q is a deque", "pass list(q)")
 def queue_as_an_argument(q):
     return q.popleft()

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.in_python import queues
+from pyrelay.infer.in_python.byte_arrays import ByteArray, ByteString
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.polynomials import Poly1d
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
@@ -196,5 +197,7 @@ standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] 
                lambda x: (list(x.queue), x.maxsize, x.unfinished_tasks))
         for ours, theirs in queues.STANDS_FOR.items()
     },
+    ByteArray: (bytearray, bytearray, lambda x: (x.items,)),
+    ByteString: (bytes, bytes, lambda x: (x.items,)),
     Poly1d: (np.poly1d, np.poly1d, lambda x: (x.given,)),
 }

@@ -26,6 +26,7 @@ from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import order_wanted as order_wanted_at
 from pyrelay.infer.in_python import (
+    byte_arrays,
     containers,
     counting,
     entries,
@@ -91,6 +92,17 @@ def _named(
     return collections.namedtuple(
         name, fields, rename=rename, defaults=defaults, module=module
     )
+
+
+handles(bytearray)(_in_python(byte_arrays.ByteArray))
+
+
+@handles(bytes)
+def bytes_(it: Interpreter, source: V.Value = V.Tuple(())) -> V.Value:
+    """bytes(source)."""
+    if isinstance(source, V.Known) and isinstance(source.value, bytes):
+        return source
+    return call(it, V.Known(byte_arrays.ByteString), (source,), {})
 
 
 handles(queue.SimpleQueue)(_in_python(queues.SimpleQueue))

@@ -1,0 +1,158 @@
+"""bytearray and bytes whose items only the running program knows, in plain Python.
+
+In and out: what the types of Python take and give. Their items are ints in a list; back in Python
+each is what it stands for (`containers.standing_for`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+
+class ByteString:
+    """bytes."""
+
+    def __init__(self, source: Any = ()) -> None:
+        self.items: list[Any] = _items_of(source)
+
+    def _made(self, items: Any) -> Any:
+        made = ByteString()
+        made.items = items
+        return made
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._made(self.items[index])
+        return self.items[self._place(index)]
+
+    def _place(self, index: Any) -> Any:
+        place = index + len(self.items) if index < 0 else index
+        if place < 0 or place >= len(self.items):
+            raise IndexError("index out of range")
+        return place
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self.items
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, (bytes, bytearray)) or len(self.items) != len(other):
+            return False
+        for k in range(len(self.items)):  # noqa: SIM110
+            if self.items[k] != other[k]:
+                return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Any) -> Any:
+        return self._made(self.items + list(other))
+
+    def __mul__(self, count: Any) -> Any:
+        return self._made(self.items * count)
+
+    __rmul__ = __mul__
+
+    def count(self, value: Any) -> Any:
+        return self.items.count(value)
+
+    def index(self, value: Any) -> Any:
+        for k in range(len(self.items)):
+            if self.items[k] == value:
+                return k
+        raise ValueError("subsection not found")
+
+    def find(self, value: Any) -> Any:
+        for k in range(len(self.items)):
+            if self.items[k] == value:
+                return k
+        return -1
+
+    def hex(self) -> Any:
+        return "".join(["0123456789abcdef"[n // 16] + "0123456789abcdef"[n % 16]
+                        for n in self.items])
+
+
+class ByteArray(ByteString):
+    """bytearray."""
+
+    def _made(self, items: Any) -> Any:
+        made = ByteArray()
+        made.items = items
+        return made
+
+    def _place(self, index: Any) -> Any:
+        place = index + len(self.items) if index < 0 else index
+        if place < 0 or place >= len(self.items):
+            raise IndexError("bytearray index out of range")
+        return place
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, slice):
+            self.items[index] = _items_of(value)
+        else:
+            self.items[self._place(index)] = _byte(value)
+
+    def __delitem__(self, index: Any) -> None:
+        if isinstance(index, slice):
+            del self.items[index]
+        else:
+            del self.items[self._place(index)]
+
+    def __iadd__(self, other: Any) -> Any:
+        self.extend(other)
+        return self
+
+    def append(self, value: Any) -> None:
+        self.items.append(_byte(value))
+
+    def extend(self, values: Any) -> None:
+        for value in values:
+            self.append(value)
+
+    def insert(self, index: Any, value: Any) -> None:
+        self.items.insert(index, _byte(value))
+
+    def pop(self, index: Any = -1) -> Any:
+        if len(self.items) == 0:
+            raise IndexError("pop from empty bytearray")
+        return self.items.pop(index)
+
+    def reverse(self) -> None:
+        self.items.reverse()
+
+    def clear(self) -> None:
+        self.items.clear()
+
+    def copy(self) -> Any:
+        return self._made(self.items[:])
+
+
+def _byte(value: Any) -> Any:
+    if value < 0 or value > 255:
+        raise ValueError("byte must be in range(0, 256)")
+    return int(value)
+
+
+def _items_of(source: Any) -> Any:
+    """The items of bytes that are made of a count, of bytes, or of ints."""
+    if isinstance(source, str):
+        raise TypeError("string argument without an encoding")
+    if isinstance(source, (int, np.integer)):
+        if source < 0:
+            raise ValueError("negative count")
+        return [0] * source
+    if isinstance(source, (bytes, bytearray)):
+        return list(source)
+    return [_byte(value) for value in source]
+
+
+__all__ = ["ByteArray", "ByteString"]

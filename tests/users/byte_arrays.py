@@ -1,0 +1,51 @@
+"""bytearray and bytes: sieves, checksums, ciphers."""
+
+from __future__ import annotations
+
+from tests.users.corpus import use
+
+
+@use((50,))
+def primes_by_a_byte_array(n):
+    prime = bytearray([1]) * (n + 1)
+    prime[0] = prime[1] = 0
+    for i in range(2, int(n**0.5) + 1):
+        if prime[i]:
+            prime[i * i :: i] = bytes(len(prime[i * i :: i]))
+    return [i for i in range(n + 1) if prime[i]], prime.count(1), sum(prime)
+
+
+@use((b"hello", 7))
+def each_byte_with_a_key(data, key):
+    out = bytearray()
+    for byte in data:
+        out.append(byte ^ key)
+    whole = bytes(out) + b"." * key
+    return whole, out, out.hex(), whole[1:3], out == bytearray(b"obkkh"), isinstance(out, bytearray)
+
+
+@use((b"ab", 3))
+def bytes_of_others(data, key):
+    return bytes(c ^ key for c in data)
+
+
+@use(([1, 2, 3],), ([1, 2, 300],))
+def bytes_changed(values):
+    found = bytearray(4)
+    for k, v in enumerate(values):
+        found[k] = v
+    found.extend(values)
+    found += b"ab"
+    found.insert(1, 9)
+    last = found.pop()
+    del found[0], found[2:4]
+    found[:2] = [5]
+    found.reverse()
+    return found, last, 5 in found, found.find(9), found[::2], list(found), b"<" + bytes(values)
+
+
+@use((9,), (-2,))
+def a_byte_outside(k):
+    found = bytearray(5)
+    found[k] = 7
+    return found
