@@ -15,6 +15,7 @@ from pyrelay import config
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.gpu import (
+    persistent_held_tiles,
     persistent_known,
     persistent_prelude,
     persistent_product,
@@ -484,6 +485,7 @@ def test_weights_that_fit_are_read_from_memory_once(
     units, blocks = 10, 3
     driver = cuda_emulator.EmulatorDriver()
     support = "\n".join([
+        persistent_held_tiles.SWITCH,
         persistent_prelude.index_type(small=turned == 0), persistent_prelude.SUPPORT,
         persistent_prelude.OWNING, persistent_product.SUPPORT,
     ])
