@@ -255,6 +255,8 @@ class _Summaries:
             case ast.FunctionDef(decorator_list=decorators, args=args):
                 own = {self.names.variable(node): node}
                 return {**self.expressions(*decorators, *evaluated_defaults(args)), **own}
+            case ast.ClassDef():
+                return {self.names.variable(node): node}
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 return {self.names.variable(alias): alias for alias in aliases}
             case ast.Expr(value=value):
@@ -380,6 +382,8 @@ class _Liveness:
             case ast.FunctionDef(decorator_list=decorators, args=args):
                 live = after & ~self.names.variable(node).bit
                 return (yield self.sequence([*decorators, *evaluated_defaults(args)], live))
+            case ast.ClassDef():
+                return after & ~self.names.variable(node).bit
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 for alias in aliases:
                     after &= ~self.names.variable(alias).bit

@@ -61,6 +61,7 @@ class Program:
     pending: list[Pending] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     lambdas: int = 0
+    classes: dict[ast.ClassDef, type] = field(default_factory=dict)  # those defined in it
 
     def function_name(self, outer: str, node: FunctionNode) -> str:
         """A name in the module for a nested function."""

@@ -13,12 +13,14 @@ import sys
 import threading
 import types
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any
 
 from pyrelay.errors import SourceText, UnsupportedSyntaxError
 from pyrelay.frontend import (
     comprehensions,  # noqa: F401  registers the rules of all expressions
     flow,
+    local_classes,
     resuming,
     scope,
     source,
@@ -29,7 +31,7 @@ from pyrelay.frontend.flow import RETURN
 from pyrelay.frontend.lowering import NONE, NOT_READ, NOT_SET, Lowering, Program, evaluate
 from pyrelay.frontend.recursion import Work, run
 from pyrelay.frontend.regions import FALL, FunctionRegion
-from pyrelay.frontend.scope import Names, Problem, Variable
+from pyrelay.frontend.scope import FunctionScope, Names, Problem, Variable
 from pyrelay.frontend.source import FunctionNode, FunctionSource, position
 from pyrelay.ir.nodes import Atom, Block, Function, Module, Parameter, Var
 from pyrelay.records import dataclass
@@ -90,6 +92,11 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
     problems = subset.scan(found.node)
     names = scope.analyse(found.node, found.class_name, code.co_freevars)
     problems += names.problems
+    classes: dict[ast.ClassDef, type] = {}
+    for inside, definitions in names.classes.items():
+        own, wrong = local_classes.made(function, definitions, _around(inside, code.co_freevars))
+        classes |= own
+        problems += wrong
     if problems:
         raise _unsupported(function.__name__, problems, found)
 
@@ -97,6 +104,7 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
         return name not in function.__globals__ and hasattr(builtins, name)
 
     program = Program(found, names, is_builtin, code, function.__globals__.get("__package__") or "")
+    program.classes = classes
     entry = function.__name__
     program.taken.add(entry)
     functions = {entry: _function(program, found.node, entry, frozenset())}
@@ -106,6 +114,16 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
         functions[inner.name] = _function(program, inner.node, inner.name, inner.certain)
         annotations[inner.name] = _annotations(inner.node)
     return ParsedFunction(Module(functions, entry), code, found.text, annotations)
+
+
+def _around(scope: FunctionScope, free: Iterable[str]) -> set[str]:
+    """The names of the variables of a function, and of those that are around it."""
+    found, here = set(free), scope
+    while True:
+        found |= {variable.name for variable in here.variables if variable.name.isidentifier()}
+        if here.parent is None:
+            return found
+        here = here.parent
 
 
 def _annotations(node: FunctionNode) -> dict[str, str]:

@@ -93,7 +93,7 @@ class Names:
     meaning: by node; the node of a name is its `Name`, or the `FunctionDef`, `alias` or `arg`.
     rewritten: the statements that stand for a `match`, `try`, `with` or `yield`.
     generators: the functions that stand for generator expressions. raised: what a bare `raise`
-    raises.
+    raises. classes: the class definitions in each function.
     """
 
     class_name: str | None
@@ -103,6 +103,7 @@ class Names:
     rewritten: dict[ast.stmt, list[ast.stmt]] = field(default_factory=dict)
     generators: dict[ast.AST, ast.FunctionDef] = field(default_factory=dict)
     raised: dict[ast.Raise, ast.expr] = field(default_factory=dict)
+    classes: dict[FunctionScope, list[ast.ClassDef]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def variable(self, node: ast.AST) -> Variable:
@@ -198,6 +199,10 @@ class _Analysis:
         self.use(node, node.name, level, True)
         self.enter(node, level)
         self.later([*node.decorator_list, *node.args.defaults, *node.args.kw_defaults], level)
+
+    def class_(self, node: ast.ClassDef, level: _Level) -> None:
+        self.use(node, node.name, level, True)
+        self.names.classes.setdefault(level.function, []).append(node)
 
     def anonymous(self, node: ast.Lambda, level: _Level) -> None:
         self.enter(node, level)
@@ -346,6 +351,7 @@ def parameters(args: ast.arguments) -> list[tuple[str, ast.arg]]:
 _VISITS: dict[type[ast.AST], Callable[[_Analysis, Any, _Level], None]] = {
     ast.Name: _Analysis.name,
     ast.FunctionDef: _Analysis.definition,
+    ast.ClassDef: _Analysis.class_,
     ast.Lambda: _Analysis.anonymous,
     ast.ListComp: _Analysis.comprehension,
     ast.SetComp: _Analysis.comprehension,

@@ -36,9 +36,9 @@ Carried = tuple[dict[_Identity, str], dict[str, list[str]]]
 
 #: Nodes whose bodies become code objects of the kind we look for, and those we only pass through.
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_FUTURE_FLAGS = 0
+FUTURE_FLAGS = 0
 for _name in __future__.all_feature_names:
-    _FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
+    FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
 _LOADED_AT = time.time()
 _FILES_KEPT = 32
 _VERSIONS_KEPT = 16
@@ -134,10 +134,14 @@ def of(function: types.FunctionType) -> FunctionSource:
 
 
 def give(
-    made: types.FunctionType, node: FunctionNode, source: FunctionSource
+    made: types.FunctionType, node: FunctionNode, source: FunctionSource,
+    class_name: str | None = None,
 ) -> types.FunctionType:
-    """A function that was made of a tree, whose nodes have places in the text of another one."""
-    made.__dict__[MADE] = FunctionSource(node, source.text, source.class_name)
+    """A function that was made of a tree, whose nodes have places in the text of another one.
+
+    class_name: that of the class it is written in, if that is not the other one's.
+    """
+    made.__dict__[MADE] = FunctionSource(node, source.text, class_name or source.class_name)
     return made
 
 
@@ -403,7 +407,7 @@ def _compiled(code: types.CodeType, file: _File, alone: bool = False) -> list[ty
 
     With `alone`, every statement of the text is compiled by itself.
     """
-    flags = code.co_flags & _FUTURE_FLAGS
+    flags = code.co_flags & FUTURE_FLAGS
     by_place = file.codes.get((flags, alone))
     if by_place is None:
         # Notebook cells may await at the top, which does not change functions in them.

@@ -290,6 +290,12 @@ def definition(low: Lowering, node: ast.FunctionDef) -> Work[None]:
     low.write(variable, low.named(value, variable.shown), low.first_line(node))
 
 
+def class_definition(low: Lowering, node: ast.ClassDef) -> None:
+    """A class, which was made when the function was read."""
+    made = Const(low.program.classes[node])
+    low.write(low.names.variable(node), made, low.first_line(node))
+
+
 def importing(low: Lowering, node: ast.Import) -> Work[None]:
     """`import a.b.c [as d]`: modules are found now."""
     yield ()
@@ -337,6 +343,7 @@ _SIMPLE: dict[type, Callable[[Lowering, Any], Work[None] | None]] = {
     ast.Delete: assignment.delete,
     ast.Assert: asserting,
     ast.FunctionDef: definition,
+    ast.ClassDef: class_definition,
     ast.Import: importing,
     ast.ImportFrom: importing_from,
     ast.Global: nothing,

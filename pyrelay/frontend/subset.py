@@ -43,6 +43,7 @@ def _read(fields: str = "", **unread: str) -> Read:
 _COMMENT = "a comment for type checkers"
 _TYPE = "Python does not evaluate annotations of a function's variables"
 _CONTEXT = "says load, store or delete, which the place of the node says too"
+_CLASS = "Python makes the class, whose methods are read when they are called"
 _ASYNC = Refused("async code", "compile an ordinary function and await around it")
 _YIELD = Refused(
     "yield inside an expression",
@@ -58,6 +59,10 @@ LANGUAGE: dict[str, Read | Refused] = {
     "FunctionDef": _read(
         "name args body decorator_list", returns=_TYPE, type_comment=_COMMENT,
         type_params="refused where not empty",
+    ),
+    "ClassDef": _read(
+        "name", bases=_CLASS, keywords=_CLASS, body=_CLASS, decorator_list=_CLASS,
+        type_params=_CLASS,
     ),
     "Lambda": _read("args body"),
     "arguments": _read("posonlyargs args vararg kwonlyargs kw_defaults kwarg defaults"),
@@ -140,7 +145,6 @@ LANGUAGE: dict[str, Read | Refused] = {
     "AsyncWith": _ASYNC,
     "Await": _ASYNC,
     "TryStar": Refused("except*", "write except with a tuple of classes"),
-    "ClassDef": Refused("a class definition", "define the class outside of the function"),
     "TypeAlias": Refused("a type alias", "define it outside of the function"),
     "TypeVar": _TYPE_PARAMETER,
     "ParamSpec": _TYPE_PARAMETER,
@@ -194,8 +198,6 @@ def _parts(node: ast.AST, function: FunctionNode) -> Iterator[ast.AST]:
 
 def _clauses(node: ast.AST) -> list[ast.AST]:
     """Statements inside of a refused one, which may hold more to report."""
-    if isinstance(node, ast.ClassDef):
-        return []
     handlers = getattr(node, "handlers", [])
     parts = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
     parts.insert(1, [statement for handler in handlers for statement in handler.body])

@@ -106,7 +106,9 @@ def bare_raises(body: Sequence[ast.stmt]) -> Iterator[ast.Raise]:
             yield node
         elif isinstance(node, ast.Try):  # its handlers raise what they handle themselves
             pending += [*node.body, *node.orelse, *node.finalbody]
-        elif isinstance(node, (ast.stmt, ast.match_case)) and not isinstance(node, ast.FunctionDef):
+        elif isinstance(node, (ast.stmt, ast.match_case)) and not isinstance(
+            node, (ast.FunctionDef, ast.ClassDef)
+        ):
             pending += ast.iter_child_nodes(node)
 
 

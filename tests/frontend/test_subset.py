@@ -73,8 +73,10 @@ REFUSED = {
         def f(x):
             class Local:
                 def method(self):
-                    yield 1
-            return Local
+                    yield x
+            class Many:
+                held = []
+            return Local, Many
         """,
     "small_things": """
         def f(x):

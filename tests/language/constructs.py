@@ -548,12 +548,27 @@ def opens_a_file(x):
         return x, handle.read()
 
 
-@refused("A class definition", 3)
+@compiled("Classes defined inside", 3)
 def local_class(n):
     class Pair:
         first = 1
 
-    return n + Pair.first
+        def __init__(self, second):
+            self.second = second
+
+        def total(self):
+            return self.first + self.second
+
+    return Pair(n).total()
+
+
+@refused("A class inside that reads variables of the function", 3)
+def local_class_of_a_variable(n):
+    class Pair:
+        def first(self):
+            return n
+
+    return Pair().first()
 
 
 @refused("async code", X)

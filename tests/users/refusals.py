@@ -100,12 +100,25 @@ def endless_recursion(x):
     return endless_recursion(x + 1.0) * 2.0
 
 
-@refuse((3,), "class definition", "outside")
-def local_class(n):
+@refuse((3,), "a class that reads 'n'", "outside")
+def local_class_of_a_variable(n):
     class Pair:
-        first = 1
+        def first(self):
+            return n
 
-    return n + Pair.first
+    return Pair().first()
+
+
+@refuse((3,), "a class with an attribute that can be changed, 'seen'", "outside")
+def local_class_with_a_list(n):
+    class Counted:
+        seen = []  # noqa: RUF012
+
+        def add(self, v):
+            self.seen.append(v)
+
+    Counted().add(n)
+    return len(Counted.seen)
 
 
 @refuse((X,), "files cannot be opened")
