@@ -79,8 +79,8 @@ class Intrinsic:
 
     `apart`: it gives the address of memory that nothing else of the kernel gives an address of.
     `chained`: its instructions wait for each other, so loops over it take several elements at a
-    time. `aside`: it neither reads nor writes arrays that lie apart. `predicted`: what emits it in
-    rounds that are never the lanes of vectors, by branches that processors predict. `called`: what
+    time. `aside`: it neither reads nor writes arrays that lie apart. `predicted`: what emits it
+    where nothing is ever lanes of vectors, by branches that processors predict. `called`: what
     emits it in texts that are only tidied, by the call of a function of the module. `inverted`: it
     divides by its second argument, and what emits it in loops where that and its inverse are known.
     """

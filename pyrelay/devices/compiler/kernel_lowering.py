@@ -521,7 +521,7 @@ class _Lowering:
         kinds = tuple(kind for _, kind in given)
         result = known.result(kinds)
         first = kinds[0] if kinds else types.void
-        one_by_one = self.loops and self.loops[-1].one_by_one
+        one_by_one = not self.loops or self.loops[-1].one_by_one
         emit = known.predicted if one_by_one else known.emit
         if self.names.get("BY_HAND"):
             emit = known.called

@@ -28,7 +28,12 @@ from pyrelay.devices.compiler.kernel_language import (
 )
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.routines.matmul import native_vector_bits
-from pyrelay.devices.routines.vector_calls import upper_half, upper_product
+from pyrelay.devices.routines.word_arithmetic import (
+    long_quotient,
+    long_unsigned_quotient,
+    upper_half,
+    upper_product,
+)
 
 
 def _is_float(ty: types.Type) -> bool:
@@ -193,13 +198,15 @@ def _upper(b: IRBuilder, x: Any, y: Any) -> Any:
     return upper_product.called(b, x, y)
 
 
-def emit_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
-    """Integer quotient rounded down; 0 where ``y`` is 0."""
+def emit_floordiv(
+    b: IRBuilder, ty: types.Type, x: Any, y: Any, laned: bool = False
+) -> Any:
+    """Integer quotient rounded down; 0 where ``y`` is 0. laned: in the lanes of vectors."""
     shift = _power_of_two(y)
     if shift is not None:  # a shift rounds down
         bits = llvm.Constant(x.type, shift)
         return b.ashr(x, bits) if ty.signed else b.lshr(x, bits)
-    if _is_long_by_positive(x, y):
+    if laned and _is_long_by_positive(x, y):
         if not ty.signed:
             return _inverted_floordiv(b, ty, x, y, _inverse(y))
         _, quotient, sign = _by_constant(b, x, y.constant)
@@ -210,9 +217,9 @@ def emit_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         return b.add(b.sdiv(x, y), below)
     divisor, zero = _safe_divisor(b, ty, x, y)
     nothing = llvm.Constant(x.type, 0)
+    quotient = _quotient(b, ty, x, divisor, laned and not isinstance(y, llvm.Constant))
     if not ty.signed:
-        return b.select(zero, nothing, b.udiv(x, divisor))
-    quotient = b.sdiv(x, divisor)
+        return b.select(zero, nothing, quotient)
     rest = b.sub(x, b.mul(quotient, divisor))
     inexact = b.icmp_signed("!=", rest, nothing)
     opposite = b.icmp_signed("<", b.xor(rest, divisor), nothing)
@@ -220,12 +227,12 @@ def emit_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return b.select(zero, nothing, down)
 
 
-def emit_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
-    """Integer remainder with the sign of ``y``; 0 where ``y`` is 0."""
+def emit_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any, laned: bool = False) -> Any:
+    """Integer remainder with the sign of ``y``; 0 where ``y`` is 0. laned: in lanes of vectors."""
     shift = _power_of_two(y)
     if shift is not None:
         return b.and_(x, llvm.Constant(x.type, (1 << shift) - 1))
-    if _is_long_by_positive(x, y):
+    if laned and _is_long_by_positive(x, y):
         if not ty.signed:
             return _inverted_mod(b, ty, x, y, _inverse(y))
         size, quotient, sign = _by_constant(b, x, y.constant)
@@ -233,13 +240,29 @@ def emit_mod(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         return b.add(b.xor(rest, sign), b.and_(y, sign))
     divisor, zero = _safe_divisor(b, ty, x, y)
     nothing = llvm.Constant(x.type, 0)
+    if laned and not isinstance(y, llvm.Constant):
+        rest = b.sub(x, b.mul(_quotient(b, ty, x, divisor, True), divisor))
+    else:
+        rest = b.srem(x, divisor) if ty.signed else b.urem(x, divisor)
     if not ty.signed:
-        return b.select(zero, nothing, b.urem(x, divisor))
-    rest = b.srem(x, divisor)
+        return b.select(zero, nothing, rest)
     inexact = b.icmp_signed("!=", rest, nothing)
     opposite = b.icmp_signed("<", b.xor(rest, divisor), nothing)
     lifted = b.select(b.and_(inexact, opposite), b.add(rest, divisor), rest)
     return b.select(zero, nothing, lifted)
+
+
+def _quotient(b: IRBuilder, ty: types.Type, x: Any, y: Any, laned: bool) -> Any:
+    """The quotient without its fraction; in lanes by floats, which have vectors, where they hold
+    both integers."""
+    if not laned:
+        return b.sdiv(x, y) if ty.signed else b.udiv(x, y)
+    if ty.bitwidth == 64:
+        known = long_quotient if ty.signed else long_unsigned_quotient
+        return known.called(b, x, y)
+    kind = llvm.DoubleType() if ty.bitwidth == 32 else llvm.FloatType()
+    widened, cut = (b.sitofp, b.fptosi) if ty.signed else (b.uitofp, b.fptoui)
+    return cut(b.fdiv(widened(x, kind), widened(y, kind)), x.type)
 
 
 # -- division by a function ------------------------------------------------------------------------

@@ -53,6 +53,10 @@ def _cast(name: str, opname: str = "") -> Callable[..., Any]:
     def write(self: IRBuilder, x: Any, kind: Type) -> Any:
         if x.type is kind:
             return x
+        if name == "trunc" and isinstance(x, Constant) and isinstance(x.constant, int):
+            bits = kind.width  # type: ignore[attr-defined]
+            if -(1 << bits - 1) <= x.constant < 1 << bits:  # readers know it for a constant
+                return Constant(kind, x.constant)
         return self._put(Instruction(kind, f"{name} {x.typed} to {kind.text}", opname, (x,)))
 
     write.__doc__ = f"`{name}`: the value as another type."

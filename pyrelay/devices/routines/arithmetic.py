@@ -44,7 +44,8 @@ from pyrelay.devices.compiler.kernel_operators import (
     parts,
 )
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
-from pyrelay.devices.routines.lanes import Lane
+from pyrelay.devices.routines.lanes import DOUBLE, SINGLE, Lane
+from pyrelay.devices.routines.vector_calls import vector_call
 
 __all__ = [
     "absolute", "add_reassociated", "ceil", "conj", "copysign", "floor", "floor_divide", "fma",
@@ -305,9 +306,45 @@ reciprocal = Intrinsic("reciprocal", alike(1, FLOATS + COMPLEX), _emit_reciproca
 # -- floor division ------------------------------------------------------------------------------
 
 
+def _near_remainder(x: Lane, y: Lane) -> Lane:
+    """C's remainder where a quotient has no more digits than a float. Whole numbers are rounded to
+    themselves, so the quotient without its fraction is right or one too large; what it leaves of x
+    is less than y and a multiple of the last digit of y: exact, if it is rounded once."""
+    rest = (-(x / y).trunc()).exact_fma(y, x)
+    over = ((rest.bits() ^ x.bits()) < 0) & rest.differs(0.0)
+    return over.choose(rest + y.abs().copysign(x), rest).copysign(x)
+
+
+def _is_long(x: Lane, y: Lane) -> Lane:
+    """Whether a quotient is as long as a float, or no number; or the divisor is infinite."""
+    most = 2.0**x.format.mantissa
+    return ~((x / y).abs() < most) | ~(y.abs() < float("inf"))
+
+
+_REMAINDERS = {
+    each.bits: vector_call(
+        f"remainder{each.bits}", _near_remainder, lambda x, y: Lane(x.b, x.b.frem(x.v, y.v)),
+        _is_long, each.type, 2,
+    )
+    for each in (SINGLE, DOUBLE)
+}
+
+
+def _is_power(y: Any) -> bool:
+    """Whether a divisor is a power of two from 1 on that is known now: no quotient is rounded but
+    some below 1, and none is too large."""
+    number = y.constant if isinstance(y, llvm.Constant) else None
+    return isinstance(number, float) and math.isfinite(number) and (
+        number >= 1 and math.frexp(number)[0] == 0.5
+    )
+
+
 def _float_divmod(x: Lane, y: Lane) -> tuple[Lane, Lane]:
     """C's remainder brought to the sign of ``y``, and the quotient that goes with it."""
-    rest = Lane(x.b, x.b.frem(x.v, y.v))
+    if _is_power(y.v):
+        rest = (x - (x / y).trunc() * y).copysign(x)
+    else:
+        rest = _REMAINDERS[x.format.bits](x, y)
     quotient = (x - rest) / y
     inexact = rest.differs(0.0)
     adjust = inexact & ((rest < 0.0) ^ (y < 0.0))
@@ -317,7 +354,7 @@ def _float_divmod(x: Lane, y: Lane) -> tuple[Lane, Lane]:
 
 def _emit_floor_divide(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in INTEGERS:
-        return emit_floordiv(b, ty, x, y)
+        return emit_floordiv(b, ty, x, y, laned=True)
     a, c = Lane(b, x), Lane(b, y)
     quotient, _ = _float_divmod(a, c)
     down = quotient.floor()
@@ -329,7 +366,7 @@ def _emit_floor_divide(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
 
 def _emit_remainder(b: IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     if ty in INTEGERS:
-        return emit_mod(b, ty, x, y)
+        return emit_mod(b, ty, x, y, laned=True)
     a, c = Lane(b, x), Lane(b, y)
     _, rest = _float_divmod(a, c)
     return c.equals(0.0).choose(a.constant(float("nan")), rest).v

@@ -291,9 +291,15 @@ def _single_tan(x: Lane) -> Lane:
 
 
 _SINGLE_BOUND = 1e5
-_sin = vector_call("sin", _single_sin, lambda x: _turned(x, 0), _SINGLE_BOUND)
-_cos = vector_call("cos", lambda x: _single_turned(x, 1), lambda x: _turned(x, 1), _SINGLE_BOUND)
-_tan = vector_call("tan", _single_tan, _far_tan, _SINGLE_BOUND)
+
+
+def _is_large(x: Lane) -> Lane:
+    return ~(x.abs() <= _SINGLE_BOUND)
+
+
+_sin = vector_call("sin", _single_sin, lambda x: _turned(x, 0), _is_large)
+_cos = vector_call("cos", lambda x: _single_turned(x, 1), lambda x: _turned(x, 1), _is_large)
+_tan = vector_call("tan", _single_tan, _far_tan, _is_large)
 
 
 def lane_sin(x: Lane) -> Lane:

@@ -7,12 +7,11 @@ A kernel calls a function that LLVM knows vectors of (``vector-function-abi-vari
 Reference): its vectoriser puts a call of one number of lanes in place of so many calls. What is
 called is added when loops are vectors, and put in line.
 
-* Functions of a float that are computed otherwise where it is large: a loop whose body has branches
-  is no vector code, and to choose between both ways computes both. Vectors take a quick way, and
-  behind a branch that asks whether any lane is beyond a bound a call of what takes these one by
-  one. One number takes the same ways, so that results do not depend on where it lies in an array.
-* The upper word of a product of words, for which processors have an instruction, and none of
-  vectors: these are four products of halves (Knuth, The Art of Computer Programming 2, 4.3.1).
+* Functions of floats that have a quick way for most: a loop whose body has branches is no vector
+  code, and to choose between both ways computes both. Vectors take the quick way, and behind a
+  branch that asks whether any lane is beyond it a call of what takes these one by one. One number
+  takes the same ways, so that results do not depend on where it lies in an array.
+* Operations for which processors have an instruction, and none of vectors (`word_arithmetic`).
 """
 
 from __future__ import annotations
@@ -76,30 +75,35 @@ class VectorCall(ABC):
 
 @dataclass(frozen=True)
 class BoundedCall(VectorCall):
-    """A function of f32: `quick` where the number is at most `bound` in size, else `slow`."""
+    """A function of numbers: `slow` where they are `beyond` what is right for `quick`, else that.
+    plain: whether one number is taken slowly at once, to the same result."""
 
-    quick: Callable[[Lane], Lane]
-    slow: Callable[[Lane], Lane]
-    bound: float
+    quick: Callable[..., Lane]
+    slow: Callable[..., Lane]
+    beyond: Callable[..., Lane]
+    plain: bool = False
 
-    def __call__(self, x: Lane) -> Lane:
-        """The value at one number."""
-        return Lane(x.b, self.called(x.b, x.v))
+    def __call__(self, *given: Lane) -> Lane:
+        """The value at one number, or at two."""
+        b = given[0].b
+        return Lane(b, self.called(b, *(each.v for each in given)))
 
     def write(self, module: llvm.Module, width: int) -> None:
         kind, function = self.of(width), self.declared(module, width)
         function.attributes.add("alwaysinline")
         b = IRBuilder(function.append_basic_block("entry"))
-        x = Lane(b, function.args[0])
-        quick = self.quick(x)
-        far = ~(x.abs() <= self.bound)
+        given = [Lane(b, each) for each in function.args]
+        if self.plain and not width:
+            b.ret(self.slow(*given).v)
+            return
+        quick, far = self.quick(*given), self.beyond(*given)
         beyond, end = (function.append_basic_block(each) for each in ("beyond", "end"))
         before = b.block
         weights = [llvm.Constant(llvm.IntType(32), each) for each in _RARE]
         way = b.cbranch(_any(far).v, beyond, end)
         way.set_metadata("prof", module.add_metadata(["branch_weights", *weights]))
         b.position_at_end(beyond)
-        slow: llvm.Value = b.call(self._far(module, width), [x.v])
+        slow: llvm.Value = b.call(self._far(module, width), function.args)
         if width:
             slow = b.select(far.v, slow, quick.v)
         b.branch(end)
@@ -116,72 +120,36 @@ class BoundedCall(VectorCall):
         if known is not None:
             return known
         kind = self.of(width)
-        function = _declared(module, name, kind, 1)
+        function = _declared(module, name, kind, self.count)
         for each in ("noinline", "cold"):
             function.attributes.add(each)
         b = IRBuilder(function.append_basic_block("entry"))
         if not width:
-            b.ret(self.slow(Lane(b, function.args[0])).v)
+            b.ret(self.slow(*(Lane(b, each) for each in function.args)).v)
             return function
         one = self._far(module, 0)
         found: llvm.Value = llvm.Constant(kind, None)
         for lane in range(width):
             place = llvm.Constant(WORD, lane)
-            value = b.call(one, [b.extract_element(function.args[0], place)])
+            value = b.call(one, [b.extract_element(each, place) for each in function.args])
             found = b.insert_element(found, value, place)
         b.ret(found)
         return function
 
 
-@dataclass(frozen=True)
-class UpperProduct(VectorCall):
-    """The upper half of the product of two words without a sign."""
-
-    def write(self, module: llvm.Module, width: int) -> None:
-        function = self.declared(module, width)
-        function.attributes.add("alwaysinline")
-        b = IRBuilder(function.append_basic_block("entry"))
-        x, y = function.args
-        b.ret(_by_halves(b, x, y) if width else upper_half(b, x, y))
-
-
-def upper_half(b: IRBuilder, x: llvm.Value, y: llvm.Value) -> llvm.Value:
-    """The upper half of the product of two numbers without a sign, by one of twice their bits.
-
-    Of words it is one of fixed point: what LLVM knows of products of 128 bits by the count of a
-    loop, it computes by divisions of 128 bits, which are calls of a library.
-    """
-    bits = x.type.width
-    if x.type == WORD:
-        places = llvm.IntType(32)
-        signature = llvm.FunctionType(WORD, [WORD, WORD, places])
-        fixed = b.module.declare_intrinsic("llvm.umul.fix", [WORD], signature)
-        return b.call(fixed, [x, y, llvm.Constant(places, bits)])
-    double = llvm.IntType(2 * bits)
-    product = b.mul(b.zext(x, double), b.zext(y, double))
-    return b.trunc(b.lshr(product, llvm.Constant(double, bits)), x.type)
-
-
-def _by_halves(b: IRBuilder, x: llvm.Value, y: llvm.Value) -> llvm.Value:
-    half, mask = (llvm.Constant(x.type, [n] * x.type.count) for n in (32, 0xFFFFFFFF))
-    (x_low, x_high), (y_low, y_high) = ((b.and_(z, mask), b.lshr(z, half)) for z in (x, y))
-    middle = b.add(b.mul(x_high, y_low), b.lshr(b.mul(x_low, y_low), half))
-    other = b.add(b.mul(x_low, y_high), b.and_(middle, mask))
-    upper = b.add(b.mul(x_high, y_high), b.lshr(middle, half))
-    return b.add(upper, b.lshr(other, half))
-
-
 def vector_call(
-    name: str, quick: Callable[[Lane], Lane], slow: Callable[[Lane], Lane], bound: float
+    name: str, quick: Callable[..., Lane], slow: Callable[..., Lane], beyond: Callable[..., Lane],
+    kind: llvm.Type = _F32, count: int = 1, plain: bool = False,
 ) -> BoundedCall:
-    """Such a function of a float, which `definitions` knows by its name."""
-    made = BoundedCall(f"{PREFIX}{name}", _F32, 1, quick, slow, bound)
-    _KNOWN[made.name] = made
+    """Such a function of so many numbers of a type, which `definitions` knows by its name."""
+    made = BoundedCall(f"{PREFIX}{name}", kind, count, quick, slow, beyond, plain)
+    noted(made)
     return made
 
 
-upper_product = UpperProduct(f"{PREFIX}upper_product", WORD, 2)
-_KNOWN[upper_product.name] = upper_product
+def noted(call: VectorCall) -> None:
+    """From now on `definitions` knows a function by its name."""
+    _KNOWN[call.name] = call
 
 
 def _declared(module: llvm.Module, name: str, kind: llvm.Type, count: int) -> llvm.Function:

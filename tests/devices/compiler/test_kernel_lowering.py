@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -274,11 +275,33 @@ def test_words_are_divided_by_known_numbers_in_vectors(dtype: str) -> None:
     x[:40] = np.arange(-20, 20).astype(dtype)
     x[40:46] = info.min, info.max, info.max - 1, 2**32, 2**32 - 1, 2**62
     for divisor in (3, 7, 10, 641, 10**9 + 7, 2**32 + 1, 2**62 + 1, info.max, info.max - 1):
-        for text, wanted in (("//", x // divisor), ("%", x % divisor)):
-            named = f"x0 {text} {SHORT_NAMES[np.dtype(dtype)]}({divisor})"
+        for text, wanted in (("floor_divide", x // divisor), ("remainder", x % divisor)):
+            named = f"{text}(x0, {SHORT_NAMES[np.dtype(dtype)]}({divisor}))"
             np.testing.assert_array_equal(elementwise(named, x, result=x.dtype), wanted)
-    assembly = kernel_assembly(elementwise_source("x0 // 7", ["i64"], "i64"))
+    assembly = kernel_assembly(elementwise_source("floor_divide(x0, 7)", ["i64"], "i64"))
     assert "vpmuludq" in assembly or "umlal" in assembly
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+def test_quotients_of_two_arrays_are_those_of_floats(dtype: str) -> None:
+    info, rng, kind = np.iinfo(dtype), np.random.default_rng(0), np.dtype(dtype)
+    ends = [info.min, info.min + 1, 0, 1, 2, 3, 2**51 - 1, 2**51, 2**53 + 1, info.max - 1, info.max]
+    ends = [each for each in ends if each <= info.max]
+    x, y = (each.ravel() for each in np.meshgrid(np.array(ends, kind), np.array(ends, kind)))
+    some = [rng.integers(info.min, info.max, 999, dtype=kind, endpoint=True) for _ in range(2)]
+    some[1] >>= rng.integers(0, info.bits, 999, dtype=kind)
+    with np.errstate(all="ignore"):
+        most = some[0] // np.where(some[1] == 0, 1, some[1]) * some[1]
+        x = np.concatenate([x, some[0], most, most - 1, most + 1]).astype(kind)
+        y = np.concatenate([y, *[some[1]] * 4]).astype(kind)
+        quotients = elementwise("floor_divide(x0, x1)", x, y, result=kind)
+        np.testing.assert_array_equal(quotients, x // y)
+        rests = elementwise("remainder(x0, x1)", x, y, result=kind)
+        np.testing.assert_array_equal(rests, x % y)
+    short = SHORT_NAMES[kind]
+    text = kernel_assembly(elementwise_source("floor_divide(x0, x1)", [short] * 2, short))
+    divides = re.search(r"\s[isu]?div[bwlq]?\s", text) is not None
+    assert divides == (info.bits == 64)  # numbers too large for floats
 
 
 def _waiting(body: str) -> int:
