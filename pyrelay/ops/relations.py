@@ -2,9 +2,8 @@
 
 A relation raises `RelationError` in the user's words; its text follows the op as the user spelled
 it: "'*' " + "cannot combine f32[4, 3] and f32[4]". In a hint, "{arg}" stands for the source text of
-the operand at fault. Broadcasting is NumPy's, aligned from the right; only a literal extent 1 is
-stretched, and whether other extents are equal is asked of `dims.equal`, whose answer may cost a
-guard or a run-time check.
+the operand at fault. Broadcasting is NumPy's, aligned from the right; whether extents are equal, or
+1 where they are not, is asked of `dims.equal`, whose answer may cost a guard or a run-time check.
 """
 
 from __future__ import annotations
@@ -63,9 +62,12 @@ def _common_extent(operands: Sequence[TensorType], place: int) -> Extent:
         if _stretches(ty.shape[-place], common):
             continue
         both = same_extent(common, ty.shape[-place])
-        if both is None:
+        if both is not None:
+            common = both
+        elif _is_one(common):
+            common, settled_by = ty.shape[-place], k
+        elif not _is_one(ty.shape[-place]):
             raise _not_broadcastable(operands, settled_by, k, place)
-        common = both
     return common
 
 
@@ -73,6 +75,11 @@ def _stretches(own: Extent, other: Extent) -> bool:
     """Whether an extent that is 0 or 1, as `x[i : i + 1]` has, is 1 beside one that may be more."""
     may_be_one = limits.at_most_one(own) and not isinstance(own, int)
     return may_be_one and not limits.at_most_one(other) and dims.equal(1, own)
+
+
+def _is_one(extent: Extent) -> bool:
+    """Whether a computed extent, such as n - 1, is 1 in this program; others are said to be 1."""
+    return dims.plain_symbol(extent) is None and dims.equal(1, extent)
 
 
 def _not_broadcastable(
@@ -177,7 +184,8 @@ def require_shape(ty: TensorType, shape: Shape, arg: int, what: str) -> None:
     """Raise RelationError unless `ty` broadcasts to exactly `shape`; `what` names the target."""
     extra = ty.rank - len(shape)
     fits = extra <= 0 and all(
-        d == 1 or dims.equal(d, e) for d, e in zip(ty.shape, shape[-extra:], strict=True)
+        d == 1 or dims.equal(d, e) or _is_one(d)
+        for d, e in zip(ty.shape, shape[-extra:], strict=True)
     )
     if not fits:
         raise RelationError(

@@ -79,3 +79,12 @@ def padded_in_turn(m, count):
     for k in range(count):
         total += np.sum(np.pad(m, (k % 3, 1)) ** 2) + np.pad(m, k % 2, mode="wrap").sum()
     return total
+
+
+@use((rand(2, 3), rand(3)), (rand(4, 3), rand(3)), wrt=(0, 1))
+def differences_that_may_be_one(x, y):
+    step = x[1:, 0] - x[:-1, 0]
+    kept = np.zeros(3)
+    kept[:] = step
+    kept += np.broadcast_to(step * 2, (3,)) * np.where(y > 0, y, step)
+    return kept, x[: len(x) - 1].mean(1) * y

@@ -121,8 +121,9 @@ def _of_one(
 
 
 def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> None:
+    equal = it.program.guards.equal
     fits = len(ty.shape) <= len(target.shape) and all(
-        d == 1 or it.program.guards.equal(d, t) is not False
+        d == 1 or equal(d, t) is not False or equal(d, 1)
         for d, t in zip(reversed(ty.shape), reversed(target.shape), strict=False)
     )
     if not fits:
