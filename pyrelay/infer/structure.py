@@ -168,8 +168,11 @@ def _finish(into: Flattened) -> Key:
                 groups.setdefault(own, []).append(k)
         for family, members in groups.items():
             homes.update(_collected(family, {k: several[k] for k in members}, into))
-        met = {cls for k in homes for cls in set(map(into.families.class_of, several[k]))}
-        if all(into.families.of(cls) in groups for cls in met):
+        met = {
+            (family, cls) for family, members in groups.items() for k in members
+            for cls in set(map(into.families.class_of, several[k]))
+        }
+        if all(into.families.of(cls) is family for family, cls in met):
             break
     first = len(into.pools)
     numbers: dict[Packer | Packed, int] = {}

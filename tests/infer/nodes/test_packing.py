@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from pyrelay.errors import TypeMismatchError
-from pyrelay.infer.nodes.datatypes import EVERYWHERE
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.nodes.packing import Packer
+from pyrelay.infer.structure import Flattened, flatten
 
 
 @dataclass
@@ -105,3 +106,30 @@ def test_objects_of_a_class_have_the_same_attributes() -> None:
     for root in (Node(1.0, odd), Node(1.0, None, [Node(2.0), odd])):
         with pytest.raises(TypeMismatchError, match="attribute 'colour' and others have not"):
             packer().add([root])
+
+
+@dataclass
+class Paint:
+    shade: float
+
+
+@dataclass
+class Ball:
+    radius: float
+    paint: Paint
+
+
+@dataclass
+class Floor:
+    height: float
+    paint: Paint
+
+
+def test_data_types_that_share_a_field_are_one_pool_at_once() -> None:
+    families = Families(EVERYWHERE)
+    for cls in (Ball, Paint, Floor):
+        families.declare([cls])
+    things = [(Ball(1.0, Paint(0.2)), ""), (Floor(-1.0, Paint(0.7)), "")]
+    first, again = (Flattened(families=families) for _ in range(2))
+    assert flatten(things, first) == flatten(things, again)
+    assert len(first.pools) == 1
