@@ -160,3 +160,30 @@ def sets_of_objects_in_objects(a, b):
 
     visit(z)
     return len(met), order[-1].value, x in z.parts, (x + x).parts == {x}
+
+
+class Factor:
+    def __init__(self, value, parts=()):
+        self.value = value
+        self.parts = parts
+        self.slope = 0.0
+
+
+@use((2.0, 3.0), wrt=(0, 1), long=True)
+def terms_in_order_by_their_ids(a, b):
+    x, y = Factor(a), Factor(b)
+    product = Factor(a * b, (x, y))
+    root = Factor(product.value + a, (product, x))
+    order, seen = [], set()
+
+    def visit(term):
+        if id(term) not in seen:
+            seen.add(id(term))
+            for part in term.parts:
+                visit(part)
+            order.append(term)
+
+    visit(root)
+    slopes = {id(root): 1.0}
+    slopes[id(x)] = slopes.get(id(x), 0.0) + b
+    return [term.value for term in order], slopes[id(x)] * a, id(x) == id(y), len(seen)

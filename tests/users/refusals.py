@@ -26,6 +26,11 @@ def group_of_exceptions(x, y):
     return x
 
 
+@refuse((2,), "the id of Place is its address", "compare with 'is'")
+def address_as_a_number(n):
+    return id(Place()) % n
+
+
 @refuse((deque([1]),), "q is a deque", "pass list(q)")
 def queue_as_an_argument(q):
     return q.popleft()

@@ -1,4 +1,4 @@
-"""Hash numbers of the keys of tables (in_python/tables.py).
+"""Hash numbers of the keys of tables (in_python/tables.py), hash() and id().
 
 In: a key: a number, a text, a constant, an object, one of several of these, a tuple of keys. Out:
 an int; keys that Python takes for equal (1 and 1.0, an `IntEnum`'s member and its number) have the
@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import zlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,8 @@ from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.plans import NeedsNodesOf
 from pyrelay.infer.operators import binary, compare, number
-from pyrelay.ir import types
+from pyrelay.ir import types, walk
+from pyrelay.ir.nodes import PyCall, Rhs, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 
@@ -74,6 +75,75 @@ def hash_(it: Interpreter, obj: V.Value) -> V.Value:
             hints=("number the objects: keep them in a list, and their positions with them",),
         )
     return python_hash(it, obj)
+
+
+class _Address(NamedTuple):
+    """id(object) while the program runs."""
+
+    object: Any
+
+
+class Address(_Address):
+    """id(object) as a key: where Python gets it, it is the int."""
+
+    __slots__ = ()
+
+    def __new__(cls, object: Any) -> Any:
+        """The address of an object that Python holds."""
+        return id(object)
+
+
+#: Methods of dicts and sets whose first argument is a key.
+_OF_KEYS = frozenset(["add", "discard", "get", "pop", "remove", "setdefault"])
+
+
+@handles(id)
+def id_(it: Interpreter, obj: V.Value) -> V.Value:
+    """id(obj) where it is a key or is compared: the object, which is the same key as itself only.
+    Raises UnsupportedOperationError elsewhere, and for what is no such object."""
+    if protocols.is_object(obj) and is_by_identity(obj.cls) and _is_key(it):
+        return V.Tuple((obj,), Address)
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        f"the id of {V.describe(obj)} is its address, which a compiled function has not",
+        notes=("ids of objects whose class has no __eq__ may be keys of sets and dicts",),
+        hints=("compare with 'is', or keep the objects in a list, and their positions with them",),
+    )
+
+
+def _is_key(it: Interpreter) -> bool:
+    """Whether what this Let makes is looked up, entered as a key, or compared, and nothing else."""
+    assert it.let is not None
+    (made,) = it.let.outs
+    body = it.frame.function.body
+    lets = list(walk.nested_lets(body))
+    callees = {let.outs[0]: let.rhs for let in lets if let.outs}
+    blocks = [body, *(b for let in lets for b in walk.blocks(let.rhs))]
+    return all(made not in block.results for block in blocks) and all(
+        _takes_key(let.rhs, place, callees)
+        for let in lets for place, atom in enumerate(walk.operands(let.rhs)) if atom is made
+    )
+
+
+def _takes_key(rhs: Rhs, place: int, callees: Mapping[Var, Rhs]) -> bool:
+    """Whether the operand at this place is a key, or compared as a key is."""
+    if not isinstance(rhs, PyCall):
+        return False
+    match rhs.kind:
+        case "compare":
+            op = rhs.attrs["op"]
+            return op in ("==", "!=") or (op in ("in", "not in") and not place)
+        case "item" | "set_item" | "del_item":
+            return place == 1
+        case "dict":
+            return not place % 2 and not rhs.attrs["merged"][place // 2]
+        case "set":
+            return True
+        case "call":
+            callee = callees.get(rhs.args[0]) if isinstance(rhs.args[0], Var) else None
+            method = isinstance(callee, PyCall) and callee.kind == "attribute"
+            return place == 1 and method and callee.attrs["name"] in _OF_KEYS  # type: ignore[union-attr]
+    return False
 
 
 def _compared(it: Interpreter, obj: V.Value) -> V.Tuple:
