@@ -340,3 +340,26 @@ def way_beside_walls(n, weight):
     while before != -1:
         steps, before = steps + 1, done[before].before
     return done[n - 1].cost, steps
+
+
+@use(([(0, 1), (1, 2), (2, 0), (3, 4)],))
+def parts_of_a_graph(edges):
+    beside = {}
+    for u, v in edges:
+        beside.setdefault(u, []).append(v)
+        beside.setdefault(v, []).append(u)
+
+    def reached(u, found):
+        found.append(u)
+        for v in beside[u]:
+            if v not in found:
+                reached(v, found)
+
+    parts, seen = [], set()
+    for u in sorted(beside):
+        if u not in seen:
+            part = []
+            reached(u, part)
+            seen.update(part)
+            parts.append(sorted(part))
+    return parts, sorted(seen.difference(parts[0]))

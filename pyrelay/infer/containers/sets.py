@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import own_arrays
+from pyrelay.infer import needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_keys import ask, is_known, is_open, key_of
 from pyrelay.infer.guards import NameGuard
@@ -193,17 +193,22 @@ def _change(it: Interpreter, ref: V.Ref, name: str, args: tuple[Any, ...]) -> No
     it.heap.write(ref.root, changed, it.let.span if it.let else None)
 
 
-def _as_argument(it: Interpreter, value: V.Value) -> Any:
+def _as_argument(it: Interpreter, of: V.Ref, value: V.Value) -> Any:
+    """The items of an iterable, for a method of a set, which could be made for open ones."""
     from pyrelay.infer.flow.iteration import sequence_of
 
     if is_set(value):
         return python_set(it, value)
-    return [it.static(i, "an item of a set") for i in sequence_of(it, value)]
+    try:
+        return [it.static(i, "an item of a set") for i in sequence_of(it, value)]
+    except (errors.StaticValueError, needs.NeedsStatic):
+        ask(it, of.root)
+        raise
 
 
 def _asking(name: str) -> Callable[..., V.Value]:
     def method(it: Interpreter, x: V.Ref, *others: V.Value) -> V.Value:
-        given = [_as_argument(it, other) for other in others]
+        given = [_as_argument(it, x, other) for other in others]
         return result(it, partial(getattr(python_set(it, x), name), *given))
 
     return method
@@ -215,7 +220,8 @@ def _changing(name: str) -> Callable[..., V.Value]:
 
         single = name in ("add", "discard", "remove")
         given = [
-            key_of(it, x, a, "an item of a set") if single else _as_argument(it, a) for a in args
+            key_of(it, x, a, "an item of a set") if single else _as_argument(it, x, a)
+            for a in args
         ]
         if x in args:  # what is given is the set before
             given = [set(g) if isinstance(g, set) else g for g in given]
