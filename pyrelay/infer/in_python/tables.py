@@ -385,7 +385,11 @@ class Members:
         self.table.clear()
 
     def copy(self) -> Any:
-        return Members(self)
+        made, table = Members(), self.table
+        made.table.names, made.table.held = table.names[:], table.held[:]
+        made.table.alive, made.table.slots = table.alive[:], table.slots[:]
+        made.table.size = table.size
+        return made
 
     def __eq__(self, other: Any) -> Any:
         if not isinstance(other, (set, frozenset)) or len(self) != len(other):
