@@ -120,3 +120,22 @@ def a_row_behind_a_move(x):
     made[4].reverse()
     row.append(99)
     return made
+
+
+@use((4,), long=True)
+def boards_of_queens_by_sets(n):
+    boards = []
+
+    def place(row, columns, sums, differences, board):
+        if row == n:
+            boards.append(["".join("Q" if c == b else "." for c in range(n)) for b in board])
+            return
+        for c in range(n):
+            if c in columns or row + c in sums or row - c in differences:
+                continue
+            place(
+                row + 1, columns | {c}, sums | {row + c}, differences | {row - c}, [*board, c]
+            )
+
+    place(0, set(), set(), set(), [])
+    return len(boards), boards[0]

@@ -60,10 +60,11 @@ def _is_pool(root: V.Root) -> bool:
 
 
 def item_atoms(
-    builder: Builder, heap: Heap, read: Read, item: V.Value, template: L.Layout
+    builder: Builder, heap: Heap, read: Read, item: V.Value, template: L.Layout,
+    bound: Collection[Symbol] = (),
 ) -> list[Atom]:
     """The leaves of an item, in the order of the rows; lists in it keep their own capacities."""
-    encoder = Encoder(builder, heap, read)
+    encoder = Encoder(builder, heap, read, bound=bound)
     encoder(item, template)
     return encoder.atoms
 
@@ -75,7 +76,10 @@ def from_items(
     """The growing content of these items, with no room to spare. `bound`: see `fitted`."""
     leaves = tuple(L.template_types(template))
     inner = rooms(template)
-    parts = [item_atoms(builder, heap, read, item, template) for item in items]
+    unknown = bound
+    if unknown is None:
+        unknown = {symbol for leaf in leaves for symbol in types.type_symbols(leaf)}
+    parts = [item_atoms(builder, heap, read, item, template, unknown) for item in items]
     rows = []
     for k, leaf in enumerate(leaves):
         column = [p[k] for p in parts]
