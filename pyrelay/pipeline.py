@@ -60,6 +60,7 @@ from pyrelay.opt.levels import levels
 from pyrelay.opt.masks import masks
 from pyrelay.opt.near_loops import near_loops
 from pyrelay.opt.picks import picks
+from pyrelay.opt.plain_products import plain_products
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.recognise import plain, recognise
 from pyrelay.opt.remember import remember
@@ -120,8 +121,8 @@ STAGES = (
         "fuse",
         (
             alternating, fills, dce, in_place, attention_gradient, attention_gradient_again,
-            half_attention_gradient, half_attention, attention, systems, dots, scans, stacks, rooms,
-            half_products, fuse,
+            half_attention_gradient, half_attention, attention, systems, plain_products, dots,
+            scans, stacks, rooms, half_products, fuse,
         ),
         "fuse", "fuse",
     ),
@@ -215,6 +216,7 @@ _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
     half_attention_gradient: lambda t: t.half_attention_gradient(bf16) is not None,
     half_attention: lambda t: t.half_attention is not None,
     half_products: lambda t: t.half_matmul is not None,
+    plain_products: lambda t: t.half_matmul is None,  # no library has products of all types
     compaction: lambda t: t.scan is not None,
     sorting: lambda t: t.sort is None,
     picks: lambda t: t.splits,

@@ -216,19 +216,29 @@ def _contracted(
     def size(letters: list[str]) -> Extent:
         return dims.product(extents[c] for c in letters)
 
-    if batch and not rows and not columns and all(it.tensor(v).dtype.kind in "fc" for v in values):
+    outer = tuple(extents[c] for c in batch)
+    if not inner:  # nothing is added up: element by element
+        left = _arranged(it, values[0], a, "".join(batch + rows))
+        right = _arranged(it, values[1], b, "".join(batch + columns))
+        if columns:
+            own = tuple(extents[c] for c in rows)
+            left = it.call("reshape", left, shape=(*outer, *own, *(1 for _ in columns)))
+        if rows:
+            own = tuple(extents[c] for c in columns)
+            right = it.call("reshape", right, shape=(*outer, *(1 for _ in rows), *own))
+        found = it.call("multiply", left, right)
+        return _arranged(it, found, "".join(batch + rows + columns), wanted)
+    if batch and not rows and not columns:
         # products of lines of their own: one kernel multiplies and adds up
         lines = [
             _arranged(it, v, letters, "".join(batch + inner))
             for v, letters in zip(values, inputs, strict=True)
         ]
         found = it.call("multiply", *lines)
-        if inner:
-            axes = tuple(range(len(batch), len(batch) + len(inner)))
-            found = it.call("sum", found, axes=axes, keepdims=False)
+        axes = tuple(range(len(batch), len(batch) + len(inner)))
+        found = it.call("sum", found, axes=axes, keepdims=False)
         return _arranged(it, found, "".join(batch), wanted)
 
-    outer = tuple(extents[c] for c in batch)
     left = _arranged(it, values[0], a, "".join(batch + rows + inner))
     right = _arranged(it, values[1], b, "".join(batch + inner + columns))
     left = it.call("reshape", left, shape=(*outer, size(rows), size(inner)))
