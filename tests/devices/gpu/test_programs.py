@@ -130,6 +130,32 @@ def test_arrays_of_torch_go_in_and_come_out_without_copies() -> None:
     assert y.tolist() == [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]
 
 
+def adapted_loss(w: Any, v: Any, xs: Any, ys: Any) -> Any:
+    """What is left after two steps of descent in each task."""
+    loss = 0.0
+    for t in range(xs.shape[0]):
+        a, b = w, v
+        for _ in range(2):
+            h = np.tanh(xs[t] @ a)
+            d = h @ b - ys[t]
+            b, a = b - 0.01 * h.T @ d, a - 0.01 * xs[t].T @ ((d @ b.T) * (1 - h * h))
+        e = np.tanh(xs[t] @ a) @ b - ys[t]
+        loss = loss + (e * e).sum()
+    return loss
+
+
+@pytest.mark.parametrize(("rows", "inputs", "units"), [(5, 7, 3), (16, 32, 8), (33, 64, 17)])
+def test_loops_with_dozens_of_products_are_those_of_the_cpu(
+    rows: int, inputs: int, units: int
+) -> None:
+    rng = np.random.default_rng(0)
+    shapes = (inputs, units), (units, 2), (6, rows, inputs), (6, rows, 2)
+    args = [0.4 * rng.normal(size=shape) for shape in shapes]
+    found = pyrelay.grad(adapted_loss, (0, 1), device="cuda")(*args)
+    for mine, theirs in zip(found, pyrelay.grad(adapted_loss, (0, 1))(*args), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+
+
 def test_out_of_memory_is_a_memory_error() -> None:
     with pytest.raises(MemoryError, match="for an array of"):
         pyrelay.jit(lambda n: np.zeros(n * 10**9), device="cuda")(4000)
