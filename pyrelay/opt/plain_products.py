@@ -15,6 +15,8 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Let, Module, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.ops.relations import real_part
+from pyrelay.opt.dce import dce
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
 FEWEST = 6
@@ -22,8 +24,9 @@ FEWEST = 6
 
 
 def plain_products(module: Module) -> Module:
-    """The module with such products written out."""
-    return rewrite_module(module, _rule)
+    """The module with such products written out, and without casts that nobody reads then."""
+    found = rewrite_module(module, _rule)
+    return module if found is module else dce(found)
 
 
 def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
@@ -80,12 +83,13 @@ def _transposed(b: Builder, x: Handle) -> Handle:
 
 def _parts(b: Builder, scope: Scope, matrix: Atom) -> list[Handle]:
     """The real and the imaginary part, or what a matrix was before it was made complex."""
-    real: Handle = b.call(OPS["real"], matrix)
     made = scope.op(matrix, "cast")
-    source = made.args[0].type if made is not None else None
-    if made is not None and isinstance(source, TensorType) and source.dtype.kind != "c":
-        return [b.handle(b.cast(made.args[0], real.dtype))]
-    return [real, b.call(OPS["imag"], matrix)]
+    source = made.args[0] if made is not None else matrix
+    assert isinstance(source.type, TensorType)
+    assert isinstance(matrix.type, TensorType)
+    if source.type.dtype.kind != "c":
+        return [b.handle(b.cast(source, real_part(matrix.type.dtype)))]
+    return [b.call(OPS[name], matrix) for name in ("real", "imag")]
 
 
 def _of_parts(
@@ -113,7 +117,7 @@ def _of_parts(
         return made
 
     two_left, two_right = (len(each) == 2 for each in parts)
-    real, imaginary = block(0, 0), None
+    real = block(0, 0)
     if two_left and two_right:
         real = b.call(OPS["subtract"], real, block(1, 1))
         imaginary = b.call(OPS["add"], block(0, 1), block(1, 0))

@@ -61,6 +61,7 @@ def test_complex_matrices_are_multiplied_by_their_parts(function: Any, a: Any, b
 def test_matrices_that_were_real_have_one_part() -> None:
     assert _written(product, C.real.copy(), D)["concatenate"] == 1
     assert _written(product, C, D.real.copy())["concatenate"] == 1
+    assert _written(product, C.real.copy(), D)["real"] == 1  # of the one that has two
 
 
 def test_stacks_are_multiplied_so_too() -> None:

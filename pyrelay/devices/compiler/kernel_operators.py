@@ -198,9 +198,7 @@ def _upper(b: IRBuilder, x: Any, y: Any) -> Any:
     return upper_product.called(b, x, y)
 
 
-def emit_floordiv(
-    b: IRBuilder, ty: types.Type, x: Any, y: Any, laned: bool = False
-) -> Any:
+def emit_floordiv(b: IRBuilder, ty: types.Type, x: Any, y: Any, laned: bool = False) -> Any:
     """Integer quotient rounded down; 0 where ``y`` is 0. laned: in the lanes of vectors."""
     shift = _power_of_two(y)
     if shift is not None:  # a shift rounds down

@@ -38,9 +38,9 @@ def row_groups(
     taken: Iterable[tuple[Any, Any]],
 ) -> RowGroups:
     """The buffers that are not written, and those that are divided into so many rows, if there are
-    any of these. taken: buffers that are
-    taken from an arena, with what tells their size: one may be taken where another one was, so all
-    of a size have rows of as many bytes, or none of them is divided."""
+    any of these. taken: buffers that are taken from an arena, with what tells their size: one may
+    be taken where another one was, so all of a size have rows of as many bytes, or none of them is
+    divided."""
     found = {
         name: row for name in written
         if (row := _row(touched.get(name, frozenset([None])), rows)) is not None

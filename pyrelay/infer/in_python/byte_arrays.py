@@ -15,6 +15,8 @@ import numpy as np
 class ByteString:
     """bytes."""
 
+    outside = "index out of range"
+
     def __init__(self, source: Any = ()) -> None:
         self.items: list[Any] = _items_of(source)
 
@@ -37,7 +39,7 @@ class ByteString:
     def _place(self, index: Any) -> Any:
         place = index + len(self.items) if index < 0 else index
         if place < 0 or place >= len(self.items):
-            raise IndexError("index out of range")
+            raise IndexError(self.outside)
         return place
 
     def __contains__(self, value: Any) -> bool:
@@ -65,10 +67,10 @@ class ByteString:
         return self.items.count(value)
 
     def index(self, value: Any) -> Any:
-        for k in range(len(self.items)):
-            if self.items[k] == value:
-                return k
-        raise ValueError("subsection not found")
+        found = self.find(value)
+        if found < 0:
+            raise ValueError("subsection not found")
+        return found
 
     def find(self, value: Any) -> Any:
         for k in range(len(self.items)):
@@ -84,16 +86,12 @@ class ByteString:
 class ByteArray(ByteString):
     """bytearray."""
 
+    outside = "bytearray index out of range"
+
     def _made(self, items: Any) -> Any:
         made = ByteArray()
         made.items = items
         return made
-
-    def _place(self, index: Any) -> Any:
-        place = index + len(self.items) if index < 0 else index
-        if place < 0 or place >= len(self.items):
-            raise IndexError("bytearray index out of range")
-        return place
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
