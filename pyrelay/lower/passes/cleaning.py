@@ -182,8 +182,11 @@ def shared_buffers(function: Function, kernels: Sequence[Kernel]) -> tuple[froze
     """Per result, the array arguments in whose buffer the result may be written.
 
     That is so if one kernel reads the argument and writes the result, every element is read in the
-    body that writes the result's element at the same place, and before it is written.
+    body that writes the result's element at the same place, and before it is written. What tells
+    places is left alone: passes let some rounds go twice, in lanes whose numbers nobody uses
+    (`lane_blocks`), and what lies there by then is no place.
     """
+    telling = {p for kernel in kernels for p in _telling(kernel)}
     found: list[frozenset[int]] = []
     for position, atom in enumerate(function.body.results):
         ty = atom.type
@@ -192,6 +195,8 @@ def shared_buffers(function: Function, kernels: Sequence[Kernel]) -> tuple[froze
         allowed: set[int] = set()
         if len(writers) == 1 and ty.rank:
             for p, param in enumerate(function.params):
+                if p in telling:
+                    continue
                 readers = [k for k in kernels if _touches(k, ARRAY, p)]
                 same_bytes = isinstance(param.type, TensorType) and (
                     param.type.shape == ty.shape and param.type.dtype.size == ty.dtype.size
@@ -200,6 +205,32 @@ def shared_buffers(function: Function, kernels: Sequence[Kernel]) -> tuple[froze
                     allowed.add(p)
         found.append(frozenset(allowed))
     return tuple(found)
+
+
+def _telling(kernel: Kernel) -> set[int]:
+    """The array arguments whose elements tell where others lie, or how many rounds a loop has."""
+    makers: dict[Local, list[Statement]] = {}
+    waiting: list[Operand] = []
+    for statement in statements(kernel.body):
+        target = _target(statement)
+        if target is not None:
+            makers.setdefault(target, []).append(statement)
+        if isinstance(statement, (Load, Store)):
+            waiting.append(statement.index)
+        elif isinstance(statement, For):
+            waiting += operands(statement)
+    found: set[int] = set()
+    seen: set[Operand] = set()
+    while waiting:
+        operand = waiting.pop()
+        if operand in seen or not isinstance(operand, Local):
+            continue
+        seen.add(operand)
+        for maker in makers.get(operand, ()):
+            if isinstance(maker, Load) and isinstance(maker.array, Parameter):
+                found.update({maker.array.position} if maker.array.role == ARRAY else ())
+            waiting += operands(maker)
+    return found
 
 
 def _touches(kernel: Kernel, role: str, position: int) -> bool:

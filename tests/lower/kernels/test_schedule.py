@@ -129,3 +129,21 @@ def test_unused_scalars_and_empty_loops_are_dropped() -> None:
         store,
     )
     assert without_unused(body) == (body[0], store)
+
+
+def test_results_do_not_lie_where_places_do() -> None:
+    """Rounds at the end go twice, in lanes: what they read then must still be places."""
+
+    def ranked(x: Any, w: Any) -> Any:
+        return np.sin(np.lexsort((w, x)) * w)
+
+    compiled = pyrelay.jit(ranked)
+    rng = np.random.default_rng(4)
+    for n in (5, 7, 22):
+        x, w = rng.normal(size=(2, n))
+        np.testing.assert_allclose(compiled(x, w), ranked(x, w), rtol=1e-12)
+    code = str(compiled.code(x, w))
+    assert "near_sin" in code
+    launch = next(line for line in code.splitlines() if "launch gather_inside_multiply_sin" in line)
+    buffers = launch.split("(")[1].split(")")[0].split(", ")
+    assert len(set(buffers)) == len(buffers) == 4
