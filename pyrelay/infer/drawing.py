@@ -95,7 +95,7 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "random": mt19937.random_sample, "gauss": python_random.gauss,
     "normalvariate": python_random.normalvariate, "expovariate": python_random.expovariate,
     "randrange": python_random.randrange, "randint": python_random.randint,
-    "order": python_random.order,
+    "order": python_random.order, "places": python_random.places,
 }
 
 #: Dtypes whose whole numbers NumPy draws from the bits that those of 64 bits are drawn from.
@@ -186,7 +186,7 @@ def _own_python_draw(method: str, args: Sequence[V.Value]) -> Own | None:
     if method in ("gauss", "normalvariate", "expovariate"):
         return Own(_PYTHON[method], ())  # always asked for in their standard form
     if method in _PYTHON and all(map(_is_int, args)) and len(args) < 3:
-        return Own(_PYTHON[method], tuple(args), whole=method == "order")
+        return Own(_PYTHON[method], tuple(args), whole=method in ("order", "places"))
     return None
 
 

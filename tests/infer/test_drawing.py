@@ -80,6 +80,13 @@ OF_PYTHON: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "randint": (lambda g: g.randint(-3, 9), lambda *s: python_random.randint(*s, -3, 9)),
     "many": (lambda g: g.randint(0, 2**40), lambda *s: python_random.randint(*s, 0, 2**40)),
     "shuffle": (_shuffled, lambda *s: list(python_random.order(*s, 9))),
+    **{
+        f"sample {k} of {n}": (
+            lambda g, n=n, k=k: g.sample(range(n), k),
+            lambda *s, n=n, k=k: list(python_random.places(*s, n, k)),
+        )
+        for n, k in ((9, 2), (30, 3), (40, 30), (1000, 12), (7, 7), (5, 0))
+    },
 }
 
 

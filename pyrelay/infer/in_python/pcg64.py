@@ -210,7 +210,7 @@ def permutation(words: Array, size: int) -> Array:
     return order
 
 
-_FREE = -1  # of places in a table
+FREE = -1  # of places in a table
 
 
 def sample(words: Array, count: int, size: int, shuffle: bool) -> Array:
@@ -227,15 +227,15 @@ def sample(words: Array, count: int, size: int, shuffle: bool) -> Array:
     room = 2
     while room < 2 * size:
         room *= 2
-    table = np.full(room, _FREE)
+    table = np.full(room, FREE)
     found = np.empty(size, np.int64)
     for k in range(size):
         last = count - size + k
         value = np.int64(at_most(words, np.uint64(last)))
-        place = _place_of(table, value)
-        if table[place] != _FREE:
+        place = place_in(table, value)
+        if table[place] != FREE:
             value = np.int64(last)
-            place = _place_of(table, value)
+            place = place_in(table, value)
         table[place] = value
         found[k] = value
     if shuffle:
@@ -244,10 +244,10 @@ def sample(words: Array, count: int, size: int, shuffle: bool) -> Array:
 
 
 @once
-def _place_of(table: Array, value: Any) -> Any:
+def place_in(table: Array, value: Any) -> Any:
     """Where a number stands in a table with open addresses, or could."""
     place = value & (table.shape[0] - 1)
-    while table[place] != _FREE and table[place] != value:
+    while table[place] != FREE and table[place] != value:
         place = (place + 1) & (table.shape[0] - 1)
     return place
 

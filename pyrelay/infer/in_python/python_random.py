@@ -9,6 +9,8 @@ Kinderman and Monahan (ACM TOMS 3, 1977).
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 import sys
 from typing import Any
@@ -17,6 +19,7 @@ import numpy as np
 
 from pyrelay.infer.in_python import once
 from pyrelay.infer.in_python.mt19937 import HAS_KEPT, half_word, random
+from pyrelay.infer.in_python.pcg64 import FREE, place_in
 
 Array = Any
 
@@ -96,3 +99,54 @@ def order(words: Array, kept: Array, size: int) -> Array:
         other = below(words, k + 1)
         found[k], found[other] = found[other], found[k]
     return found
+
+
+def places(words: Array, kept: Array, count: int, size: int) -> Array:
+    """The places, i64[size], of the items that `sample` takes of `count`, each once."""
+    if size < 0 or size > count:
+        raise ValueError("Sample larger than population or is negative")
+    found = np.empty(size, np.int64)
+    room = 1  # a power of 4, as Python chooses which way takes less memory
+    while room < 3 * size:
+        room *= 4
+    if count <= (21 + room if size > 5 else 21):
+        left = np.arange(count)
+        for k in range(size):
+            place = below(words, count - k)
+            found[k] = left[place]
+            left[place] = left[count - k - 1]
+        return found
+    taken = np.full(room, FREE)
+    for k in range(size):
+        value = np.int64(below(words, count))
+        place = place_in(taken, value)
+        while taken[place] != FREE:
+            value = np.int64(below(words, count))
+            place = place_in(taken, value)
+        taken[place] = value
+        found[k] = value
+    return found
+
+
+def choices(
+    generator: Any, population: Any, weights: Any, cum_weights: Any, count: Any
+) -> list[Any]:
+    """random.Random.choices: items, the same one as often as it comes, by weights if there are."""
+    size = len(population)
+    if cum_weights is None:
+        if weights is None:
+            return [population[math.floor(generator.random() * size)] for _ in range(count)]
+        cum_weights = list(itertools.accumulate(weights))
+    elif weights is not None:
+        raise TypeError("Cannot specify both weights and cumulative weights")
+    if len(cum_weights) != size:
+        raise ValueError("The number of weights does not match the population")
+    total = cum_weights[size - 1] + 0.0
+    if total <= 0.0:
+        raise ValueError("Total of weights must be greater than zero")
+    if not math.isfinite(total):
+        raise ValueError("Total of weights must be finite")
+    return [
+        population[bisect.bisect(cum_weights, generator.random() * total, 0, size - 1)]
+        for _ in range(count)
+    ]

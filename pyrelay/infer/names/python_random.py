@@ -13,13 +13,14 @@ from pyrelay.infer.calls import call
 from pyrelay.infer.containers import lists
 from pyrelay.infer.drawing import draw, placed
 from pyrelay.infer.in_python import lists as in_lists
+from pyrelay.infer.in_python import python_random as in_python_random
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import extent
 from pyrelay.infer.operators import binary
 from pyrelay.ir import types
 from pyrelay.ir.types import TensorType
 
-ZERO_F, ONE_F = V.Known(0.0), V.Known(1.0)
+ZERO_F, ONE_F, ONE = V.Known(0.0), V.Known(1.0), V.Known(1)
 
 
 def _draw(method: str, ty: TensorType, op: str = "host_value") -> Callable[..., V.Value]:
@@ -103,12 +104,21 @@ def _sample(
     return call(it, V.Known(in_lists.items_at), (population, places), {})
 
 
+def _choices(
+    it: Interpreter, rng: V.Ref, population: V.Value, weights: V.Value = V.NONE, *,
+    cum_weights: V.Value = V.NONE, k: V.Value = ONE,
+) -> V.Value:
+    """Items of a sequence in a list, the same one as often as it comes."""
+    args = (rng, population, weights, cum_weights, k)
+    return call(it, V.Known(in_python_random.choices), args, {})
+
+
 #: All but `seed`, which makes a generator anew.
 METHODS: dict[str, Callable[..., V.Value]] = {
     "random": _draw("random", types.PY_FLOAT), "uniform": _uniform,
     "gauss": _normal("gauss"), "normalvariate": _normal("normalvariate"),
     "expovariate": _exponential, "choice": _choice, "shuffle": _shuffle,
-    "sample": _sample,
+    "sample": _sample, "choices": _choices,
     **{
         name: _draw(name, types.PY_INT)
         for name in ("randint", "randrange", "getrandbits")
