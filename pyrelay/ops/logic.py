@@ -100,6 +100,20 @@ def _bitwise(
     )
 
 
+
+def _crowded(entries: Any, slots: Any) -> Any:
+    return 2 * entries > slots
+
+
+crowded = elementwise(
+    "crowded", _crowded, DISCRETE, relation=same_dtype("i", truth),
+    element=lambda s, i, n, m: s.greater(s.add(n(i), n(i)), m(i)), promotion=Promotion.COMPARED,
+    samples=(integers((5,), (5,), low=-4, high=9), Sample((4, 8)), Sample((5, 8))),
+    doc="2 * x > y: a table of y slots is too full for x entries; a branch on it makes the same "
+    "table with more slots, which may be done before it is so",
+)
+
+
 bitwise_and = _bitwise("bitwise_and", operator.and_, _INTEGER_PAIRS, "x & y")
 bitwise_or = _bitwise("bitwise_or", operator.or_, _INTEGER_PAIRS, "x | y")
 bitwise_xor = _bitwise("bitwise_xor", operator.xor, _INTEGER_PAIRS, "x ^ y")

@@ -9,7 +9,8 @@ A list is a count and arrays of rows (`infer/containers/growing`), which are mad
 append, and for as much again; the inner one goes on as long as there is room for a round. How much
 a round can append follows from the counts: additions of constants, and loops of rounds that do not
 depend on the outer one, or that end where an array does (`opt/visits`). As the room doubles, n
-items take a logarithm of n launches.
+items take a logarithm of n launches. Tables of dicts and sets are made larger in front of the inner
+loop, too (`opt/rebuilds`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from pyrelay.ir import dims, types, walk
-from pyrelay.ir.build import Builder, Handle, constant
+from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.opt.dce import dce
+from pyrelay.opt.rebuilds import Rebuild, is_rebuild
 from pyrelay.opt.scalars import is_kernel, scalar_lets
 from pyrelay.opt.visits import visited
 from pyrelay.records import dataclass
@@ -38,16 +40,23 @@ _MOST_ROUNDS = 1 << 40
 
 def rooms(module: Module) -> Module:
     """The module with loops that append as kernels within loops that make room."""
-    new = module.with_bodies(_in_block)
+    new = module.with_bodies(lambda body: _in_block(body, _lengths(body)))
     return module if new is module else dce(new)
 
 
-def _in_block(block: Block) -> Block:
+def _lengths(body: Block) -> frozenset[Atom]:
+    """The numbers that are extents of arrays."""
+    return frozenset(
+        out for let in walk.nested_lets(body) if walk.is_call(let, "extent") for out in let.outs
+    )
+
+
+def _in_block(block: Block, lengths: frozenset[Atom]) -> Block:
     lets: list[Let] = []
     for let in block.lets:
-        new = _parted(let) if isinstance(let.rhs, Loop) and let.rhs.dims else None
+        new = _parted(let, lengths) if isinstance(let.rhs, Loop) and let.rhs.dims else None
         if new is None:
-            rhs = walk.replace_blocks(let.rhs, _in_block)
+            rhs = walk.replace_blocks(let.rhs, lambda inner: _in_block(inner, lengths))
             new = let if rhs is let.rhs else replace(let, rhs=rhs)
         lets.append(new)
     if all(a is b for a, b in zip(lets, block.lets, strict=True)):
@@ -55,12 +64,12 @@ def _in_block(block: Block) -> Block:
     return replace(block, lets=tuple(lets))
 
 
-def _parted(let: Let) -> Let | None:
+def _parted(let: Let, lengths: frozenset[Atom]) -> Let | None:
     """The loop of a Let as a loop around a kernel; None if it cannot be that."""
     loop = let.rhs
     assert isinstance(loop, Loop)
     try:
-        new, inner = _Parting(let, loop).parted()
+        new, inner = _Parting(let, loop, lengths).parted()
     except _Unfit:
         return None
     scalar = scalar_lets(Block((new,), new.outs))
@@ -108,10 +117,11 @@ def _larger(a: _Bound | None, b: _Bound | None) -> _Bound | None:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """Room that an append asks for: that many rows, of an extent."""
+    """Room that an append asks for: that many rows, of an extent; of entries in a table of it."""
 
     extent: Extent
     rows: _Bound
+    rebuild: Rebuild | None = None
 
 
 # -- the inner loop --------------------------------------------------------------------------------
@@ -128,6 +138,8 @@ class _Fixing:
     bounds: dict[Var, _Bound] = field(default_factory=dict)
     positive: set[Var] = field(default_factory=set)  # numbers that are never negative
     makers: dict[Var, Let] = field(default_factory=dict)
+    #: what an array or a count that rounds change has been at the beginning of the round
+    roots: dict[Atom, Var] = field(default_factory=dict)
     needs: list[_Need] = field(default_factory=list)
     known: dict[Extent, _Bound] = field(default_factory=dict)  # lengths
 
@@ -160,6 +172,8 @@ class _Fixing:
         for out in let.outs:
             self.makers[out] = let
         match let.rhs:
+            case If() if is_rebuild(let, self.makers):
+                self._rebuild(let, let.rhs)
             case If() if _grows(let):
                 self._grow(let, let.rhs)
             case If():
@@ -180,6 +194,8 @@ class _Fixing:
                 found = found and found.plus(more)
                 if x in self.positive and more >= 0:
                     self.positive.add(let.outs[0])
+                if more > 0:
+                    self._root(let.outs[0], x)
             case "subtract", (x, Const(value=int(less))):
                 found = self.bound(x)
                 found = found and found.plus(-less)
@@ -195,6 +211,8 @@ class _Fixing:
                 found = found and found.plus(-1)
             case "cast", (x,):
                 found = self.bound(x)
+            case "index_update" | "slice_update", (array, *_):
+                self._root(let.outs[0], array)
         if found is not None:
             self.bounds[let.outs[0]] = found
 
@@ -211,9 +229,28 @@ class _Fixing:
         if rows is None:
             raise _Unfit
         self.needs.append(_Need(self.names.extent(extent), rows))
-        self.names.dims[let.dims[0]] = self.names.extent(extent)
+        self._left(let, node)
+
+    def _rebuild(self, let: Let, node: If) -> None:
+        entries, slots = walk.operands(self.makers[node.cond].rhs)  # type: ignore[index]
+        rebuild, rows = Rebuild.of(let, slots), self.bound(entries)
+        if rebuild is None or rows is None:
+            raise _Unfit
+        self.needs.append(_Need(self.names.extent(node.orelse.dims[0]), rows, rebuild))
+        self._left(let, node)
+
+    def _left(self, let: Let, node: If) -> None:
+        """Arrays that are not made larger stand for those that a branch may make larger."""
+        self.names.dims[let.dims[0]] = self.names.extent(node.orelse.dims[0])
         for out, kept in zip(let.outs, node.orelse.results, strict=True):
             self.names.atoms[out] = self.names.atom(kept)
+            self._root(out, kept)
+
+    def _root(self, out: Var, *before: Atom) -> None:
+        """An output is a later form of one of these, which have the same root."""
+        roots = {self.roots.get(atom) for atom in before}
+        if len(roots) == 1 and (root := roots.pop()) is not None:
+            self.roots[out] = root
 
     def _is_extent(self, atom: Atom, extent: Extent) -> bool:
         if isinstance(atom, Const):
@@ -233,6 +270,7 @@ class _Fixing:
             found = _larger(self.bound(a), self.bound(b))
             if found is not None:
                 self.bounds[out] = found
+            self._root(out, a, b)
         rhs = If(self.names.atom(node.cond), replace(then, dims=()), replace(orelse, dims=()))
         return Let(tuple(map(self.names.var, let.outs)), rhs, span=let.span)
 
@@ -247,6 +285,8 @@ class _Fixing:
         outer, self.needs = self.needs, []
         self.bounds.update((v, _Bound(v, 0)) for v in loop.carried if _is_int(v))
         self.indexed(loop.index, loop.count)
+        for var, first in zip(loop.carried, loop.init, strict=True):
+            self._root(var, first)
         test = None if loop.test is None else self.block(loop.test)
         handed = tuple(map(names.var, loop.handed))
         body = self.block(loop.body)
@@ -267,6 +307,11 @@ class _Fixing:
         for var, first, after, out in zip(
             loop.carried, loop.init, results, let.outs, strict=True
         ):
+            self._root(out, var, after)
+            if self.roots.get(var) is not self.roots.get(out) and any(
+                need.rebuild for need in self.needs
+            ):
+                raise _Unfit  # what a table has been may be another one
             start, step = self.bound(first), self.bound(after)
             if start is None or step is None or step.base is not var:
                 continue
@@ -326,8 +371,9 @@ def _grows(let: Let) -> bool:
 class _Parting:
     """Makes the two loops of one."""
 
-    def __init__(self, let: Let, loop: Loop) -> None:
-        self.let, self.loop = let, loop
+    def __init__(self, let: Let, loop: Loop, lengths: frozenset[Atom]) -> None:
+        self.let, self.loop, self.lengths = let, loop, lengths
+        self.rebuilds: dict[int, Rebuild] = {}  # by extent
         self.outside = walk.Renaming()
         self.symbols = tuple(map(self.outside.symbol, loop.dims))  # of the outer loop
         self.carried = tuple(map(self.outside.var, loop.carried))
@@ -354,6 +400,7 @@ class _Parting:
         loop, names = self.loop, self.fixing.names
         inner = tuple(map(names.var, loop.carried))
         self.fixing.bounds.update((v, _Bound(v, 0)) for v in loop.carried if _is_int(v))
+        self.fixing.roots.update((v, v) for v in loop.carried)
         index = None if loop.index is None else Var(loop.index.name, loop.index.type)
         first = Var("first", types.PY_INT)
         start = Builder(self.let.span)
@@ -391,7 +438,7 @@ class _Parting:
         *values, at_end, was_left = ends
         again = None
         for k, need in needs.items():
-            short = values[self._place(need)] + room[k] > b.extent(dims.of(self.grown[k]))
+            short = self._is_short(b, k, values, values[self._place(need)] + room[k])
             again = short if again is None else again | short
         assert again is not None
         again = again & b.call(OPS["logical_not"], was_left)
@@ -414,6 +461,12 @@ class _Parting:
             if symbol not in self.grown or need.rows.base not in self.loop.carried:
                 raise _Unfit
             k = self.grown.index(symbol)
+            if k in found and (need.rebuild is None) is not (k not in self.rebuilds):
+                raise _Unfit
+            if need.rebuild is not None:
+                self.rebuilds.setdefault(k, need.rebuild)
+                if not all(self._is_length(atom) for atom, _ in need.rows.times):
+                    raise _Unfit  # slots are written: so many may find no memory
             both = _larger(found.get(k, need.rows), need.rows)
             if both is None or max((both.more, *(n for _, n in both.times))) > _MOST_ROWS:
                 raise _Unfit
@@ -424,6 +477,26 @@ class _Parting:
 
     def _place(self, need: _Bound) -> int:
         return self.loop.carried.index(need.base)
+
+    def _is_length(self, atom: Atom) -> bool:
+        """Whether a number is the extent of an array."""
+        asked = (atom for bound in self.fixing.known.values() for atom, _ in bound.times)
+        return atom in self.lengths or atom in asked
+
+    def _is_short(self, b: Builder, k: int, values: Sequence[Operand], rows: Handle) -> Handle:
+        """Whether carried values have too little room for so many rows."""
+        if k not in self.rebuilds:
+            return rows > b.extent(dims.of(self.grown[k]))
+        slots: Handle = b.handle(values[self._root(self.rebuilds[k].count)])
+        crowded: Handle = b.call(OPS["crowded"], rows, slots)
+        return crowded
+
+    def _root(self, var: Var) -> int:
+        """The place among what is carried of what a variable is a later form of."""
+        root = self.fixing.roots.get(var)
+        if root is None:
+            raise _Unfit
+        return self.loop.carried.index(root)
 
     def _with_room(
         self, b: Builder, needs: dict[int, _Bound]
@@ -436,6 +509,8 @@ class _Parting:
             for atom, times in need.times:
                 rounds = b.call(OPS["minimum"], b.call(OPS["maximum"], atom, 0), _MOST_ROUNDS)
                 room[k] = room[k] + rounds * times
+            if k in self.rebuilds:
+                continue
             count = b.handle(atoms[self._place(need)])
             old, new = dims.of(self.symbols[k]), dims.of(self.grown[k])
             needed = count + room[k]
@@ -455,7 +530,19 @@ class _Parting:
             outs = b.bind(node, out_types, dims=(self.grown[k],))
             for n, out in zip(rows, outs, strict=True):
                 atoms[n] = out.atom
+        for k, rebuild in self.rebuilds.items():
+            entries = b.handle(atoms[self._place(needs[k])]) + room[k]
+            made = rebuild.emitted(
+                b, entries, lambda var: self._at_beginning(var, atoms), self.fixing.names.dims,
+                (self.grown[k], dims.of(self.symbols[k])),
+            )
+            for var, value in zip((rebuild.count, *rebuild.arrays), made, strict=True):
+                atoms[self._root(var)] = value
         return atoms, room
+
+    def _at_beginning(self, var: Var, atoms: Sequence[Atom]) -> Atom:
+        """What a variable of the body is before a round."""
+        return atoms[self._root(var)] if var in self.fixing.inside else var
 
     def _test(
         self, test: Block | None, inner: Sequence[Var], needs: dict[int, _Bound],
@@ -469,7 +556,7 @@ class _Parting:
         go = b.handle(results[0]) if results else None
         for k, need in needs.items():
             count = b.handle(inner[self._place(need)])
-            fits = count + room[k] <= b.extent(dims.of(self.grown[k]))
+            fits = b.call(OPS["logical_not"], self._is_short(b, k, inner, count + room[k]))
             go = fits if go is None else go & fits
         assert go is not None
         return b.block((go, *results[1:]))

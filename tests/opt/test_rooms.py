@@ -83,8 +83,36 @@ def windows(x):
     return len(found), sum(w[0] + w[2] for w in found)
 
 
+def keyed(x):
+    """Numbers in order of their first appearance, and those that came once."""
+    places, once = {}, set()
+    out = np.zeros(len(x), dtype=int)
+    for i in range(len(x)):
+        key = int(x[i] * 20.0)
+        if key not in places:
+            places[key] = len(places)
+            once.add(key)
+        elif key in once:
+            once.remove(key)
+        out[i] = places[key]
+    return out, len(once)
+
+
+def pairs_of(x):
+    """How often rounds of a known number and rounds by the length of an array meet each key."""
+    counts = {}
+    for i in range(len(x)):
+        for step in (1, 2):
+            key = (int(x[i] * 4.0), step)
+            counts[key] = counts.get(key, 0) + 1
+        for j in range(len(x)):
+            if j < i % 3:
+                counts[i, j] = i
+    return len(counts), sum(k * c for k, (key, c) in enumerate(counts.items()))
+
+
 X = np.sin(np.arange(1.0, 90.0) * 1.7) * 2.5
-PROGRAMS = (chosen, left, stack, queue, pairs)
+PROGRAMS = (chosen, left, stack, queue, pairs, keyed, pairs_of)
 
 
 def _before(function: Callable[..., Any], *args: Any) -> Module:
@@ -107,7 +135,8 @@ def test_programs_do_the_same_in_parts(function: Any) -> None:
 def test_the_plan_steps_through_growths_only(function: Any) -> None:
     module = lowered(inferred(function, (X,)).module, "fuse")
     for loop in _appending(module):
-        assert not [each for each in loop.body.lets if isinstance(each.rhs, Loop)]
+        rounds = [each.rhs for each in loop.body.lets if isinstance(each.rhs, Loop)]
+        assert all(each.dims for each in rounds)  # those that make tables larger
         assert any(isinstance(each.rhs, KernelCall) for each in loop.body.lets)
     kernels = [let.rhs for let in lets(module) if isinstance(let.rhs, KernelCall)]
     inside = [let for k in kernels for let in lets(Module({"": k.function}, ""))]
@@ -179,3 +208,20 @@ def test_what_a_round_raises_is_raised_after_the_same_rounds() -> None:
     with pytest.raises(IndexError, match="index 89 is out of bounds for axis 0 with size 89"):
         pyrelay.jit(beyond)(X, seen)
     assert seen[0] == 89
+
+
+def test_tables_without_a_bound_on_what_a_round_enters_grow_in_it() -> None:
+    def halved(x, most):
+        found = {}
+        for v in x:
+            for k in range(most):  # the room for so many would be written
+                if v < 0.1:
+                    break
+                v *= 0.5
+                found[k] = v
+        return len(found)
+
+    module = after(_before(halved, X, 2**40), rooms)
+    (outer,) = [loop for loop in _appending(module) if loop.index is not None]
+    assert any(isinstance(let.rhs, Loop) for let in outer.body.lets)
+    assert pyrelay.jit(halved)(X, 2**40) == halved(X, 2**40)

@@ -47,6 +47,15 @@ def differ(now: Any, before: Any) -> bool:
     return bool(now != before)
 
 
+def crowded(entries: Any, slots: Any) -> bool:
+    """Whether a table of so many slots is too full for so many entries.
+
+    A handler says that of a program, whose loops make tables larger before it is so: what is done
+    where it is must leave no other trace, and read nothing but the table.
+    """
+    return bool(2 * entries > slots)
+
+
 def not_by_key(held: Any) -> None:
     """Called where a key goes: from here on no value that was found by a key is known to be the
     one of that key. A handler notes that."""
@@ -94,7 +103,7 @@ def enter_name(
     key: Any, place: Any, slots: list[int], names: list[Any], alive: list[bool]
 ) -> None:
     """Enter a key that is not there as the last one; place: what `place_of` gives of it."""
-    if 2 * len(names) + 2 > len(slots):
+    if crowded(len(names) + 1, len(slots)):
         make_room(slots, names)
         place = place_of(key, slots, names, alive)
     slots[-1 - place] = len(names)

@@ -292,6 +292,14 @@ def differ(it: Interpreter, now: V.Value, before: V.Value) -> V.Value:
     return compare(it, "!=", now, before)
 
 
+@handles(tables.crowded)
+def crowded(it: Interpreter, entries: V.Value, slots: V.Value) -> V.Value:
+    """Whether a table is too full, as an op that `opt/rooms` finds."""
+    if isinstance(entries, V.Known) and isinstance(slots, V.Known):
+        return V.Known(tables.crowded(entries.value, slots.value))
+    return it.result(it.builder.call(OPS["crowded"], it.atom(entries), it.atom(slots)))
+
+
 def _number(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Union):
         return _of_cases(it, key)
