@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pyrelay import errors
-from pyrelay.infer import host, needs
+from pyrelay.infer import host, kinds, needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import text
 from pyrelay.infer.flow import handling
@@ -20,9 +20,13 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.objects import CAUSE
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
+from pyrelay.ir.op import OPS
 
 MAX_WORDS = 15
 """Words of numbers that op `raise` can carry: what the run time's error record holds."""
+
+_MOST_CASES = 4
+"""Cases of an argument for each of which there is an op `raise`."""
 
 MADE = " made"
 """The field of an exception object with what it was made of; no attribute has such a name."""
@@ -152,6 +156,15 @@ def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:
     if it.guarded:
         handling.raise_to_handler(it, cls, args)
     handling.note_raise(it)
+    for k, arg in enumerate(args):
+        if (several := _cases(it, arg)) is not None:
+            *others, last = several.alive
+            given = {i: (*args[:k], several.cases[i], *args[k + 1 :]) for i in several.alive}
+            for i in others:
+                chosen = it.builder.call(OPS["equal"], several.tag, i)
+                raise_where(it, chosen.atom, cls, *given[i])
+            emit_raise(it, cls, given[last])
+            return
     numbers: list[V.Value] = []
     parts = [_argument(arg, numbers) for arg in args]
     words = sum(1 + (ty.dtype.size == 16) for ty in map(V.number_type, numbers) if ty)
@@ -165,14 +178,19 @@ def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:
     it.emit("raise", *numbers, exception=exception_name(cls), parts=found)
 
 
+def _cases(it: Interpreter, arg: V.Value) -> V.Union | None:
+    """An argument as one of a few cases, each of which op `raise` carries as what it is."""
+    if isinstance(arg, V.Scalar) and arg.kinds:
+        return kinds.told_apart(it, arg)
+    return arg if isinstance(arg, V.Union) and len(arg.alive) <= _MOST_CASES else None
+
+
 def _argument(arg: V.Value, numbers: list[V.Value]) -> tuple[Any, ...] | None:
     """An argument as a part of op `raise` (`errors.exception_of`), its numbers entered.
 
     None if the op cannot carry it.
     """
     ty = V.number_type(arg)
-    if isinstance(arg, V.Scalar) and arg.kinds:
-        return None
     if ty is not None:
         numbers.append(arg)
         return (types.scalar_kind(ty), len(numbers) - 1)

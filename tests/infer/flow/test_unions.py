@@ -126,3 +126,21 @@ def measured_late(x, k):
 def test_builtins_of_what_may_be_none_raise_where_it_is(function, args):
     """abs() and round() of None failed while compiling."""
     assert_same_outcome(interpreted(function, args), plainly(function, args))
+
+
+def refused(x, key):
+    found = key if x[0] > 0 else x.argmax()  # an int, or one of NumPy's
+    if x[1] > 9.0:
+        found = None
+    if found != 3:
+        raise KeyError(found)
+    return found
+
+
+def test_exceptions_of_one_of_several_values_need_no_python():
+    x = np.array([1.0, 3.0])
+    assert "host_call" not in pyrelay.jit(refused).ir(x, 7)
+    for given in ((x, 7), (-x, 7), (x * 4.0, 7)):
+        wanted, got = plainly(refused, given), plainly(pyrelay.jit(refused), given)
+        assert_same_outcome(got, wanted)
+        assert [type(a) for a in got.error.args] == [type(a) for a in wanted.error.args]
