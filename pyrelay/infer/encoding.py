@@ -7,11 +7,11 @@ for their symbols.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from pyrelay.errors import Span, UnsupportedOperationError
+from pyrelay.errors import UnsupportedOperationError
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.windows import window_of
 from pyrelay.infer.containers.open_layouts import OPEN_TEXT, is_open
@@ -40,7 +40,7 @@ from pyrelay.infer.layout import (
     pools_of,
     with_pools,
 )
-from pyrelay.infer.leaves import leaf_types, symbols_of
+from pyrelay.infer.leaves import parts_of
 from pyrelay.infer.nodes.datatypes import NO_NODE
 from pyrelay.infer.wide import encoded
 from pyrelay.ir import dims, types
@@ -51,26 +51,36 @@ from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
+Part = Atom | int
+"""An atom, or the key of a place, for the atoms of that place where it is met first."""
+Case = tuple[Atom, int]
+"""The case with this number of a value with this tag."""
+
 
 @dataclass
 class Encoder:
     """Writes values of one path as atoms of a layout. Collects extents for the layout's symbols.
 
-    bound: the symbols that the node binds for which this is written. missing: places written as
-    placeholders so far, in a case that is not at hand, and the tag that says so, if any does.
-    settle: makes sure that the heap says what an object contains.
+    A place is written where its object is at hand, which may be behind its first mention, in a case
+    of a value that is another one: `finish` puts it there, or placeholders if it never is.
+
+    bound: the symbols that the node binds for which this is written. settle: makes sure that the
+    heap says what an object contains.
     """
 
     builder: Builder
     heap: Heap
     read: Callable[[V.Value], Atom]  # the atom of a number or an array
-    atoms: list[Atom] = field(default_factory=list)
+    atoms: list[Part] = field(default_factory=list)
     extents: dict[Symbol, Extent] = field(default_factory=dict)
-    seen: set[int] = field(default_factory=set)
+    places: dict[int, LPlace] = field(default_factory=dict)  # as they are met first
+    contents: dict[int, list[Part]] = field(default_factory=dict)  # of the places written
+    certain: set[int] = field(default_factory=set)  # places written whichever case is at hand
+    told: dict[int, set[Case]] = field(default_factory=dict)  # in which cases others are written
+    idle: set[Symbol] = field(default_factory=set)  # of views in cases that are not at hand
     number: Callable[[int, V.Root], Atom] | None = None  # of the object in a place
     bound: Collection[Symbol] = ()
     same: Callable[[Extent, Extent], bool] = operator.eq  # whether two extents are equal
-    missing: dict[int, Atom | None] = field(default_factory=dict)
     settle: Callable[[V.Root], None] | None = None
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
@@ -97,30 +107,14 @@ class Encoder:
                     self._scalar(value, ty, exactly=bool(kinds))
                 if kinds:
                     self.atoms.append(kind_of(value))
-            case LPlace(key, kind, _, content, numbered=numbered):
-                untold = content is None and key not in self.seen  # another case says what is in it
-                if key in self.missing or untold:
-                    raise _met_again(self.builder.span)
-                if key in self.seen:
-                    return
-                self.seen.add(key)
-                if numbered:
-                    assert self.number is not None
-                    assert isinstance(value, V.ArrayRef)
-                    self.atoms.append(self.number(key, value.root))
-                if kind == "array":
-                    atom = self.read(value)
-                    if isinstance(content, LRagged):
-                        for extent in atom.type.shape:  # type: ignore[union-attr]
-                            number = self.builder.extent(extent)
-                            self.atoms.append(self.builder.cast(number, types.i64, weak=True))
-                        content = content.type
-                    self._tensor(atom, content)
-                else:
-                    assert isinstance(value, V.Ref)
-                    if self.settle is not None:
-                        self.settle(value.root)
-                    self.content(value.root, content)
+            case LPlace(key):
+                self.atoms.append(key)
+                first = self.places.setdefault(key, layout)
+                if key not in self.certain:
+                    self.certain.add(key)
+                    outer, self.atoms = self.atoms, []
+                    self._place(value, first)
+                    self.contents[key], self.atoms = self.atoms, outer
             case LNode(head, children):
                 if head == ("natural",):
                     value = encoded(self.builder, self.read, value)
@@ -130,6 +124,26 @@ class Encoder:
                 self._view(value, layout)
             case LUnion():
                 self._union(value, layout)
+
+    def _place(self, value: V.Value, layout: LPlace) -> None:
+        content: Any = layout.content
+        if layout.numbered:
+            assert self.number is not None
+            assert isinstance(value, V.ArrayRef)
+            self.atoms.append(self.number(layout.key, value.root))
+        if layout.kind == "array":
+            atom = self.read(value)
+            if isinstance(content, LRagged):
+                for extent in atom.type.shape:  # type: ignore[union-attr]
+                    number = self.builder.extent(extent)
+                    self.atoms.append(self.builder.cast(number, types.i64, weak=True))
+                content = content.type
+            self._tensor(atom, content)
+        else:
+            assert isinstance(value, V.Ref)
+            if self.settle is not None:
+                self.settle(value.root)
+            self.content(value.root, content)
 
     def _view(self, value: V.Value, layout: LView) -> None:
         assert isinstance(value, V.ArrayRef)
@@ -241,40 +255,92 @@ class Encoder:
 
     def absent(self, layout: Layout) -> None:
         """Placeholders for the leaves of a layout that has no value on this path."""
-        empty: dict[Symbol, Extent] = {}
-        for symbol in symbols_of(layout):
-            if symbol.name == "d" and symbol.origin is Origin.RUNTIME and symbol in self.bound:
-                empty[symbol] = self.extents.setdefault(symbol, 0)
-        for ty in leaf_types([layout], self.seen):
-            self.atoms.append(self.builder.undef(types.substitute(ty, empty)).atom)
-        for key in _keys(layout):
-            if key not in self.seen:
-                self.missing[key] = None
-            self.seen.add(key)
+        self.atoms += self._placeholders(layout)
+
+    def _placeholders(self, layout: Any) -> list[Part]:
+        found: list[Part] = []
+        pending: list[Any] = [layout]
+        while pending:
+            here = pending.pop()
+            if isinstance(here, TensorType):
+                empty = {
+                    s: self.extents.setdefault(s, 0)
+                    for s in types.type_symbols(here) if self._binds(s)
+                }
+                found.append(self.builder.undef(types.substitute(here, empty)).atom)
+            elif isinstance(here, LPlace):
+                found.append(here.key)
+                self._meet(here)
+            else:
+                pending.extend(reversed(parts_of(here)))
+                if isinstance(here, LView):
+                    extents = (*here.starts, *here.sizes, *here.type.shape)
+                    self.idle.update(
+                        s for e in extents for s in dims.symbols(e) if self._binds(s)
+                    )
+        return found
+
+    def _binds(self, symbol: Symbol) -> bool:
+        return symbol.name == "d" and symbol.origin is Origin.RUNTIME and symbol in self.bound
+
+    def _meet(self, layout: LPlace) -> None:
+        """Note where a place, and those in it, are mentioned."""
+        pending: list[Any] = [layout]
+        while pending:
+            here = pending.pop()
+            if not isinstance(here, LPlace):
+                pending.extend(reversed(parts_of(here)))
+            elif here.key not in self.places:
+                self.places[here.key] = here
+                pending.append(here.content)
+
+    def finish(self) -> list[Atom]:
+        """The atoms, those of each place at its first mention. No value is written afterwards."""
+        found: list[Atom] = []
+        met: set[int] = set()
+        pending = list(reversed(self.atoms))
+        while pending:
+            part = pending.pop()
+            if not isinstance(part, int):
+                found.append(part)
+            elif part not in met:
+                met.add(part)
+                content = self.contents.get(part)
+                if content is None:
+                    place = self.places[part]
+                    content = self._placeholders(place.content)
+                    if place.numbered:
+                        content = [*self._placeholders(types.PY_INT), *content]
+                pending.extend(reversed(content))
+        for symbol in self.idle:
+            self.extents.setdefault(symbol, 0)
+        return found
 
     def _from_union(self, value: V.Union, layout: Layout) -> None:
         """A value that is already one of several cases: select by its tag, case by case."""
         if self._constants(value, layout):
             return
         parts: list[Encoder] = []
-        for case in value.possible:
-            others = {k: tag for k, tag in self.missing.items() if tag is not value.tag}
+        for number, case in zip(value.alive, value.possible, strict=True):
+            known = {key for key, cases in self.told.items() if (value.tag, number) in cases}
             part = replace(
-                self, atoms=[], extents=dict(self.extents), seen=set(self.seen), missing=others
+                self, atoms=[], extents=dict(self.extents), places=dict(self.places),
+                contents=dict(self.contents), certain=self.certain | known, told=dict(self.told),
             )
             part(case, layout)
             parts.append(part)
-        chosen, extents = parts[-1].atoms, parts[-1].extents
-        for i, part in reversed(list(zip(value.alive[:-1], parts[:-1], strict=True))):
-            test = self.builder.call(OPS["equal"], value.tag, i)
-            chosen, extents = _either(self.builder, test.atom, part, chosen, extents)
-        self.atoms.extend(chosen)
-        self.extents.update(extents)
-        for part in parts:
-            self.seen |= part.seen
-            for key, tag in part.missing.items():
-                self.missing.setdefault(key, value.tag if tag is None else tag)
-
+        chosen = parts[-1]
+        for number, part in reversed(list(zip(value.alive[:-1], parts[:-1], strict=True))):
+            test = self.builder.call(OPS["equal"], value.tag, number)
+            chosen = _either(self.builder, test.atom, part, chosen)
+        self.atoms += chosen.atoms
+        self.extents.update(chosen.extents)
+        self.contents = chosen.contents
+        for number, part in zip(value.alive, parts, strict=True):
+            self.places.update(part.places)
+            for key in part.certain - self.certain:
+                self.told[key] = self.told.get(key, set()) | {(value.tag, number)}
+        self.certain |= set.intersection(*(part.certain for part in parts))
 
     def _constants(self, value: V.Union, layout: Layout) -> bool:
         """Write one of several constants: a tag alone. False for other values or layouts."""
@@ -301,20 +367,11 @@ class Encoder:
         return True
 
 
-def _met_again(span: Span | None) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        "an object is passed on both for certain and as one of several cases of another value.",
-        span=span,
-        notes=("what it contains would be passed with the case, which may not be the one at hand",),
-        hints=("pass a copy with the cases: x.copy()", "pass what is certain first"),
-    )
+def _either(builder: Builder, test: Atom, yes: Encoder, no: Encoder) -> Encoder:
+    """What one of two encoders wrote; extents that differ are bound by an If.
 
-
-def _either(
-    builder: Builder, test: Atom, yes: Encoder, no: Sequence[Atom],
-    no_extents: Mapping[Symbol, Extent],
-) -> tuple[list[Atom], dict[Symbol, Extent]]:
-    """The atoms and extents of one of two cases; extents that differ are bound by an If."""
+    What only one of them wrote of a place is there whichever case is at hand.
+    """
     own: dict[tuple[Extent, Extent], Symbol] = {}
 
     def common(a: Extent, b: Extent) -> Extent:
@@ -333,18 +390,36 @@ def _either(
             )
         return TensorType(a.dtype, tuple(map(common, a.shape, b.shape)), a.weak)
 
-    extents = {
-        s: common(yes.extents.get(s, dims.of(s)), no_extents.get(s, dims.of(s)))
-        for s in dict.fromkeys((*yes.extents, *no_extents)) if s in yes.bound
-    }
-    outs = tuple(
-        Var(TEMPORARY, joined(a.type, b.type), span=builder.span)
-        for a, b in zip(yes.atoms, no, strict=True)
-    )
-    then = builder.nested().block(yes.atoms, [a for a, _ in own])
-    orelse = builder.nested().block(no, [b for _, b in own])
-    builder.lets.append(Let(outs, If(test, then, orelse), tuple(own.values()), span=builder.span))
-    return list(outs), extents
+    extents = {**yes.extents, **no.extents}
+    for s in yes.extents.keys() & no.extents.keys() & set(yes.bound):
+        extents[s] = common(yes.extents[s], no.extents[s])
+    both = [
+        (k, a, no.contents[k]) for k, a in yes.contents.items()
+        if k in no.contents and no.contents[k] is not a
+    ]
+    chosen: dict[tuple[int, int], tuple[Atom, Atom, Var]] = {}
+    for a, b in zip(
+        (*yes.atoms, *(p for _, ps, _ in both for p in ps)),
+        (*no.atoms, *(p for _, _, ps in both for p in ps)), strict=True,
+    ):
+        if not isinstance(a, int) and not isinstance(b, int) and a is not b:
+            out = Var(TEMPORARY, joined(a.type, b.type), span=builder.span)
+            chosen.setdefault((id(a), id(b)), (a, b, out))
+    if chosen:
+        then = builder.nested().block([a for a, _, _ in chosen.values()], [a for a, _ in own])
+        orelse = builder.nested().block([b for _, b, _ in chosen.values()], [b for _, b in own])
+        outs = tuple(out for _, _, out in chosen.values())
+        node = If(test, then, orelse)
+        builder.lets.append(Let(outs, node, tuple(own.values()), span=builder.span))
+
+    def merged(mine: Sequence[Part], theirs: Sequence[Part]) -> list[Part]:
+        return [
+            a if a is b or isinstance(a, int) else chosen[id(a), id(b)][2]
+            for a, b in zip(mine, theirs, strict=True)
+        ]
+
+    contents = {**yes.contents, **no.contents, **{k: merged(a, b) for k, a, b in both}}
+    return replace(no, atoms=merged(yes.atoms, no.atoms), extents=extents, contents=contents)
 
 
 def _keys(layout: Layout) -> Iterator[int]:

@@ -242,8 +242,9 @@ def _close(
     encoder(value, layout)
     for root, content in zip(changed, contents, strict=True):
         encoder.content(root, content)
+    atoms = encoder.finish()
     extents = [encoder.extents.get(s, dims.of(s)) for s in found]
-    body = inner.builder.block(encoder.atoms, extents)
+    body = inner.builder.block(atoms, extents)
     function = Function(
         spec.name, params, body, symbols, span=spec.closure.function.span
     )

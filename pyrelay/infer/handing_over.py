@@ -22,7 +22,7 @@ from pyrelay.infer.function_bodies import Result, Specialisation, argument_types
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import leaf_types
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder, constant
+from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import TEMPORARY, UNREAD, Atom, FnCall, Let, Var
 from pyrelay.ir.op import OPS
@@ -44,8 +44,9 @@ def encode_arguments(
         value = as_laid_out(it, given, layout)
         encoder(value, layout)
         _note_places(it, value, layout, places)
+    atoms = encoder.finish()
     extents = tuple(encoder.extents.get(s, dims.of(s)) for s in symbols)
-    return encoder.atoms, extents, places
+    return atoms, extents, places
 
 
 Tests = tuple[tuple[Atom, int], ...]
@@ -55,12 +56,23 @@ Tests = tuple[tuple[Atom, int], ...]
 class Places(dict[int, V.Value]):
     """The values of the places of some arguments, those in cases that they may be of included.
 
-    tests: when a value is at hand, of one that is in a case.
+    tests: when a value is at hand: if one of these is true.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.tests: dict[int, Tests] = {}
+        self.tests: dict[int, list[Tests]] = {}
+        self.layouts: dict[int, L.LPlace] = {}
+
+    def note(self, value: V.Value, layout: L.LPlace, tests: Tests) -> bool:
+        """Note a place. False if it is known to be at hand where these tests are true."""
+        known = self.tests.setdefault(layout.key, [])
+        if any(set(other) <= set(tests) for other in known):
+            return False
+        known.append(tests)
+        self.setdefault(layout.key, value)
+        self.layouts.setdefault(layout.key, layout)
+        return True
 
 
 def _note_places(
@@ -71,9 +83,9 @@ def _note_places(
         v, x, tests = pending.pop()
         inner: list[tuple[V.Value, Any]] = []
         if isinstance(x, L.LPlace):
-            if x.key in places:
+            if not places.note(v, x, tests):
                 continue
-            places[x.key], places.tests[x.key] = v, tests
+            x = places.layouts[x.key]  # only the first mention has the content
             if x.kind != "array" and isinstance(v, V.Ref):
                 there = it.heap.contents[v.root]
                 if isinstance(x.content, L.LNode) and x.content.head != ("lost",):
@@ -84,13 +96,13 @@ def _note_places(
             several = len(v.alive) > 1 if isinstance(v, V.Union) else False
             for number, case in _numbered_cases(v):
                 chosen = x.cases[case_index(case, x, it.heap)]
-                own = ((v.tag, number),) if several else ()  # type: ignore[union-attr]
-                pending.append((case, chosen, (*tests, *own)))
+                own = (v.tag, number) if several else None  # type: ignore[union-attr]
+                more = () if own is None or own in tests else (own,)
+                pending.append((case, chosen, (*tests, *more)))
         elif isinstance(x, L.LNode) and x.head != ("natural",) and not (
             x.head[0] == "data" and V.node_of(v) is None
         ) and not (x.head[0] == "text" and isinstance(v, V.Known)):
             inner = list(zip(L.children_of(v), x.children, strict=True))
-        # In order: only the first mention has the content.
         pending.extend((a, b, tests) for a, b in reversed(inner))
 
 
@@ -180,21 +192,22 @@ def _changed(it: Interpreter, target: V.Value, content: Any, *, moves: bool) -> 
         it.heap.write(target.root, content, span)
 
 
-def _where(it: Interpreter, tests: Tests, change: Callable[[], None]) -> None:
-    """Make a change if all tags have their numbers: else what it changes is not at hand."""
+def _where(it: Interpreter, tests: Sequence[Tests], change: Callable[[], None]) -> None:
+    """Make a change where some tests are all true: else what it changes is not at hand."""
     from pyrelay.infer.flow.control import branch
 
     def arm() -> list[V.Value]:
         change()
         return []
 
-    test = None
-    for tag, number in tests:
-        own = it.emit("equal", tag, number)
-        test = own if test is None else it.emit("logical_and", test, own)
-    if test is None:
+    def together(name: str, parts: Sequence[Handle]) -> Handle:
+        return functools.reduce(lambda a, b: it.emit(name, a, b), parts)
+
+    if () in tests:
         change()
     else:
+        cases = [[it.emit("equal", tag, number) for tag, number in each] for each in tests]
+        test = together("logical_or", [together("logical_and", each) for each in cases])
         branch(it, test.atom, arm, list)
 
 

@@ -5,7 +5,7 @@ In: layouts. Out: the types of their variables, in order, and the symbols that t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyrelay.infer.layout import (
@@ -25,43 +25,47 @@ from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
 
 
-def leaf_types(layouts: Sequence[Any], before: Collection[int] = ()) -> list[Any]:
+def leaf_types(layouts: Sequence[Any]) -> list[Any]:
     """Types of the variables that an `Encoder` gives and a `Decoder` takes, in order.
 
-    Places that layouts share count once, and those `before` not at all.
+    Places that layouts share count once.
     """
     found: list[Any] = []
-    seen = set(before)
+    seen: set[int] = set()
     pending: list[Any] = list(reversed(layouts))
     while pending:
         here = pending.pop()
-        match here:
-            case LScalar(ty, extent, _, kinds):
-                if extent is None:
-                    found.append(ty)
-                if kinds:
-                    found.append(types.PY_INT)
-            case LView(base, form):
-                pending.extend([types.PY_INT] * len(form.axes))
-                pending.append(base)
-            case LPlace(key, _, _, content, numbered=numbered):
-                if key not in seen:
-                    seen.add(key)
-                    pending.append(content)
-                    if numbered:
-                        found.append(types.PY_INT)
-            case LNode(_, children):
-                pending.extend(reversed(children))
-            case LUnion(cases):
+        if isinstance(here, TensorType):
+            found.append(here)
+        elif not isinstance(here, LPlace):
+            pending.extend(reversed(parts_of(here)))
+        elif here.key not in seen:
+            seen.add(here.key)
+            pending.append(here.content)
+            if here.numbered:
                 found.append(types.PY_INT)
-                pending.extend(reversed(cases))
-            case LGrown():
-                pending.extend(reversed((*here.pools, *here.leaves)))
-            case LRagged():
-                found.extend(here.leaves)
-            case TensorType():
-                found.append(here)
     return found
+
+
+def parts_of(layout: Any) -> tuple[Any, ...]:
+    """The types of a layout's leaves, in order, and the layouts that it is made of; of a place what
+    it contains."""
+    match layout:
+        case LScalar(ty, extent, _, kinds):
+            return (*([ty] if extent is None else ()), *([types.PY_INT] if kinds else ()))
+        case LView(base, form):
+            return (base, *[types.PY_INT] * len(form.axes))
+        case LPlace(content=content):
+            return (content,)
+        case LNode(_, children):
+            return children
+        case LUnion(cases):
+            return (types.PY_INT, *cases)
+        case LGrown():
+            return (*layout.pools, *layout.leaves)
+        case LRagged():
+            return layout.leaves
+    return ()
 
 
 def typed_by_rows(template: Layout, rows: Sequence[Atom], lead: int = 1) -> Layout:

@@ -66,7 +66,7 @@ def item_atoms(
     """The leaves of an item, in the order of the rows; lists in it keep their own capacities."""
     encoder = Encoder(builder, heap, read, bound=bound)
     encoder(item, template)
-    return encoder.atoms
+    return encoder.finish()
 
 
 def from_items(

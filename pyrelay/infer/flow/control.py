@@ -344,7 +344,8 @@ class _Merge:
                 except L.NoCase:
                     ask(it, root)
                     raise needs.NeedsSplitting(it.varied(root, it.builder.span)) from None
-        return path.builder.block(encoder.atoms, [encoder.extents.get(s, 0) for s in symbols])
+        atoms = encoder.finish()
+        return path.builder.block(atoms, [encoder.extents.get(s, 0) for s in symbols])
 
     def _decode(
         self, results: list[L.Layout], contents: list[Any], outs: Iterator[Atom],

@@ -446,13 +446,13 @@ class Fixpoint:
         for root in self.changed:
             it.settle(root)
         init = self._encoder(it.builder, self.base, symbols)
-        self._encode(init, self.init)
+        first = self._encode(init, self.init)
         body = self._body(result, symbols)
         count = None
         if self.runner.iteration is not None:
             count = constant(ENDLESS) if self.runner.dynamic else it.atom(self._count())
         loop = Loop(
-            result.carried, tuple(init.atoms), body, result.test, result.handed, count,
+            result.carried, tuple(first), body, result.test, result.handed, count,
             result.index, self._exits(result), tuple(symbols),
             tuple(init.extents[s] for s in symbols),
         )
@@ -488,11 +488,12 @@ class Fixpoint:
             same=self.it.program.guards.same, settle=self.it.settle,
         )
 
-    def _encode(self, encoder: Encoder, carried: list[V.Value]) -> None:
+    def _encode(self, encoder: Encoder, carried: list[V.Value]) -> list[Atom]:
         for value, layout in zip(carried, self.layouts, strict=True):
             encoder(value, layout)
         for root, layout in self.changed.items():
             encoder.content(root, layout)
+        return encoder.finish()
 
     def _exits(self, result: _Pass) -> bool:
         """True if the body may leave the loop."""
@@ -504,22 +505,22 @@ class Fixpoint:
         if result.following is None:  # the body always raises
             none: dict[Symbol, Extent] = {s: dims.of(s) for s in symbols}
             with it.inside(result.builder, result.heap):
-                atoms: list[Atom] = [
+                nothing = [
                     result.builder.undef(types.substitute(v.type, none)).atom  # type: ignore[arg-type]
                     for v in result.carried
                 ]
             leave = [constant(True)] if exits else []
             self._bind_index(result, ())
-            return result.builder.block([*leave, *atoms], [dims.of(s) for s in symbols])
+            return result.builder.block([*leave, *nothing], [dims.of(s) for s in symbols])
         with it.inside(result.builder, result.heap):
             for root in self.changed:
                 it.settle(root)
             encoder = self._encoder(result.builder, result.heap, symbols)
-            self._encode(encoder, result.following)
+            atoms = self._encode(encoder, result.following)
             leaves = [it.atom(result.leave)] if exits else []
         extents = [encoder.extents.get(s, dims.of(s)) for s in symbols]
         self._bind_index(result, extents)
-        return result.builder.block([*leaves, *encoder.atoms], extents)
+        return result.builder.block([*leaves, *atoms], extents)
 
 
 def _mentions(lets: Sequence[Let], extents: Sequence[Extent], symbol: Symbol | None) -> bool:

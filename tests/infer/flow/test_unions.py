@@ -144,3 +144,49 @@ def test_exceptions_of_one_of_several_values_need_no_python():
         wanted, got = plainly(refused, given), plainly(pyrelay.jit(refused), given)
         assert_same_outcome(got, wanted)
         assert [type(a) for a in got.error.args] == [type(a) for a in wanted.error.args]
+
+
+def descends(chosen, one, n):
+    if n == 0:
+        return 0.0
+    if chosen is not None:
+        chosen.x[0] *= 1.5
+    one.x[0] += 2.0
+    return descends(chosen, one, n - 1) + one.x.sum()
+
+
+def certain_behind_chosen(x, n):
+    """One of two objects, or none, is passed on before each of them."""
+    one, two = Rectifier(x), Rectifier(2 * x)
+    chosen = None
+    if n > 2:
+        chosen = one
+    elif n > 1:
+        chosen = two
+    total = descends(chosen, one, n) + descends(chosen, two, n)
+    return total, one.x, two.x, x
+
+
+def meets(link, other, n):
+    if n == 0:
+        return 0.0
+    link.mask = other if n % 2 else link.mask
+    if link.mask is not None:
+        link.mask.x = link.mask.x + 1.0
+    return meets(link, other, n - 1) + link.x.sum()
+
+
+def certain_inside_chosen(x, n):
+    """What an object has in a field that may be None is passed on beside it, in both orders."""
+    one, two = Rectifier(x), Rectifier(2 * x)
+    if n > 2:
+        one.mask = two
+    return meets(one, two, n), meets(two, one, n), one.x, two.x, one.mask is two
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("function", [certain_behind_chosen, certain_inside_chosen])
+def test_an_object_is_passed_on_for_certain_and_as_one_of_several(function, n):
+    """It was refused: its content was written where it is first met, in a case not at hand."""
+    x = np.arange(1.0, 4.0)
+    assert_same_outcome(interpreted(function, (x.copy(), n)), plainly(function, (x.copy(), n)))
