@@ -27,7 +27,7 @@ from pyrelay.infer.containers import (
     moving,
     open_layouts,
 )
-from pyrelay.infer.flow import joining
+from pyrelay.infer.containers.item_shapes import shapes_of_items
 from pyrelay.infer.flow.handling import with_raised
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.heap import Heap
@@ -162,7 +162,7 @@ class Attempt:
             bool(asked.sequences), tried=asked.sequences is not None
         )
         try:
-            with joining.shapes_of_items(asked.ragged, asked.deep) as shapes, (
+            with shapes_of_items(asked.ragged, asked.deep) as shapes, (
                 open_layouts.sequences_of_run_time_length(sequences)
             ):
                 made = self._run(program, make_callee, args, keywords)

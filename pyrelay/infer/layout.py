@@ -524,7 +524,8 @@ def inner_list(content: Any) -> LGrown:
 
     Raises JoinError for lists in lists in lists, if this attempt has none.
     """
-    from pyrelay.infer.flow.joining import join_items, may_be_deep
+    from pyrelay.infer.containers.item_shapes import may_be_deep
+    from pyrelay.infer.flow.joining import join_items
 
     if isinstance(content, LGrown):
         own = content.slots if isinstance(content.slots, Inside) else None

@@ -18,6 +18,7 @@ from pyrelay.errors import AliasError, Span, UnsupportedOperationError
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import ragged
+from pyrelay.infer.containers.item_shapes import note_check_of_shapes
 from pyrelay.infer.containers.open_layouts import is_open
 from pyrelay.infer.containers.widening import cast_rows, count_atom, known_outside, wide
 from pyrelay.infer.decoding import Decoder
@@ -190,7 +191,7 @@ def _of_shape(builder: Builder, item: Handle, wanted: TensorType) -> Handle:
     assert isinstance(item.type, TensorType)
     for own, other in zip(item.type.shape, wanted.shape, strict=True):
         if not dims.equal(own, other):
-            J.note_check_of_shapes()
+            note_check_of_shapes()
             builder.call(OPS["check_equal"], left=other, right=own, text=ONE_SHAPE)
             shape = tuple(other if d == own else d for d in item.type.shape)
             item = builder.call(OPS["refine"], item, shape=shape)

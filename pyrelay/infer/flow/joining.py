@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.windows import whole
+from pyrelay.infer.containers.item_shapes import shapes_now
 from pyrelay.infer.containers.open_layouts import (
     OPEN_TEXT,
     OPEN_TUPLE,
@@ -47,6 +46,7 @@ from pyrelay.infer.layout import (
     varying,
     with_inside,
 )
+from pyrelay.infer.leaves import parts_of
 from pyrelay.infer.nodes.anonymous import NeedsNodes, group_of
 from pyrelay.infer.nodes.datatypes import NO_NODE
 from pyrelay.infer.slots import joined as joined_slots
@@ -82,8 +82,10 @@ class Joiner:
     going: str = ""
     kinds: bool = False  # numbers of several kinds say which one they are
     chooses: bool = False  # one of two lists, dicts or sets is a union of them
+    given: list[tuple[Layout, Layout]] = field(default_factory=list)  # what was joined so far
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
+        self.given.append((a, b))
         if is_unread(a) or is_unread(b):
             return self._alone(b, False) if is_unread(a) else self._alone(a, True)
         if isinstance(a, LUnion) or isinstance(b, LUnion):
@@ -184,16 +186,29 @@ class Joiner:
         key, rivals = self._key(a, b)
         if a.kind == "array":
             content: Any = self.array_type(a, b)
-        elif known or a.content is None or b.content is None:
+        elif known:
             content = self.lists.get(key)
         else:
-            content = self.content(a.kind, a.content, b.content)
+            content = self.content(a.kind, self._told(a, True), self._told(b, False))
             if a.kind == "list":
                 self.lists[key] = content
         return LPlace(
             key, a.kind, a.cls, content, a.may_be | b.may_be, rivals, a.numbered and b.numbered,
             a.stored or b.stored, a.made or b.made,
         )
+
+    def _told(self, place: LPlace, left: bool) -> Any:
+        """The content of a place of one path, which its first mention has: this one may be another,
+        beside a place of the other path that the first one is not beside."""
+        if place.content is not None:
+            return place.content
+        pending: list[Any] = [pair[0 if left else 1] for pair in self.given]
+        while pending:
+            here = pending.pop()
+            if isinstance(here, LPlace) and here.key == place.key and here.content is not None:
+                return here.content
+            pending.extend(parts_of(here))
+        raise AssertionError(place)
 
     def content(self, kind: str, a: Any, b: Any) -> Any:
         """The join of two contents of an object; lists of different lengths make a growing one."""
@@ -305,7 +320,9 @@ class Joiner:
             case LPlace(_, "pool") if (known := self._pool(layout.key, left)) is not None:
                 return replace(layout, key=known, content=None)
             case LPlace(_, kind, cls, content, may_be, _, exact, stored, made):
+                known = ((layout.key, None) if left else (None, layout.key)) in self.keys
                 key, rivals = self._key(layout, None) if left else self._key(None, layout)
+                content = content if known else self._told(layout, left)
                 if isinstance(content, LNode):
                     content = self._alone(content, left)
                 return LPlace(key, kind, cls, content, may_be, rivals, exact, stored, made)
@@ -398,45 +415,6 @@ class Joiner:
         return joined
 
 
-@dataclass
-class Shapes:
-    """Whether arrays in one list may differ in shape (`LRagged`); `wanted`: whether some may;
-    `checked`: whether the program checks that some do not; `deep`: whether lists in lists may hold
-    lists; `deeper`: whether some would."""
-
-    ragged: bool = False
-    wanted: bool = False
-    checked: bool = False
-    deep: bool = False
-    deeper: bool = False
-
-
-_shapes: ContextVar[Shapes] = ContextVar("shapes", default=Shapes())  # noqa: B039
-
-
-@contextmanager
-def shapes_of_items(ragged: bool, deep: bool) -> Iterator[Shapes]:
-    """Join the items of lists so inside a `with` block."""
-    made = Shapes(ragged, deep=deep)
-    token = _shapes.set(made)
-    try:
-        yield made
-    finally:
-        _shapes.reset(token)
-
-
-def may_be_deep() -> bool:
-    """Whether lists in lists may hold lists, which some would."""
-    shapes = _shapes.get()
-    shapes.deeper = True
-    return shapes.deep
-
-
-def note_check_of_shapes() -> None:
-    """Say that the program checks whether arrays of a list have one shape."""
-    _shapes.get().checked = True
-
-
 def _place_of_open(layout: Layout) -> LPlace | None:
     """The list that a tuple or a string of run-time length is made of, as a place."""
     if not is_open(layout):
@@ -477,7 +455,7 @@ class _ItemJoiner(Joiner):
 
     def _differ(self, x: TensorType, y: TensorType) -> bool:
         """Whether arrays of these types may lie in one list only if its arrays may differ."""
-        if not (self.of_one_list and _shapes.get().ragged) or x.rank != y.rank:
+        if not (self.of_one_list and shapes_now().ragged) or x.rank != y.rank:
             return False
         return any(d != e and not self.same(d, e) for d, e in zip(x.shape, y.shape, strict=True))
 
@@ -486,7 +464,7 @@ class _ItemJoiner(Joiner):
             return x
         if x == y or self.same(x, y):
             return x
-        shapes = _shapes.get()
+        shapes = shapes_now()
         if shapes.ragged:
             return super()._extent(x, y)
         shapes.wanted = True
