@@ -42,7 +42,8 @@ class Scalar:
     kinds   NumPy's kind letters of the operand dtypes it takes, out of "biufc".
     result  SAME, BOOL, WORD, REAL, COMPLEX or TARGET.
     kernel, cuda  the template for operands of a dtype. Where that of the result is the TARGET they
-            are asked with it, and `where` with that of its last two operands (its first is a bool).
+            are asked with it, and those of `where` and `where_unpredictable` with that of their last
+            two operands (the first is a bool).
     """
 
     name: str
@@ -243,6 +244,11 @@ _ORDER = (
     _plain("outside", 2, "i", _always("((u64){0} >= (u64){1})"), BOOL),
     Scalar(
         "where", 3, "biufc", SAME, _call("where", 3), _always("({0} ? {1} : {2})")
+    ),
+    # One of two words by what nothing foresees: no compiler is to make a branch of it.
+    Scalar(
+        "where_unpredictable", 3, "i", SAME, _call("where_unpredictable", 3),
+        _always("({0} ? {1} : {2})"),
     ),
 )  # fmt: skip
 

@@ -32,6 +32,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "imag": np.imag,
     "make_complex": lambda a, b: _paired(a, b),
     "where": lambda a, b, c: np.where(a != 0, b, c),
+    "where_unpredictable": lambda a, b, c: np.where(a != 0, b, c),
     "add_overflows": lambda a, b: _overflows(a, b, int.__add__),
     "subtract_overflows": lambda a, b: _overflows(a, b, int.__sub__),
     "multiply_overflows": lambda a, b: _overflows(a, b, int.__mul__),
@@ -158,7 +159,7 @@ def test_kernels_compute_every_primitive_as_numpy_does(dtype: DType) -> None:
         variables = [f"x{place}_{k}" for k in range(3)]
         for k, variable in enumerate(variables):
             value = f"load_{dtype.name}(param_i64(block, {4 * place + k + 1}), i)"
-            condition = scalar.name == "where" and k == 0
+            condition = scalar.name.startswith("where") and k == 0
             lines.append(f"        {variable} = {f'boolean({value})' if condition else value}")
         value = scalar.kernel(dtype).format(*variables)
         short = scalar.result_dtype(dtype).name
@@ -239,7 +240,7 @@ def cuda_kernel(texts: Sequence[tuple[str, DType]], dtype: DType) -> str:
 
 
 def spelled_in_cuda(scalar: Scalar, dtype: DType) -> str:
-    first = "pyrelay_to<bool>::of(a)" if scalar.name == "where" else "a"
+    first = "pyrelay_to<bool>::of(a)" if scalar.name.startswith("where") else "a"
     return scalar.cuda(dtype).format(first, "b", "c")
 
 

@@ -51,7 +51,7 @@ __all__ = [
     "absolute", "add_reassociated", "ceil", "conj", "copysign", "floor", "floor_divide", "fma",
     "fmax", "fmin", "hypot", "imag", "isfinite", "isinf", "isnan", "logical_and", "logical_or",
     "logical_xor", "maximum", "minimum", "multiply_reassociated", "real", "reciprocal",
-    "remainder", "rint", "sign", "square", "trunc", "where",
+    "remainder", "rint", "sign", "square", "trunc", "where", "where_unpredictable",
 ]  # fmt: skip
 
 _REALS = INTEGERS + FLOATS
@@ -152,6 +152,16 @@ def _emit_where(b: IRBuilder, _: types.Type, condition: Any, x: Any, y: Any) -> 
 
 
 where = Intrinsic("where", _where_rule, _emit_where)
+
+
+def _emit_where_unpredictable(b: IRBuilder, _: types.Type, condition: Any, x: Any, y: Any) -> Any:
+    chosen = b.select(condition, x, y)
+    if isinstance(chosen, llvm.Instruction):
+        chosen.set_metadata("unpredictable", b.module.add_metadata([]))
+    return chosen
+
+
+where_unpredictable = Intrinsic("where_unpredictable", _where_rule, _emit_where_unpredictable)
 
 # -- logic ---------------------------------------------------------------------------------------
 

@@ -463,7 +463,12 @@ def insert(arr: Array, obj: Any, values: Any, axis: Any = None) -> Array:
             new = np.broadcast_to(given, x.shape[1:])[None]
         joined = np.concatenate([x[:at], new, x[at:]])
         return joined if axis is None else np.moveaxis(joined, 0, axis)
-    places = np.asarray(obj)
+    if isinstance(obj, slice):
+        places = np.arange(n)[obj]
+    elif np.asarray(obj).dtype.kind == "b":
+        places = np.flatnonzero(obj)
+    else:
+        places = np.asarray(obj)
     places = np.where(places < 0, places + n, places)
     count = places.shape[0]
     order = np.argsort(places)

@@ -283,7 +283,10 @@ def interp(
     x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: Any = None
 ) -> Array:
     """Piecewise linear interpolation, constant outside."""
-    places, at = np.asarray(xp).astype(np.float64), np.asarray(x).astype(np.float64)
+    places, at = np.asarray(xp), np.asarray(x)
+    if at.dtype.kind == "c" or places.dtype.kind == "c":
+        raise TypeError("np.interp: only fp may be complex, not x and xp")
+    places, at = places.astype(np.float64), at.astype(np.float64)
     values = np.asarray(fp)
     values = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
     if places.shape[0] == 0:
@@ -328,6 +331,8 @@ def place(arr: Array, mask: Array, vals: Any) -> None:
     chosen = np.asarray(mask).astype(bool)
     values = np.ravel(np.asarray(vals)).astype(arr.dtype)
     count = np.sum(chosen)
+    if count > 0 and values.shape[0] == 0:
+        raise ValueError("Cannot insert from an empty array!")
     arr[chosen] = values[np.arange(count) % values.shape[0]]
 
 
@@ -344,6 +349,8 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 def bincount(x: Array, weights: Array = None, minlength: int = 0) -> Array:
     """How often each number from 0 occurs, or the sum of its weights."""
     values = np.asarray(x)
+    if values.ndim > 1:
+        raise ValueError("object too deep for desired array")
     if values.dtype.kind == "b":
         values = values.astype(np.int64)
     if minlength < 0:

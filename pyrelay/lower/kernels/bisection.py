@@ -97,7 +97,7 @@ def _bisected(
         shorter = s.primitive("right_shift", rest, 1)
         half = rest - shorter
         yes = asked(s.bounded(here + half - 1, extent))
-        s.assign(place, s.where(yes, here + half, here))
+        s.assign(place, s.primitive("where_unpredictable", yes, here + half, here))
         s.assign(left, shorter)
     return place
 

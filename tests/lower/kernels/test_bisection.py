@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyrelay
 from pyrelay import pipeline
 from pyrelay.devices import cuda_emulator
 from tests.devices.gpu.test_graphs import Sized
-from tests.devices.running_kernels import needs_compiler
+from tests.devices.running_kernels import kernel_assembly, needs_compiler
 
 
 def places(a: Any, v: Any) -> Any:
@@ -107,3 +108,11 @@ def test_elements_look_first_where_the_one_before_lay() -> None:
     code = str(function.code(a, v))
     begin = code.index("for i0 in range(begin, end)")
     assert "v0 = 0\n" in code[:begin], "the place before is kept from element to element"
+
+
+def test_steps_are_chosen_without_branches() -> None:
+    a, v = np.arange(100), np.arange(1000) * 7919 % 100
+    code = str(pyrelay.jit(places).code(a, v))
+    text = kernel_assembly(re.sub(r"def \w+\(", "def kernel(", code[: code.index("\n# plan ")]))
+    before = r"\tcmpq\t%\w+, -8\(%\w+,%\w+,8\)\n"  # the last place of the first half
+    assert not re.search(before + r"\tj\w+", text), "a branch that is guessed wrong at every turn"
