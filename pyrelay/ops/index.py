@@ -310,7 +310,9 @@ def _gathered_element(
     """An element of x; `looked_at` makes a place of the position along the k-th of the axes."""
     count = max(p.rank for p in indices)
     at = axes[0] if _contiguous(axes) else 0
-    chosen = [p(i[at : at + count]) for p in indices]
+    within = i[at : at + count]
+    # A place that is the same for all elements is looked at with each of them: there may be none.
+    chosen = [s.of_elements(p(within), within[count - p.rank :], p.shape) for p in indices]
     return x(_element_index(
         (*i[:at], *i[at + count :]), axes,
         lambda k: looked_at(s.cast(chosen[k], types.i64), k),

@@ -42,8 +42,8 @@ class Scalar:
     kinds   NumPy's kind letters of the operand dtypes it takes, out of "biufc".
     result  SAME, BOOL, WORD, REAL, COMPLEX or TARGET.
     kernel, cuda  the template for operands of a dtype. Where that of the result is the TARGET they
-            are asked with it, and those of `where` and `where_unpredictable` with that of their last
-            two operands (the first is a bool).
+            are asked with it, and those of `where` and `where_unpredictable` with that of their
+            last two operands (the first is a bool).
     """
 
     name: str

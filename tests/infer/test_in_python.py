@@ -41,6 +41,15 @@ VALUES: dict[str, Any] = {
 }
 
 ARRANGEMENT = """
+np.take(x, b)
+np.take(A, [], 1)
+np.insert(x, b, 0.0)
+np.insert(A, slice(0, 4, 2), [1.0, 2.0], axis=1)
+np.repeat(x, np.array([0, 2, 0, 1, 3]))
+np.repeat(x[:0], i[:0])
+x[:0][np.full(i[:0].shape, 7)]
+np.outer(x, y, out=np.zeros((5, 5)))
+np.vectorize(lambda p: p if p > 1 else 0.0)(x)
 np.array([1, n * 60], np.uint8)
 np.array(((1, n), (2.5, n * 60)), dtype=np.int8)
 np.asarray([-n], np.uint16)
@@ -253,6 +262,8 @@ np.ascontiguousarray(A.T)
 """
 
 ELEMENTS_AND_STATISTICS = """
+np.add(x, 1.5, out=np.zeros(5, int), casting='unsafe')
+np.var(np.arange(5000).astype(np.float16) % 7)
 np.fabs(y)
 np.fabs(i)
 np.fix(y)
@@ -543,6 +554,11 @@ np.cross(np.stack([x[:3], y[:3]], 1), np.stack([y[:3], x[:3]], 1), axis=0)
 """
 
 SEARCH_AND_PRODUCTS = """
+np.sort_complex(f)
+np.sort_complex(z)
+np.bincount(K)
+np.place(x, x > 1, [])
+np.interp(z, [0.0, 1.0], [0.0, 1.0])
 np.take(x, [0, 2])
 np.take(x, 1)
 np.take(A, [0, 2], axis=1)
@@ -872,6 +888,7 @@ sp.exp10(x)
 """
 
 LINEAR_ALGEBRA = """
+np.linalg.matrix_rank(v)
 np.linalg.norm(x)
 np.linalg.norm(A)
 np.linalg.norm(A, axis=0)
@@ -1295,3 +1312,8 @@ def test_mantissas_and_exponents_are_one_kernel() -> None:
         text = pyrelay.jit(parts).code(np.ones(64, dtype))
         assert text.count("kernel(block") == 1
         assert "store_i32(" in text
+
+
+def test_a_set_is_one_object_to_numpy() -> None:
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="takes a set as one object"):
+        pyrelay.jit(lambda i: np.isin(i, {1, 2}))(VALUES["i"])

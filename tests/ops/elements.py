@@ -72,6 +72,9 @@ class Emitter:
             text = "".join(p if isinstance(p, str) else str(values[p]) for p in parts)
             raise getattr(builtins, exception)(text)
 
+    def of_elements(self, value: Any, index: Sequence[Any], shape: Sequence[int]) -> Any:
+        return value
+
     def ravel(self, index: Sequence[Any], shape: Sequence[int]) -> Any:
         flat = 0
         for k, extent in zip(index, shape, strict=True):

@@ -340,7 +340,7 @@ def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False) -> Array:  #
     """How many singular values are greater than the tolerance."""
     a = _float(A)
     if a.ndim < 2:
-        return np.sum(np.any(a != 0)).astype(np.int64)
+        return int(np.any(a != 0))
     values = svdvals(a)
     if tol is None:
         epsilon = float(np.finfo(values.dtype).eps)
@@ -433,7 +433,7 @@ def polyfit(
     left = left / scale
     if full:
         c, residuals, rank, s = lstsq(left, values, share)
-        return (c.T / scale).T, residuals, rank, s, share
+        return (c.T / scale).T, residuals, rank, s, np.float64(share) if rcond is None else rcond
     return ((_pinv(left, float(share)) @ values).T / scale).T
 
 

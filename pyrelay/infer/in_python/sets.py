@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import refuse
 from pyrelay.infer.in_python.sorting import items_inside, order_in, searchsorted, sort
 
 Array = Any
@@ -92,6 +93,8 @@ def isin(
     *, kind: Any = None,
 ) -> Array:
     """Which elements occur among others."""
+    if isinstance(test_elements, (set, frozenset)):
+        refuse("NumPy takes a set as one object, which no number equals: write list(...) of it")
     x, wanted = np.asarray(element), np.ravel(np.asarray(test_elements))
     whole = np.result_type(x, wanted).kind in "iu" and x.dtype != "u8" and wanted.dtype != "u8"
     found = _is_whole_among(x, wanted) if whole else _is_among(x, wanted)

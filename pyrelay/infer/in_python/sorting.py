@@ -19,7 +19,7 @@ Array = Any
 __all__ = [
     "argpartition", "argsort", "bincount", "compress", "digitize", "extract", "histogram",
     "histogram2d", "histogram_bin_edges", "histogramdd", "interp", "lexsort", "partition", "place",
-    "putmask", "searchsorted", "sort",
+    "putmask", "searchsorted", "sort", "sort_complex",
 ]
 
 
@@ -100,6 +100,14 @@ def _check_kind(kind: Any) -> None:
 def _lines(x: Array) -> Array:
     """What lies along the last axis, as lines of a matrix. Not by -1: lines may have no element."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def sort_complex(a: Array) -> Array:
+    """Complex numbers in order: by real parts, and where these are equal by imaginary ones."""
+    x = np.asarray(a)
+    narrow = x.dtype.kind in "iu" and x.dtype.itemsize < 4
+    kind = x.dtype if x.dtype.kind == "c" else np.complex64 if narrow else np.complex128
+    return sort(x.astype(kind))
 
 
 def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
@@ -284,8 +292,12 @@ def interp(
 ) -> Array:
     """Piecewise linear interpolation, constant outside."""
     places, at = np.asarray(xp), np.asarray(x)
-    if at.dtype.kind == "c" or places.dtype.kind == "c":
-        raise TypeError("np.interp: only fp may be complex, not x and xp")
+    for given in (at, places):
+        if given.dtype.kind == "c":
+            raise TypeError(
+                f"Cannot cast array data from dtype('{given.dtype.name}') to dtype('float64') "
+                "according to the rule 'safe'"
+            )
     places, at = places.astype(np.float64), at.astype(np.float64)
     values = np.asarray(fp)
     values = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)

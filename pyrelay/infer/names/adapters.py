@@ -68,7 +68,10 @@ def as_element(it: Interpreter, value: V.Value, dtype: DType, alone: bool = Fals
 def strong(it: Interpreter, value: V.Value) -> V.Value:
     """A Python number as a NumPy scalar of its default dtype; anything else unchanged."""
     ty = V.number_type(value)
-    if ty is None or not ty.weak:
+    if ty is None:
+        return value
+    perhaps = isinstance(value, V.Scalar) and {k.dtype for k in value.kinds} == {ty.dtype}
+    if not ty.weak and not perhaps:  # `perhaps`: one of Python's or of NumPy's, by the path taken
         return value
     return it.result(it.builder.handle(it.builder.cast(it.atom(value), ty.dtype)))
 

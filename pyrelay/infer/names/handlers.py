@@ -304,8 +304,8 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
                 f"np.{ufunc.__name__}() takes {ufunc.nin} operand{'s' * (ufunc.nin > 1)} "
                 f"but {len(given)} were given",
             )
+        rule = it.static(keywords.get("casting", V.Known("same_kind")), "casting")
         if dtype != V.NONE:
-            rule = it.static(keywords.get("casting", V.Known("same_kind")), "casting")
             operands = [operand(it, v) for v in operands]
             _require_loop(it, ufunc, operands, dtype, rule)
             if not _gives_truths(ufunc):
@@ -325,13 +325,18 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
             select = lookup(np.where)
             assert select is not None
             result = select(it, where, result, out)
-        return stored(it, ufunc, out, result)
+        return stored(it, ufunc, out, result, rule)
 
     return handler
 
 
-def stored(it: Interpreter, fn: Any, out: V.Value, result: V.Value) -> V.Value:
-    """The array `out` of a call of `fn`, after the result was written to it."""
+def stored(
+    it: Interpreter, fn: Any, out: V.Value, result: V.Value, rule: Any = "same_kind"
+) -> V.Value:
+    """The array `out` of a call of `fn`, after the result was written to it.
+
+    rule: NumPy's `casting`, by which the result becomes one of its type.
+    """
     from pyrelay.infer.arrays.subscripts import set_item
 
     if not isinstance(out, V.ArrayRef):
@@ -340,7 +345,7 @@ def stored(it: Interpreter, fn: Any, out: V.Value, result: V.Value) -> V.Value:
             f"{_spell(fn)}(): out= must be an array, not {V.describe(out)}",
         )
     given = it.tensor(result)
-    if not np.can_cast(given.dtype.numpy, out.type.dtype.numpy, "same_kind"):
+    if not np.can_cast(given.dtype.numpy, out.type.dtype.numpy, rule):
         raise it.failure(
             errors.TypeMismatchError,
             f"{_spell(fn)}() gives {given}, which NumPy does not cast to the {out.type} of out=",

@@ -105,6 +105,9 @@ def take(
         a, axis = ravel(it, a), ZERO
     at = normal_axis(it, it.static(axis, "the axis"), it.tensor(a).rank)
     index = indices if V.number_type(indices) is not None else operand(it, indices)
+    places = it.tensor(index)
+    if places.dtype.kind == "b" or (V.is_list(indices) and 0 in places.shape):
+        index = cast(it, index, types.i64)  # truth values are no mask, but the places 0 and 1
     size = V.Scalar.of_extent(it.tensor(a).shape[at])
     if mode == V.Known("wrap"):
         index = binary(it, "%", index, size)
@@ -189,11 +192,13 @@ def vdot(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
 
 
 @handles(np.outer)
-def outer(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
+def outer(it: Interpreter, a: V.Value, b: V.Value, out: V.Value = V.NONE) -> V.Value:
     """np.outer."""
+    from pyrelay.infer.names.reduction import stored
+
     left = it.emit("expand_dims", ravel(it, a), axes=(1,))
     right = it.emit("expand_dims", ravel(it, b), axes=(0,))
-    return it.call("multiply", left, right)
+    return stored(it, out, it.call("multiply", left, right))
 
 
 # -- dtypes and scalars ----------------------------------------------------------------------------

@@ -237,8 +237,18 @@ def _sum_over_count(
     it: Interpreter, x: Any, axis: V.Value, keepdims: V.Value, where: V.Value
 ) -> V.Value:
     total = reduction("sum")(it, x, axis, keepdims=keepdims, where=where)
-    count = it.atom(_count(it, x, axis, where, keepdims))
-    return it.call("divide", total, it.builder.cast(count, it.tensor(total).dtype))
+    return _divided(it, total, _count(it, x, axis, where, keepdims))
+
+
+def _divided(it: Interpreter, total: V.Value, count: V.Value, lost: V.Value = ZERO) -> V.Value:
+    """A sum over how many elements it is of, less `lost`. Of 16-bit floats the count is one of
+    float32, as not all numbers beyond 2,048 are theirs."""
+    given = it.tensor(total).dtype
+    kind = types.f32 if given in (types.f16, types.bf16) else given
+    divisor = it.builder.cast(it.atom(binary(it, "-", count, lost)), kind)
+    if lost != ZERO:  # of too few elements it is infinite, or no number
+        divisor = it.emit("maximum", divisor, it.builder.cast(it.atom(ZERO), kind))
+    return cast(it, it.call("divide", cast(it, total, kind), divisor), given)
 
 
 @handles(np.var)
@@ -266,12 +276,8 @@ def var(
         squared = it.call("multiply", centred, centred)
     total = reduction("sum")(it, squared, axis, keepdims=keepdims, where=where)
     lost = ddof if correction == V.NONE else correction
-    degrees = binary(it, "-", _count(it, x, axis, where, keepdims), lost)
-    kind = it.tensor(total).dtype
-    divisor = it.builder.cast(it.atom(degrees), kind)
-    if lost != ZERO:  # of too few elements it is infinite, or no number
-        divisor = it.emit("maximum", divisor, it.builder.cast(it.atom(ZERO), kind))
-    return stored(it, out, it.call("divide", total, divisor))
+    count = _count(it, x, axis, where, keepdims)
+    return stored(it, out, _divided(it, total, count, lost))
 
 
 

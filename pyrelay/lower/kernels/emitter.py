@@ -469,6 +469,16 @@ class Emitter:
         """`value`, which the caller knows to be in 0..stop-1, with that knowledge attached."""
         return Value(self, value.operand, i64, value.scope, self._ranges.index(stop))
 
+    def of_elements(
+        self, value: Value, index: Sequence[Value], shape: Sequence[Extent]
+    ) -> Value:
+        """An element at `index` of an array that is the same everywhere: what is made of it stays
+        in the loops over these elements, of which there may be none."""
+        if value.scope.depth:
+            return value
+        depth = max((k.scope.depth for k, n in zip(index, shape, strict=True) if n != 1), default=0)
+        return Value(self, value.operand, value.dtype, self.scopes[depth], value.extent)
+
     @contextmanager
     def repeat(self) -> Iterator[None]:
         """An endless loop, left by `leave`."""
