@@ -139,7 +139,7 @@ class Interpreter:
     def _run_from(
         self, block: Block, start: int, behind: Rest | None, outermost: bool
     ) -> tuple[V.Value, ...]:
-        from pyrelay.infer.flow import control
+        from pyrelay.infer.flow import control, loops
 
         for k in range(start, len(block.lets)):
             let, saved = block.lets[k], self.let
@@ -159,9 +159,11 @@ class Interpreter:
             try:
                 if not self.tries_ops or not isinstance(let.rhs, PyCall):
                     self.step(let)
-            except needs.NeedsSplitting:
+            except needs.NeedsSplitting as need:
                 tried = isinstance(let.rhs, If) and isinstance(let.rhs.cond, Const)
-                if not isinstance(let.rhs, If) or tried or self.program.splits == MOST_SPLITS:
+                first = isinstance(let.rhs, Loop) and isinstance(need, needs.NeedsFirstRound)
+                splits = first or (isinstance(let.rhs, If) and not tried)
+                if not splits or self.program.splits == MOST_SPLITS:
                     raise
                 self.program.splits += 1
                 narrowing.forget(self, mark)
@@ -171,8 +173,9 @@ class Interpreter:
                 def rest(k: int = k) -> tuple[V.Value, ...]:
                     return self._run_from(block, k + 1, behind, False)
 
+                split = loops.split if first else control.split
                 with self.builder.at(let.span):
-                    return tuple(control.split(self, let, rest, tears=outermost))
+                    return tuple(split(self, let, rest, tears=outermost))
             if self.guarded and self.heap.contents[self.handling[-1].cell] != V.NONE:
                 with self.builder.at(let.span):
                     return self._behind_raise(block, k + 1, behind)

@@ -146,3 +146,9 @@ class NeedsUnrolling(Exception):
 @dataclass(eq=False)
 class NeedsSplitting(NeedsUnrolling):
     """The arms of a branch leave an object with different structures."""
+
+
+@dataclass(eq=False)
+class NeedsFirstRound(NeedsSplitting):
+    """The first round of a loop gives an object its structure, and there may be none: what follows
+    the loop is compiled for both."""

@@ -38,7 +38,7 @@ from pyrelay.ir.walk import block_binders, free_vars, nested_lets, rhs_symbols
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
-    from pyrelay.infer.flow.loops import Runner
+    from pyrelay.infer.flow.rounds import Runner
 
 
 #: The count of a loop that ends by itself.

@@ -85,20 +85,18 @@ def vars_(it: Interpreter, obj: V.Value) -> V.Value:
 
 @handles(attributes.names_of)
 def names_of(it: Interpreter, obj: V.Value) -> V.Value:
-    """The names of the attributes of an object, which it has on all paths."""
+    """The names of the attributes of an object, those that only some paths assign included."""
     if isinstance(obj, V.Data):
         return V.Known(tuple(obj.schema.of(obj.kind)))
     assert isinstance(obj, V.Ref)
-    content = it.content(obj.root)
-    if any(map(unset.may_be_unset, content.values())):
-        name = next(name for name, value in content.items() if unset.may_be_unset(value))
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            f"whether {V.describe(obj)} has the attribute {name!r} is known only at run time, and "
-            "the dict of its attributes is not compiled then",
-            hints=("assign it in __init__",),
-        )
-    return V.Known(tuple(content))
+    return V.Known(tuple(it.content(obj.root)))
+
+
+@handles(attributes.is_assigned)
+def is_assigned(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
+    """Whether an object has one of these attributes."""
+    perhaps = unset.attribute_of(it, obj, it.static(name, "the name of an attribute"))
+    return V.Known(True) if perhaps is None else unset.is_set(it, perhaps)
 
 
 @handles(attributes.assigned)

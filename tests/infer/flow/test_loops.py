@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+import pyrelay
 from pyrelay.ir.walk import nested_lets
 from tests.infer.running import assert_same_outcome, inferred, interpreted, plainly
 
@@ -80,3 +82,74 @@ def reached(start):
 
 def test_a_loop_over_a_list_that_it_makes_longer_comes_to_what_it_adds():
     assert_same_outcome(interpreted(reached, ("ot",)), plainly(reached, ("ot",)))
+
+
+def with_momentum(x, n):
+    """Arrays of different shapes in a dict, each made in the first round."""
+    parts, state = [x, x[:2] * 2], {}
+    for _ in range(n):
+        for i, p in enumerate(parts):
+            if i not in state:
+                state[i] = np.zeros_like(p)
+            state[i] = 0.9 * state[i] + p
+            p -= 0.1 * state[i]
+    return parts, state
+
+
+def counted_while(x, n):
+    found = {}
+    while len(found) == 0 or found["k"] < n:
+        if "k" not in found:
+            found["k"], found["x"] = 0, x * 0
+        found["k"] += 1
+        found["x"] += x
+    return found["x"], sorted(found)
+
+
+def histories(x, n):
+    kept = {}
+    for k in range(n):
+        kept["last"] = x * k
+        if x[0] > k + 5:
+            break
+    return kept
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+@pytest.mark.parametrize("function", [with_momentum, counted_while, histories])
+def test_the_first_round_gives_a_dict_its_keys(function, n):
+    """The loop was unrolled for each number of rounds, or refused."""
+    x = np.arange(1.0, 4.0)
+    assert_same_outcome(interpreted(function, (x.copy(), n)), plainly(function, (x.copy(), n)))
+
+
+def test_what_gives_a_dict_its_keys_is_one_loop():
+    assert pyrelay.jit(with_momentum).ir(np.arange(3.0), 40).count("loop") == 1
+
+
+class Layer:
+    def __init__(self, w):
+        self.w = w
+
+    def __call__(self, x):
+        self.seen = x * self.w
+        return self.seen
+
+
+def attributes_of_rounds(x, n):
+    """An attribute that a round assigns is in the object's dict if there was one."""
+    layer = Layer(x * 2)
+    for k in range(n):
+        x = layer(x + k)
+    own = layer.__dict__
+    parts = [v.sum() for v in own.values()], [k for k, v in vars(layer).items() if v.sum() > 0]
+    return parts, len(own), "seen" in own, own.get("seen", x), list(reversed(own))
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_the_dict_of_an_object_has_what_some_paths_assign(n):
+    """It was refused."""
+    x = np.arange(3.0)
+    assert_same_outcome(
+        interpreted(attributes_of_rounds, (x, n)), plainly(attributes_of_rounds, (x, n))
+    )
