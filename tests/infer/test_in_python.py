@@ -888,6 +888,10 @@ sp.exp10(x)
 """
 
 LINEAR_ALGEBRA = """
+np.vecdot(T, 2 * T, axis=1)
+np.vecdot(T > 0, A > 0)
+np.vecdot(A, A[:, :1])
+np.vecdot(np.array([[100, 100, -3]], np.int8), np.array([1, 1, 2], np.int8))
 np.linalg.matrix_rank(v)
 np.linalg.norm(x)
 np.linalg.norm(A)

@@ -87,7 +87,16 @@ def vecdot(x1: Array, x2: Array, axis: int = -1) -> Array:
     """Products of vectors along an axis, the first conjugated."""
     u, v = np.moveaxis(np.asarray(x1), axis, -1), np.moveaxis(np.asarray(x2), axis, -1)
     left = np.conj(u) if u.dtype.kind == "c" else u
-    return (left[..., None, :] @ v[..., :, None])[..., 0, 0]
+    if u.ndim == v.ndim == 1:
+        return left @ v
+    if u.shape[-1] != v.shape[-1]:
+        raise ValueError(
+            "vecdot: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
+            f"(n),(n)->() (size {v.shape[-1]} is different from {u.shape[-1]})"
+        )
+    # Sums of lines: a product of matrices for each pair of vectors would take longer to begin.
+    found = left * v
+    return np.sum(found, axis=-1, dtype=found.dtype)
 
 
 def matvec(x1: Array, x2: Array) -> Array:

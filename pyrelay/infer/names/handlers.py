@@ -294,6 +294,9 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
     ) -> V.Value:
         from pyrelay.infer.names.adapters import cast, operand, refuse_keywords
 
+        along = {}
+        if ufunc is np.vecdot and "axis" in keywords:
+            along["axis"] = keywords.pop("axis")
         refuse_keywords(it, keywords, ufunc.__name__, ("casting", "order", "subok"))
         operands = list(given[: ufunc.nin])
         if len(given) == ufunc.nin + 1 and ufunc.nout == 1:
@@ -310,7 +313,7 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
             _require_loop(it, ufunc, operands, dtype, rule)
             if not _gives_truths(ufunc):
                 operands = [cast(it, v, dtype) for v in operands]
-        result = plain(it, *operands)
+        result = plain(it, *operands, **along)
         if out == V.NONE and where == V.Known(True):
             return result
         if out == V.NONE or ufunc.nout != 1:

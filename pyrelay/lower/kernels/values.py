@@ -120,7 +120,8 @@ class Run:
         """One index per axis."""
         if len(self.extents) == 1:
             return (self.index,)
-        return tuple(Part(self, k) for k in range(len(self.extents)))
+        zero = self.index.s.const(0, i64)
+        return tuple(Part(self, k) if n != 1 else zero for k, n in enumerate(self.extents))
 
 
 class Part(Value):

@@ -90,6 +90,18 @@ def test_indices_are_divided_only_if_a_rule_takes_them_apart() -> None:
     assert kernel.extent == m
 
 
+def test_an_axis_of_extent_1_takes_no_index_apart() -> None:
+    def pairs(x: Any, y: Any) -> Any:
+        return np.stack([x, y], axis=-1)
+
+    x = np.arange(24.0).reshape(2, 3, 4)
+    function = pyrelay.jit(pairs)
+    np.testing.assert_array_equal(function(x, -x), pairs(x, -x))
+    text = str(function.code(x, x))
+    assert "remainder(" not in text
+    assert text.count("for ") == 1
+
+
 def test_the_cost_of_a_row_grows_with_its_length() -> None:
     function = function_of(
         [TensorType(f32, (m, n))], lambda b, x: OPS["sum"](x, axes=(1,), keepdims=False), [M, N]
