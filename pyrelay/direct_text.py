@@ -12,9 +12,6 @@ from typing import Any
 from pyrelay.infer.structure import Key
 from pyrelay.records import dataclass
 
-_MOST_STRUCTURES = 40
-"""Structures among the arguments: each is one level of nesting in the generated function."""
-
 
 class NeedsMore(Exception):
     """The short way cannot take these arguments apart or put this result together."""
@@ -26,7 +23,6 @@ class Text:
 
     known: dict[str, Any]
     lines: list[str] = field(default_factory=list)
-    depth: int = 0
     shared: set[int] = field(default_factory=set)  # numbers of results that are in several places
     made: set[int] = field(default_factory=set)  # of those, which have been made
     leaves: list[str] = field(default_factory=list)
@@ -48,11 +44,9 @@ class Text:
         return [f"_a{k}" for k in range(self.variables - count, self.variables)]
 
     def line(self, text: str) -> None:
-        self.lines.append("    " * (3 + self.depth) + text)
+        self.lines.append(text)
 
     def test(self, condition: str) -> None:
-        """What follows is done where a condition holds."""
-        if self.depth > _MOST_STRUCTURES:
-            raise NeedsMore
-        self.line(f"if {condition}:")
-        self.depth += 1
+        """What follows is done where a condition holds. The lines stand in a loop, which is left
+        otherwise: there may be more conditions than Python lets blocks stand within each other."""
+        self.line(f"if not ({condition}): break")

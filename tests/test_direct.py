@@ -73,6 +73,7 @@ CASES = [
     (total, ({"only": A},)),
     (of_layers, ((Layer(A, B), Layer(B + 1, 1.5)), C)),
     (of_layers, ([Layer(A, B)], C)),
+    (of_layers, (tuple(Layer(A * 0.1, B) for _ in range(60)), C)),
     (scaled, ({"a": A, "b": B}, "double", True)),
     (applied, (halved, Pair(A, 2.0))),
     (lambda p: p["layers"][1]["w"] @ p["x"][0], ({"layers": [{"w": A}, {"w": B}], "x": (C, 1)},)),
