@@ -87,6 +87,9 @@ class Close:
     columns: dict[V.Root, Any] = field(default_factory=dict)  # of pools of new nodes
     schemas: dict[V.Root, Any] = field(default_factory=dict)
     arrays: dict[Any, LeafResult] = field(default_factory=dict)
+    #: Arguments, and arrays that the result has; those of them that may be others.
+    known: dict[V.Root, None] = field(default_factory=dict)
+    chosen: dict[V.Root, None] = field(default_factory=dict)
     certain: set[V.Root] = field(default_factory=set)  # containers that the result surely has
     mentions: Counter[V.Root] = field(default_factory=Counter)
     returning: bool = False
@@ -94,6 +97,7 @@ class Close:
     def finish(self, value: V.Value, raised: V.Value) -> Specialised:
         it, attempt = self.it, self.attempt
         settle(it)
+        self._know(*attempt.roots.values())
         containers = [V.Ref(r) for r in attempt.containers]
         self._count_mentions([value, *containers])
         for root in (*attempt.roots.values(), *attempt.containers):
@@ -314,9 +318,8 @@ class Close:
         if root in self.it.program.listed and not view:
             key = self.keys.setdefault(root, len(self.keys))
             return NodeResult("call", of_list, (), (self._certain(root, view),), key)
-        known = [*self.attempt.roots.values(), *(r for r, steps in self.arrays if not steps)]
-        others = [r for r in dict.fromkeys(known) if r is not root and r.may_alias(root)]
-        if root.leaf is not None or not others:
+        others = [] if root.leaf is not None else self._others(root)
+        if not others:
             return self._certain(root, view)
         if not identity.told_apart(root, others):
             if self.it.program.exact < (1 if self.returning else 2):
@@ -330,6 +333,15 @@ class Close:
             chosen = self.it.call("where", same, V.Known(number), chosen)
         return CaseResult(self._result(self.it.atom(chosen)), tuple(cases))
 
+    def _others(self, root: V.Root) -> list[V.Root]:
+        """Arguments, and arrays that the result has already, which an array may be."""
+        among = self.known if root.is_chosen else self.chosen
+        return [r for r in among if r is not root and r.may_alias(root)]
+
+    def _know(self, *roots: V.Root) -> None:
+        self.known.update(dict.fromkeys(roots))
+        self.chosen.update(dict.fromkeys(r for r in roots if r.is_chosen))
+
     def _certain(self, root: V.Root, view: tuple[V.ViewStep, ...]) -> ResultTree:
         """An array whose root is known to be no older one."""
         if root.leaf is None and (not view or self.mentions[root] == 1):
@@ -338,6 +350,8 @@ class Close:
                 atom = self.it.atom(V.ArrayRef(root, view, self.it.content(root).type))
                 assert isinstance(atom.type, TensorType)
                 self.arrays[key] = LeafResult(self._result(atom), atom.type)
+                if not view:
+                    self._know(root)
             return self.arrays[key]
         if root.leaf is not None:
             base: ArgumentResult | LeafResult = ArgumentResult(root.leaf)

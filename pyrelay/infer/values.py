@@ -70,6 +70,11 @@ class Root:
     outdated: Span | bool = False
     made: Let | None = None  # what makes it, of a dict, set or object of the program
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether it may be the same object as an older one, or as one made with it."""
+        return bool(self.may_be) or self.join is not None
+
     def may_alias(self, other: Root) -> bool:
         """True unless the two are certainly different objects."""
         if self is other or self in other.may_be or other in self.may_be:

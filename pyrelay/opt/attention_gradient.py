@@ -22,7 +22,6 @@ is a matrix of scores: such a program keeps them, as one does whose softmax some
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -109,22 +108,66 @@ def gradient_of(body: Block) -> Gradient | None:
 
 def _grouped(body: Block, keeping: bool) -> Block:
     body = walk.with_blocks(body, lambda inner: _grouped(inner, keeping))
-    seen: set[Let] = set()
-    while True:
-        products = [let for let in body.lets if walk.is_call(let, "matmul") and let not in seen]
-        if not products:
-            return body
-        matcher = _Matcher(body)
-        for product in products:
-            seen.add(product)
-            changed = matcher.rewritten(product, keeping)
-            if changed is None and not keeping:
-                changed = matcher.restored(product)
-            if changed is not None:
-                body = changed
-                break
-        else:
-            return body
+    products = [let for let in body.lets if walk.is_call(let, "matmul")]
+    if not products:
+        return body
+    matcher, found = _Matcher(body), _Apart()
+    for product in products:
+        change = matcher.change(product, keeping)
+        if change is None and not keeping:
+            change = matcher.restored(product)
+        if change is not None:
+            found.take(change)
+    if not found.changes:
+        return body
+    together = _changed(body, found.changes)
+    if together is not None:
+        return together
+    for change in found.changes:  # one of them does not go
+        body = _changed(body, [change]) or body
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A derivative of attention as one group: what is in the group, what of it gives results, and
+    is `gone`; Lets that are added, the group among them; and the product that the attention ends
+    with, which must be one group after it."""
+
+    members: tuple[Let, ...]
+    gone: tuple[Let, ...]
+    added: tuple[Let, ...]
+    product: Let
+
+
+class _Apart:
+    """Changes none of which has what gives results of another one within its group."""
+
+    def __init__(self) -> None:
+        self.changes: list[_Change] = []
+        self._members: set[Let] = set()
+        self._gone: set[Let] = set()
+
+    def take(self, change: _Change) -> None:
+        """Add a change, unless it is not apart from those before."""
+        if self._gone.isdisjoint(change.members) and self._members.isdisjoint(change.gone):
+            self.changes.append(change)
+            self._members.update(change.members)
+            self._gone.update(change.gone)
+
+
+def _changed(body: Block, changes: Iterable[_Change]) -> Block | None:
+    """The block after some changes; None if a Let with an effect would have to move, or one of the
+    attentions is no group then."""
+    gone = {let for change in changes for let in change.gone}
+    left = [let for let in body.lets if let not in gone]
+    lets = ordered(body, [*left, *(let for change in changes for let in change.added)])
+    if lets is None:
+        return None
+    body = replace(body, lets=lets)
+    after = Finder(body)
+    fit = all(after.attention(change.product) is not None for change in changes)
+    return body if fit else None
 
 
 def _flags(let: Let) -> tuple[bool, bool]:
@@ -277,17 +320,21 @@ class _Matcher:
             for atom in _args(let):
                 if atom not in inside:
                     beside.update(dict.fromkeys(self._forming(atom)))
-        scores = self._depending_on(found.scores)
-        return None if any(let in scores for let in beside) else list(beside)
+        return None if self._depend_on(found.scores, beside) else list(beside)
 
-    def _depending_on(self, source: Let) -> set[Let]:
-        reached, pending = {source}, [source]
+    def _depend_on(self, source: Let, lets: Iterable[Let]) -> bool:
+        """Whether some Lets are a Let, or hang on its results."""
+        position, pending = self.finder.position, [*lets]
+        seen = {*pending}
         for let in pending:
-            for reader in itertools.chain.from_iterable(map(self._readers, let.outs)):
-                if reader not in reached:
-                    reached.add(reader)
-                    pending.append(reader)
-        return reached
+            if let is source:
+                return True
+            for atom in walk.free_vars(Block((let,), ())):
+                maker = self.finder.makers.get(atom)
+                if maker is not None and maker not in seen and position[maker] >= position[source]:
+                    seen.add(maker)
+                    pending.append(maker)
+        return False
 
     def _forming(self, atom: Atom) -> tuple[Let, ...]:
         """The Lets that compute a matrix of scores or a mask, in order, which can be done again."""
@@ -311,12 +358,11 @@ class _Matcher:
 
     # -- the block with it in a group --------------------------------------------------------------
 
-    def rewritten(self, product: Let, keeps: bool) -> Block | None:
-        """The block with the derivative of the attention that ends with a product as one group,
-        if there is one and the attention can be one as well; small scores are kept if it `keeps`
-        them."""
+    def change(self, product: Let, keeps: bool) -> _Change | None:
+        """The derivative of the attention that ends with a product as one group, if there is one;
+        small scores are kept if it `keeps` them."""
         found = self.derivative(product)
-        if found is None or found[0] is None:
+        if found is None:
             return None
         gradient, softmax = found
         if not gradient.results or self.finder.readers[softmax.probabilities] != len(
@@ -325,21 +371,12 @@ class _Matcher:
             return None
         means, centred = self._means(product, gradient)
         keeping, kept = _keeping(gradient) if keeps else ((), None)
-        members = tuple(
-            centred if x is gradient.centred else x
-            for x in replace(gradient, kept=kept).members()
-        )
+        whole = replace(gradient, kept=kept).members()
+        members = tuple(centred if x is gradient.centred else x for x in whole)
         call = kernel_call(members, [let.outs[0] for let in gradient.results], {})
-        gone = {*gradient.results}
-        left = [let for let in self.body.lets if let not in gone]
-        lets = ordered(self.body, [*left, *means, *keeping, call])
-        if lets is None:
-            return None
-        body = replace(self.body, lets=lets)
-        after = Finder(body)
-        return body if after.attention(product) is not None else None
+        return _Change(whole, gradient.results, (*means, *keeping, call), product)
 
-    def restored(self, slopes: Let) -> Block | None:
+    def restored(self, slopes: Let) -> _Change | None:
         """The same of slopes do v', where nobody wants the result p v, as where the loss is linear
         in it: it is computed for the means."""
         readers = self._readers(slopes.outs[0])
@@ -360,7 +397,8 @@ class _Matcher:
         position = self.finder.position
         at = max(position[slopes], position[self.finder.makers[p]] + 1)
         lets = (*self.body.lets[:at], product, *self.body.lets[at:])
-        return _Matcher(replace(self.body, lets=lets)).rewritten(product, keeps=False)
+        change = _Matcher(replace(self.body, lets=lets)).change(product, keeps=False)
+        return None if change is None else replace(change, added=(product, *change.added))
 
     def _means(self, product: Let, gradient: Gradient) -> tuple[tuple[Let, ...], Let]:
         """Lets that compute the means of the slopes from the result, and the slopes less those."""

@@ -15,7 +15,8 @@ from pyrelay import nn
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.routines import attention_gradient
 from pyrelay.ir.types import f32, f64
-from pyrelay.opt import attention
+from pyrelay.opt import attention, reordering
+from pyrelay.opt import attention_gradient as gradients
 from tests.devices.running_kernels import needs_vectors, run
 
 RNG = np.random.default_rng(4)
@@ -216,6 +217,31 @@ def test_rows_of_the_result_that_may_raise() -> None:
         return total
 
     pyrelay.check_grads(checked, (normal(5, 4),), order=1, modes="rev")
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_derivatives_of_many_are_put_in_order_at_once(shown: bool, monkeypatch: Any) -> None:
+    """But for one whose scores the program gives, which is none."""
+
+    def loss(x):
+        s = x @ x.T
+        y = x + softmax(s) @ x
+        z = y + causal(y, y, y)
+        return np.sum(z * np.sin(z)), (s * 2 if shown else y)
+
+    calls = []
+    ordered = reordering.ordered
+    monkeypatch.setattr(
+        gradients, "ordered", lambda body, lets: calls.append(lets) or ordered(body, lets)
+    )
+    x, step = normal(6, 4), normal(6, 4)
+    fast = pyrelay.jit(pyrelay.grad(loss, has_aux=True))
+    found, aux = fast(x)
+    assert len(calls) == (3 if shown else 1)
+    np.testing.assert_allclose(aux, loss(x)[1], rtol=1e-12)
+    wanted = (loss(x + 1e-6 * step)[0] - loss(x - 1e-6 * step)[0]) / 2e-6
+    assert np.sum(found * step) == pytest.approx(wanted, rel=1e-6)
+    assert fast.code(x).count("launch attention_gradient_kernel") == (1 if shown else 2)
 
 
 @pytest.mark.slow

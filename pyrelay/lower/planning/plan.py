@@ -157,10 +157,11 @@ def _completed(function: Function, entry: Entry) -> Entry:
     parameters = entry.parameters or tuple(
         _parameter(p.type, k in entry.mutated) for k, p in enumerate(function.params)
     )
-    kept = [k for k in range(len(function.body.results)) if k not in entry.mutated.values()]
+    written = set(entry.mutated.values())
+    kept = [k for k in range(len(function.body.results)) if k not in written]
     results, sources = entry.results, entry.sources
     if not results:
-        results = tuple(_result(function.result_types[k]) for k in kept)
+        results = tuple(_result(function.body.results[k].type) for k in kept)
         sources = tuple(kept)
     return Entry(
         parameters, results, sources, entry.mutated, entry.conditions, entry.single
@@ -221,7 +222,7 @@ class _Boundary:
         values: list[Value] = []
         for source in self.entry.sources:
             values += map(Slot, results[source])
-            ty = function.result_types[source]
+            ty = function.body.results[source].type
             assert isinstance(ty, TensorType)
             values += self.sizes.values(ty.shape)
         self._free_rest(results)
@@ -344,7 +345,7 @@ class _Boundary:
                 after = self.frame.label("own")
                 same = self._compare("eq.i64", Slot(slot), address)
                 self.frame.emit(JumpUnless(same, after))
-                copy = self._copy(Slot(slot), self.function.result_types[k])
+                copy = self._copy(Slot(slot), self.function.body.results[k].type)
                 self.frame.emit(Unary("move", slot, Slot(copy)))
                 self.frame.place(after)
 
