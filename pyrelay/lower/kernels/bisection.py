@@ -70,19 +70,26 @@ def _near(
     end = s.where(behind, near + _AROUND, near - _AROUND - 1)
     inside = s.logical_and(s.primitive("greater_equal", end, 0), s.primitive("less", end, count))
     is_near = s.logical_and(inside, s.primitive("not_equal", behind, yes(end)))
-    few = s.const(_AROUND - 1, i64)
-    digits = s.const((_AROUND - 1).bit_length(), i64)
     is_next = s.logical_and(behind, s.primitive("logical_not", yes(near + 1)))
 
     def further() -> Value:
         first = s.where(behind, near + 1, near - _AROUND)
-        return s.choose(
-            is_near, lambda: _bisected(s, extent, asked, first, few, digits), anywhere
-        )
+        return s.choose(is_near, lambda: _counted(s, extent, asked, first), anywhere)
 
     return s.choose(
         is_here, lambda: near, lambda: s.choose(is_next, lambda: near + 1, further)
     )
+
+
+def _counted(
+    s: Emitter, extent: Extent, asked: Callable[[Value], Value], first: Value
+) -> Value:
+    """One of the few places from the first on, or the one behind them: as many are asked at once,
+    none of which waits for another."""
+    place = first
+    for k in range(_AROUND - 1):
+        place = place + s.cast(asked(s.bounded(first + k, extent)), i64)
+    return place
 
 
 def _bisected(

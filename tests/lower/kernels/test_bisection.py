@@ -110,9 +110,13 @@ def test_elements_look_first_where_the_one_before_lay() -> None:
     assert "v0 = 0\n" in code[:begin], "the place before is kept from element to element"
 
 
-def test_steps_are_chosen_without_branches() -> None:
-    a, v = np.arange(100), np.arange(1000) * 7919 % 100
-    code = str(pyrelay.jit(places).code(a, v))
-    text = kernel_assembly(re.sub(r"def \w+\(", "def kernel(", code[: code.index("\n# plan ")]))
-    before = r"\tcmpq\t%\w+, -8\(%\w+,%\w+,8\)\n"  # the last place of the first half
-    assert not re.search(before + r"\tj\w+", text), "a branch that is guessed wrong at every turn"
+@pytest.mark.parametrize("function", [
+    lambda v: places(np.cumsum(v), v), lambda v: np.histogram(v, bins=np.arange(1000)),
+])
+def test_steps_are_chosen_without_branches(function: Any) -> None:
+    code = str(pyrelay.jit(function).code(np.arange(1000) * 7919 % 1000))
+    (kernel,) = re.findall(r"def \w*search\w*(\(.*?\n\n)\n", code, re.DOTALL)
+    vocabulary = "from pyrelay.devices.compiler.vocabulary import *\n"
+    text = kernel_assembly(f"{vocabulary}def kernel{kernel}")
+    asked = r"\tcmpq\t.*\(%\w+,%\w+,8\).*\n"  # of an element at a computed place
+    assert not re.search(asked + r"\tj", text), "a branch that is guessed wrong at every turn"
