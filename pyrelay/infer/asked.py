@@ -93,6 +93,7 @@ class Asked:
     wide_softly: bool = False  # or need not
     placed: bool = False  # lists of lists of the caller's say which of them is where
     ordered: bool = False  # sets keep the order that they have in Python
+    class_attributes: dict[type | None, tuple[str, ...]] = field(default_factory=dict)  # assigned
     remembers: bool = True
     lends: int = 0  # see Program
     lent_at: frozenset[Place] = frozenset()
@@ -179,6 +180,11 @@ class Asked:
                 self.granted += 1
             case needs.NeedsPlaces():
                 self.placed = True
+                self.granted += 1
+            case needs.NeedsClassAttribute(cls=cls, name=name):
+                names = {*self.class_attributes.get(cls, ()), name}
+                self.class_attributes = {**self.class_attributes, cls: tuple(sorted(names))}
+                self.captured, self.expected = [], {}  # what stood for fewer of them
                 self.granted += 1
             case NeedsMemo(memo=memo):
                 self.memos.append(memo)

@@ -148,6 +148,7 @@ class Attempt:
             unrolled=asked.unrolled, families=asked.families, ahead=asked.ahead,
             effort=asked.effort,
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
+            class_attributes=asked.class_attributes,
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
             follows_ops=asked.raises > 1,
             of_nodes=self.of_nodes, ranges=self.ranges, containers=self.containers,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import kinds, random_state, users_lines
+from pyrelay.infer import class_attributes, kinds, random_state, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.in_python.attributes import AttributeDict
@@ -274,6 +274,9 @@ def _absent(it: Interpreter, obj: V.Value, name: str) -> Exception | None:
 
 
 def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
+    kept = class_attributes.assigned(it, owner, name) if isinstance(owner, type) else None
+    if kept is not None:
+        return get_attribute(it, kept, name)
     try:
         value = getattr(owner, name)
     except AttributeError:
@@ -409,6 +412,9 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
             return
         if methods.set_attribute(it, obj, name, value):
             return
+    if isinstance(obj, V.Known) and isinstance(obj.value, type):
+        class_attributes.assign(it, obj.value, name, value)
+        return
     raise it.failure(
         errors.UnsupportedOperationError,
         f"attributes of {V.describe(obj)} cannot be assigned in a compiled function",

@@ -67,6 +67,14 @@ class NeedsIdentity(Exception):
 
 
 @dataclass(eq=False)
+class NeedsClassAttribute(Exception):
+    """An attribute of a class is assigned: it is read where it lies, not as a constant."""
+
+    cls: type
+    name: str
+
+
+@dataclass(eq=False)
 class NeedsWide(Exception):
     """A number of 2**63 or more is used, or may be: ints have 64 bits and no sign where they can.
 

@@ -6,7 +6,7 @@ the next attempt is made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -124,6 +124,8 @@ class Program:
     #: Lists become items as copies, and are unchanged from then on: from 1 those that others made,
     #: from 2 all.
     lends: int = 0
+    #: those that the program assigns, by their class
+    class_attributes: Mapping[type | None, tuple[str, ...]] = field(default_factory=dict)
     lent: int = 0  # what would have made copies of more lists
     lent_at: frozenset[Place] = frozenset()  # where lists become items as copies whatever `lends`
     shared_at: set[Place] = field(default_factory=set)  # where one would have been in two places

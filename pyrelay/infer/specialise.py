@@ -37,8 +37,8 @@ _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
     needs.NeedsCaptures, needs.NeedsIdentity, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsSequences, needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder,
-    needs.NeedsEntries, NeedsMemo, NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites,
-    NeedsPool, NeedsFields, NeedsNodesOf, errors.PyrelayError,
+    needs.NeedsEntries, needs.NeedsClassAttribute, NeedsMemo, NeedsFewer, NeedsLayouts, NeedsNodes,
+    NeedsWrites, NeedsPool, NeedsFields, NeedsNodesOf, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

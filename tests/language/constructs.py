@@ -252,6 +252,13 @@ def objects(x):
     return s.applied(3.0) + s.double, (s + s).factor
 
 
+@compiled("Attributes of classes, which have what the program assigned afterwards", 2.0)
+def class_attributes(x):
+    Counted.count = 0
+    made = [Counted(x), Counted(2 * x)]
+    return made[1].number, Counted.count
+
+
 @compiled("Classes made of collections.abc; those with only a `__getitem__` are gone through", 2.0)
 def abstract(x):
     names = Names({"a": x, "b": 2 * x})
@@ -620,6 +627,14 @@ class Powers:
         if k >= self.count:
             raise IndexError(k)
         return self.x**k
+
+
+class Counted:
+    count = 0
+
+    def __init__(self, x):
+        self.x, self.number = x, Counted.count
+        Counted.count += 1
 
 
 @dataclass

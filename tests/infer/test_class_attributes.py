@@ -1,0 +1,123 @@
+"""Attributes of classes that programs assign."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+
+class Account:
+    count = 0
+    total = 0.0
+    name = "none"
+    seen = np.zeros(2)
+
+    def __init__(self, balance):
+        self.balance = balance
+        Account.count += 1
+        Account.total += balance
+
+    @classmethod
+    def mean(cls):
+        return cls.total / cls.count
+
+    @property
+    def share(self):
+        return self.balance / self.total
+
+
+class Saver(Account):
+    pass
+
+
+class Linked:
+    made = 0
+
+    def __init__(self, before):
+        self.number, self.before = Linked.made, before
+        Linked.made += 1
+
+
+def opened(x, n):
+    account = Account(2 * x)
+    if n > 3:
+        Account.name, Account.seen = "many", Account.seen + n
+    saver = Saver(x)
+    return account.count, Saver.mean(), saver.share, Account.name, Saver.seen
+
+
+def linked(n):
+    last = None
+    for _ in range(n):
+        last = Linked(last)
+    numbers = []
+    while last is not None:
+        numbers.append(last.number)
+        last = last.before
+    return numbers, Linked.made
+
+
+def calls(n):
+    Linked.made += 1
+    return n if n < 2 else calls(n - 1) + calls(n - 2)
+
+
+def fails(n):
+    Account.count = n
+    if n > 3:
+        raise ValueError(n)
+    return n
+
+
+def outcomes(function, every):
+    """Results of calls one after the other, and what the classes have after each."""
+    Account.count, Account.total, Account.name, Account.seen = 3, 1.5, "none", np.zeros(2)
+    Linked.made = 0
+    found = []
+    for args in every:
+        try:
+            result = function(*args)
+        except ValueError as error:
+            result = str(error)
+        found.append(repr((result, Account.count, Account.total, Account.name, Account.seen,
+                           Linked.made)))
+        Account.total += 0.25  # which the next call sees
+    return found
+
+
+@pytest.mark.parametrize(("function", "every"), [
+    (opened, [(1.5, 3), (2.5, 5), (1.5, 2)]), (linked, [(3,), (2,)]), (calls, [(5,), (3,)]),
+    (fails, [(2,), (5,)]),
+])
+def test_what_is_assigned_is_the_classs_at_each_call(function, every):
+    assert outcomes(pyrelay.jit(function), every) == outcomes(function, every)
+
+
+def inherited(n):
+    Saver.count += n
+    return Saver.count
+
+
+def inside(n):
+    class Counter:
+        made = 0
+
+    Counter.made += n
+    return Counter.made
+
+
+def method(x):
+    Account.mean = x
+    return x
+
+
+@pytest.mark.parametrize(("function", "hint"), [
+    (inherited, "assign count in the body of Saver"),
+    (inside, "define the class outside of the function"),
+    (method, "keep what changes in attributes of an object"),
+])
+def test_what_is_no_value_of_a_class_is_refused(function, hint):
+    with pytest.raises(pyrelay.UnsupportedOperationError, match=hint):
+        pyrelay.jit(function)(2)
