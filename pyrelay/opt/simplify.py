@@ -194,6 +194,8 @@ def _slice(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
 
 @_identity("index_update", "slice_update")
 def _update(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    if scope.op(call.args[1], "undef") is not None and _is_type(call.args[0], let):
+        return call.args[0]  # what stands there is as good
     return _accumulation(call, b, scope) or update_of_part(call, b, scope)
 
 

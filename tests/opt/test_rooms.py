@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -111,8 +112,32 @@ def pairs_of(x):
     return len(counts), sum(k * c for k, (key, c) in enumerate(counts.items()))
 
 
+def grouped(x):
+    """Lists in a list, which become longer, and shorter."""
+    groups = [[] for _ in range(7)]
+    taken = 0
+    for i in range(len(x)):
+        group = int(abs(x[i]) * 20.0) % 7
+        if len(groups[group]) > 5:
+            taken += groups[group].pop()
+        groups[group].append(i)
+        for k in range(2):
+            groups[(group + k) % 7].append(-i)
+    return taken, [len(g) for g in groups], groups[0]
+
+
+def neighbours(x):
+    """Lists by key."""
+    near = defaultdict(list)
+    for i in range(len(x)):
+        a, b = int(x[i] * 4.0), int(x[i - 1] * 4.0)
+        near[a].append(b)
+        near[b].append(a)
+    return sum(k * v for u in near for k, v in enumerate(near[u])), len(near)
+
+
 X = np.sin(np.arange(1.0, 90.0) * 1.7) * 2.5
-PROGRAMS = (chosen, left, stack, queue, pairs, keyed, pairs_of)
+PROGRAMS = (chosen, left, stack, queue, pairs, keyed, pairs_of, grouped, neighbours)
 
 
 def _before(function: Callable[..., Any], *args: Any) -> Module:
@@ -225,3 +250,18 @@ def test_tables_without_a_bound_on_what_a_round_enters_grow_in_it() -> None:
     (outer,) = [loop for loop in _appending(module) if loop.index is not None]
     assert any(isinstance(let.rhs, Loop) for let in outer.body.lets)
     assert pyrelay.jit(halved)(X, 2**40) == halved(X, 2**40)
+
+
+def test_lists_in_lists_that_are_emptied_become_no_longer_by_that() -> None:
+    def emptied(x):
+        waiting = [[0] * 2 for _ in range(4)]
+        most = 0
+        for _ in range(6):
+            for i in range(len(x)):
+                waiting[i % 4].append(i)
+            most = max(most, len(waiting[1]))
+            for k in range(4):
+                waiting[k] = []
+        return most, [len(w) for w in waiting]
+
+    assert pyrelay.jit(emptied)(X) == emptied(X)

@@ -118,6 +118,13 @@ def test_products_take_up_the_transposes_of_their_operands() -> None:
     assert ops(_simple(program, A, B)) == {"matmul": 5}
 
 
+def test_what_nobody_reads_is_not_written() -> None:
+    def written(b: Any, x: Any, i: Any) -> Any:
+        return b.call(OPS["index_update"], x, b.undef(TensorType(f64, ())), i, axes=(0,))
+
+    assert not ops(after(program((X, 2), written), simplify, dce))
+
+
 def test_an_element_just_written_or_filled_in_is_not_read_from_memory() -> None:
     def program(x: Any, i: Any, v: Any) -> Any:
         y = np.zeros(x.shape[0])

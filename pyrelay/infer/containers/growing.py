@@ -428,14 +428,18 @@ def fit_inner(
             continue
         more = dims.add(own, dims.multiply(-1, there))
         new: Sequence[Atom] = [rows[k] for k in numbers]
-        if not (isinstance(more, int) and more < 0):
+        if not (own == 0 or (isinstance(more, int) and more < 0)):
             short = builder.extent(own) > builder.extent(there)
             new = widened(builder, new, lead + inside, short, own)
         for k, row in zip(numbers, new, strict=True):
             rows[k] = row
             shape = list(leaves[k].type.shape)  # type: ignore[union-attr]
             shape[axis] = row.type.shape[lead + inside]  # type: ignore[union-attr]
-            leaves[k] = ragged.filled_up(builder, leaves[k], shape)
+            leaf: TensorType = leaves[k].type  # type: ignore[assignment]
+            if own == 0 and not several:  # nothing of it is read
+                leaves[k] = builder.undef(replace(leaf, shape=tuple(shape))).atom
+            else:
+                leaves[k] = ragged.filled_up(builder, leaves[k], shape)
     return replace(content, rows=tuple(rows), template=_typed(content, rows)), leaves
 
 
