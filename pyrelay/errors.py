@@ -314,21 +314,25 @@ def exception_of(
     exception: the name of a builtin exception class, or a class. parts: its arguments. Mostly it
     has one, a text: then they are the pieces to join, strings and Python numbers of values (by
     position). Otherwise each is a tuple that makes one argument: ("text", piece, ...),
-    ("constant", object), or (kind, number), a value as an object of its kind: int, float, bool,
-    complex, "bool_" or a dtype's name. A piece of a "text" may also be a tuple (kind, number,
-    conversion, format spec), as in an f-string. Without parts there is no argument.
+    ("constant", object), ("tuple", argument, ...), or (kind, number), a value as an object of its
+    kind: int, float, bool, complex, "bool_" or a dtype's name. A piece of a "text" may also be a
+    tuple (kind, number, conversion, format spec), as in an f-string. Without parts there is no
+    argument.
     """
     cls = getattr(builtins, exception) if isinstance(exception, str) else exception
     if not any(isinstance(part, tuple) for part in parts):
         return cls(_joined(parts, values)) if parts else cls()
-    arguments = []
-    for kind, *rest in parts:
-        if kind == "text":
-            arguments.append(_joined(rest, values))
-        else:
-            constant = kind == "constant"
-            arguments.append(rest[0] if constant else _of_kind(kind, values[rest[0]]))
-    return cls(*arguments)
+    return cls(*(_argument(part, values) for part in parts))
+
+
+def _argument(part: tuple[Any, ...], values: Sequence[Any]) -> Any:
+    """One argument of an exception."""
+    kind, *rest = part
+    if kind == "text":
+        return _joined(rest, values)
+    if kind == "tuple":
+        return tuple(_argument(item, values) for item in rest)
+    return rest[0] if kind == "constant" else _of_kind(kind, values[rest[0]])
 
 
 def _of_kind(kind: str, value: Any) -> Any:

@@ -196,6 +196,11 @@ def _argument(arg: V.Value, numbers: list[V.Value]) -> tuple[Any, ...] | None:
         return (types.scalar_kind(ty), len(numbers) - 1)
     if isinstance(arg, V.Known) and not isinstance(arg.value, str):
         return ("constant", arg.value)
+    if type(arg) is V.Tuple and arg.cls is None:
+        if any(isinstance(item, V.Scalar) and item.kinds for item in arg.items):
+            return None
+        parts = [_argument(item, numbers) for item in arg.items]
+        return None if None in parts else ("tuple", *parts)
     pieces = _pieces(arg, numbers)
     return None if pieces is None else ("text", *pieces)
 

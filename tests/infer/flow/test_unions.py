@@ -190,3 +190,21 @@ def test_an_object_is_passed_on_for_certain_and_as_one_of_several(function, n):
     """It was refused: its content was written where it is first met, in a case not at hand."""
     x = np.arange(1.0, 4.0)
     assert_same_outcome(interpreted(function, (x.copy(), n)), plainly(function, (x.copy(), n)))
+
+
+def refused_pair(x, i):
+    counts = {}
+    for k in range(len(x)):
+        counts[k, (x[k], "of")] = i
+    if i > 2:
+        raise ValueError("no", ((i, 1.5), x[0]))
+    return counts[i, (x[i - 1], "of")]
+
+
+def test_exceptions_of_tuples_need_no_python():
+    x = np.array([1.0, 3.0])
+    assert "host_call" not in pyrelay.jit(refused_pair).ir(x, 1)
+    for given in ((x, 0), (x, 3)):
+        wanted, got = plainly(refused_pair, given), plainly(pyrelay.jit(refused_pair), given)
+        assert_same_outcome(got, wanted)
+        assert repr(got.error) == repr(wanted.error)
