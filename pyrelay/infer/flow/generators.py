@@ -279,10 +279,12 @@ def _run(
 
     def consumer(item: V.Value) -> V.Value:
         nonlocal to_the_end
-        if len(it.handling) > guards and not managed:
+        # A `finally` is done when the loop is left, by what its body raises too; a handler is not.
+        if any(handling.catches for handling in it.handling[guards:]) and not managed:
             raise it.failure(
                 errors.UnsupportedOperationError,
-                "a yield in the body of a try is compiled only where a with uses the generator",
+                "a yield in the body of a try with an except is compiled only where a with uses "
+                "the generator",
                 notes=("in a loop, the try would have to guard the yield and not the loop",),
                 hints=("put the try where the values are used",),
             )

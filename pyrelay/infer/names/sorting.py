@@ -147,7 +147,7 @@ def _needs_order(template: L.Layout) -> bool:
         return template.kind == "list"
     if isinstance(template, L.LNode):
         nested = any(isinstance(c, L.LNode) and c.head[0] == "tuple" for c in template.children)
-        return nested or template.head[0] == "data" or is_open(template) or (
+        return nested or template.head[0] in ("data", "text") or is_open(template) or (
             any(map(_needs_order, template.children))
         )
     return False

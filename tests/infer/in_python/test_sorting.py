@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import pyrelay
+from tests.infer.running import interpreted
 
 
 def stable(x: Any) -> Any:
@@ -56,3 +57,18 @@ def test_what_is_sorted_is_written_in_place_by_a_loop_of_one_kernel() -> None:
     compiled, x = pyrelay.jit(moved), np.random.default_rng(1).random(40)
     np.testing.assert_array_equal(compiled(x), moved(x))
     assert str(compiled.code(x)).count("_kernel(block") <= 3
+
+
+def reached(links):
+    """Words of one letter, as many as the program finds."""
+    found = {"a": 0.0}
+    for one, other, far in links:
+        if far < found.get(one, 9.0) + 2.5:
+            found[other] = far + found.get(other, 0.0)
+    return sorted(found), sorted(found.items())
+
+
+def test_letters_are_sorted_beside_numbers():
+    """A list of them was to be made an array."""
+    links = [("a", "c", 1.0), ("c", "b", 2.0), ("a", "d", 5.0), ("d", "c", 1.0)]
+    assert interpreted(reached, (links,)).result == reached(links)
