@@ -555,6 +555,15 @@ np.cross(np.stack([x[:3], y[:3]], 1), np.stack([y[:3], x[:3]], 1), axis=0)
 
 SEARCH_AND_PRODUCTS = """
 np.sort_complex(f)
+np.histogram(x, bins='auto')
+np.histogram(f, bins='fd')
+np.histogram(i, bins='auto')
+np.histogram(y, bins='doane', range=(-1.0, 2.0))
+np.histogram_bin_edges(x, 'scott')
+np.histogram(x, bins='rice', density=True)
+np.histogram(x, bins='sqrt', range=(50.0, 60.0))
+np.histogram(x, bins='sturges', weights=y)
+np.histogram(x, bins='other')
 np.sort_complex(z)
 np.bincount(K)
 np.place(x, x > 1, [])
@@ -1321,3 +1330,8 @@ def test_mantissas_and_exponents_are_one_kernel() -> None:
 def test_a_set_is_one_object_to_numpy() -> None:
     with pytest.raises(pyrelay.UnsupportedOperationError, match="takes a set as one object"):
         pyrelay.jit(lambda i: np.isin(i, {1, 2}))(VALUES["i"])
+
+
+def test_bins_by_a_rule_that_tries_all_numbers_are_refused() -> None:
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="the rule 'stone'"):
+        pyrelay.jit(lambda x: np.histogram(x, bins="stone"))(VALUES["x"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.infer.in_python import refuse
+from pyrelay.infer.in_python.bin_rules import count_of_bins
 
 Array = Any
 
@@ -402,10 +402,19 @@ def _outer_edges(x: Array, bins: Any, range: Any) -> Any:
     return first, last
 
 
-def _equal_edges(x: Array, first: Any, last: Any, bins: Any) -> Array:
-    """The edges of equal bins, in the type of the numbers if these are floats."""
+def _equal_edges(x: Array, bins: Any, range: Any, weights: Any) -> Any:
+    """The first, the last and all edges of equal bins, so many or by a rule, in the type of the
+    numbers if these are floats."""
+    by_rule = isinstance(bins, str)
+    if by_rule and weights is not None:
+        raise TypeError(
+            "Automated estimation of the number of bins is not supported for weighted data"
+        )
+    first, last = _outer_edges(x, 1 if by_rule else bins, range)
+    if by_rule:
+        bins = count_of_bins(x, bins, first, last, range is None)
     dtype = x.dtype if x.dtype.kind == "f" or x.dtype.name == "bfloat16" else np.float64
-    return np.linspace(first, last, bins + 1, dtype=dtype)
+    return first, last, np.linspace(first, last, bins + 1, dtype=dtype)
 
 
 def _given_edges(bins: Any) -> Array:
@@ -420,11 +429,10 @@ def histogram_bin_edges(
     a: Array, bins: Any = 10, range: Any = None, weights: Array = None
 ) -> Array:
     """The edges of a histogram's bins."""
-    if np.ndim(bins):
+    if not isinstance(bins, str) and np.ndim(bins):
         return _given_edges(bins)
-    x = np.ravel(a)
-    first, last = _outer_edges(x, bins, range)
-    return _equal_edges(x, first, last, bins)
+    _, _, edges = _equal_edges(np.ravel(a), bins, range, weights)
+    return edges
 
 
 def _equal_bin(x: Array, edges: Array, first: Any, last: Any) -> Array:
@@ -442,17 +450,14 @@ def histogram(
     a: Array, bins: Any = 10, range: Any = None, density: bool = False, weights: Array = None
 ) -> Any:
     """Counts (or sums of weights) in bins, and the edges; the last bin is closed."""
-    if isinstance(bins, str):
-        refuse("bins chosen by the name of a rule are not compiled")
     x = np.ravel(a)
-    if np.ndim(bins):
+    if not isinstance(bins, str) and np.ndim(bins):
         edges = _given_edges(bins)
         inside = (x >= edges[0]) & (x <= edges[-1])
         number = edges.shape[0] - 1
         k = np.minimum(searchsorted(edges, x, side="right") - 1, number - 1)
     else:
-        first, last = _outer_edges(x, bins, range)
-        edges = _equal_edges(x, first, last, bins)
+        first, last, edges = _equal_edges(x, bins, range, weights)
         inside = (x >= first) & (x <= last)
         number = edges.shape[0] - 1
         k = _equal_bin(np.where(inside, x.astype(edges.dtype), first), edges, first, last)
@@ -477,6 +482,7 @@ def histogram2d(
     weights: Array = None,
 ) -> Any:
     """Counts in the cells of a grid, as floats, and the edges of both axes."""
+    _refuse_rule(bins)
     both = isinstance(bins, (tuple, list)) and len(bins) == 2
     first = histogram_bin_edges(x, bins[0] if both else bins, None if range is None else range[0])
     other = histogram_bin_edges(y, bins[1] if both else bins, None if range is None else range[1])
@@ -498,6 +504,7 @@ def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
     """Counts in the cells of a grid, as floats, and the edges of all axes."""
+    _refuse_rule(bins)
     columns = list(sample) if isinstance(sample, (tuple, list)) else list(np.asarray(sample).T)
     several = isinstance(bins, (tuple, list))
     edges = [
@@ -525,6 +532,11 @@ def histogramdd(
             counts = counts / width
         counts = counts / total
     return counts, edges
+
+
+def _refuse_rule(bins: Any) -> None:
+    if isinstance(bins, str):
+        raise TypeError("the name of a rule for `bins` is for np.histogram")
 
 
 def _cell(x: Array, edges: Array) -> Any:
