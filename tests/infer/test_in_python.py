@@ -50,6 +50,11 @@ np.repeat(x[:0], i[:0])
 x[:0][np.full(i[:0].shape, 7)]
 np.outer(x, y, out=np.zeros((5, 5)))
 np.vectorize(lambda p: p if p > 1 else 0.0)(x)
+np.vectorize(lambda q, r: q @ r, signature='(n),(n)->()')(T, v)
+np.vectorize(lambda q: (q.sum(), np.outer(q, q)), signature='(n)->(),(n,n)')(A)
+np.vectorize(lambda q, r: q @ r, signature='(n),(n)->()')(A, x)
+np.vectorize(lambda q: q.max(), otypes=[float], signature='(n)->()')(K)
+np.vectorize(lambda q: q, signature='n->n')(A)
 np.array([1, n * 60], np.uint8)
 np.array(((1, n), (2.5, n * 60)), dtype=np.int8)
 np.asarray([-n], np.uint16)
@@ -1196,6 +1201,7 @@ np.interp(x, [0.0, 1.0, 2.0], [3.0, 5.0, 4.0], left=-1.0, right=s)
 np.unique(x, return_index=True, return_counts=True)[0]
 np.vectorize(lambda p, q: p + q * q)(x[:4], v)
 np.apply_along_axis(lambda r: r / r.sum(), 0, A)
+np.vectorize(lambda q, r: q * r / q.sum(), signature='(n),()->(n)')(A, t)
 np.correlate(v, x, mode='full')
 np.kron(x, A)
 np.einsum('ij,jk,k->i', A, B, v[:3])
@@ -1335,3 +1341,8 @@ def test_a_set_is_one_object_to_numpy() -> None:
 def test_bins_by_a_rule_that_tries_all_numbers_are_refused() -> None:
     with pytest.raises(pyrelay.UnsupportedOperationError, match="the rule 'stone'"):
         pyrelay.jit(lambda x: np.histogram(x, bins="stone"))(VALUES["x"])
+
+
+def test_vectorize_refuses_excluded_arguments() -> None:
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="without excluded"):
+        pyrelay.jit(lambda x: np.vectorize(lambda p, q: p + q, excluded=[1])(x, 2.0))(VALUES["x"])

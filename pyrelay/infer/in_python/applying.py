@@ -1,10 +1,12 @@
 """Functions of the user applied to vectors along an axis, over axes, and to elements.
 
-In and out: as NumPy's functions of these names; `vectorized` is what `np.vectorize(f)` calls.
+In and out: as NumPy's functions of these names; `vectorized`, `vectorized_as` and `vectorized_over`
+are what `np.vectorize(f)` calls.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -93,3 +95,60 @@ def vectorized_as(otypes: Any, function: Any, *args: Array, **keywords: Any) -> 
         for out, part in zip(found, parts, strict=True):
             out[k] = part
     return tuple([out.reshape(shape)[()] for out in found])
+
+
+def vectorized_over(
+    inputs: Any, outputs: Any, otypes: Any, function: Any, *args: Array
+) -> Any:
+    """What np.vectorize(function, signature=...) does: a call for each of the broadcast arguments'
+    parts, which have the axes that the signature names, and the results side by side.
+
+    inputs, outputs: the names of the axes of each. otypes: types of the results, or None.
+    """
+    if len(args) != len(inputs):
+        raise TypeError(
+            f"wrong number of positional arguments: expected {len(inputs)}, got {len(args)}"
+        )
+    arrays = [np.asarray(a) for a in args]
+    sizes: dict[str, Any] = {}
+    for a, names in list(zip(arrays, inputs, strict=True)):
+        if a.ndim < len(names):
+            raise ValueError(
+                f"{a.ndim}-dimensional argument does not have enough dimensions for all core "
+                f"dimensions {names}"
+            )
+        for name, size in list(zip(names, a.shape[a.ndim - len(names) :], strict=True)):
+            if name in sizes and sizes[name] != size:
+                raise ValueError(
+                    f"inconsistent size for core dimension '{name}': {size} vs {sizes[name]}"
+                )
+            sizes[name] = size
+    ranks = [a.ndim - len(names) for a, names in list(zip(arrays, inputs, strict=True))]
+    pairs = list(zip(arrays, ranks, strict=True))
+    shape = np.broadcast_shapes(*[a.shape[:rank] for a, rank in pairs])
+    count = math.prod(shape)
+    if count == 0:
+        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+    flat = [
+        np.broadcast_to(a, shape + a.shape[rank:]).reshape((count, *a.shape[rank:]))
+        for a, rank in pairs
+    ]
+    first = function(*[a[0] for a in flat])
+    parts = first if isinstance(first, tuple) else (first,)
+    if len(parts) != len(outputs):
+        raise ValueError(
+            f"wrong number of outputs from pyfunc: expected {len(outputs)}, got {len(parts)}"
+        )
+    dtypes = [np.asarray(part).dtype for part in parts] if otypes is None else otypes
+    found = [
+        np.zeros((count, *np.shape(part)), dtype=dtype)
+        for part, dtype in list(zip(parts, dtypes, strict=True))
+    ]
+    for k in range(count):
+        results = function(*[a[k] for a in flat])
+        for out, part in zip(
+            found, results if isinstance(results, tuple) else (results,), strict=True
+        ):
+            out[k] = part
+    whole = tuple([out.reshape(shape + out.shape[1:]) for out in found])
+    return whole[0] if len(outputs) == 1 else whole

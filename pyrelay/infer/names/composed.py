@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -448,17 +449,38 @@ def vectorize(
     it: Interpreter, pyfunc: V.Value, otypes: V.Value = V.NONE, doc: V.Value = V.NONE,
     excluded: V.Value = V.NONE, cache: V.Value = V.Known(False), signature: V.Value = V.NONE,
 ) -> V.Value:
-    """np.vectorize(function, otypes), without excluded arguments and signature."""
-    if not excluded == signature == V.NONE:
+    """np.vectorize(function, otypes, signature=...), without excluded arguments."""
+    if excluded != V.NONE:
         raise it.failure(
-            errors.UnsupportedOperationError,
-            "np.vectorize is compiled without excluded and signature",
-            hints=("loop over the elements, or over the rows",),
+            errors.UnsupportedOperationError, "np.vectorize is compiled without excluded",
+            hints=("give a lambda that has those arguments: np.vectorize(lambda x: f(x, table))",),
         )
+    if signature != V.NONE:
+        return _vectorized_over(it, pyfunc, otypes, it.static(signature, "the signature"))
     if otypes == V.NONE:
         return V.Partial(V.Known(applying.vectorized), (pyfunc,), ())
     dtypes = tuple(map(V.Known, _output_types(it, otypes)))
     return V.Partial(V.Known(applying.vectorized_as), (V.Tuple(dtypes), pyfunc), ())
+
+
+def _vectorized_over(
+    it: Interpreter, pyfunc: V.Value, otypes: V.Value, signature: Any
+) -> V.Value:
+    try:
+        np.vectorize(len, signature=signature)
+    except ValueError as error:
+        raise raised(it, error) from None
+    names = [
+        V.Tuple(tuple(
+            V.Tuple(tuple(map(V.Known, re.findall(r"\w+", part))))
+            for part in re.findall(r"\(.*?\)", side)
+        ))
+        for side in signature.split("->")
+    ]
+    types_of = V.NONE if otypes == V.NONE else V.Tuple(
+        tuple(map(V.Known, _output_types(it, otypes)))
+    )
+    return V.Partial(V.Known(applying.vectorized_over), (*names, types_of, pyfunc), ())
 
 
 def _output_types(it: Interpreter, otypes: V.Value) -> list[Any]:
