@@ -42,6 +42,8 @@ VALUES: dict[str, Any] = {
 
 ARRANGEMENT = """
 np.take(x, b)
+np.pad(A, {-1: (1, 2)}, mode='edge')
+np.pad(A, {0: m}, constant_values=2.0)
 np.take(A, [], 1)
 np.insert(x, b, 0.0)
 np.insert(A, slice(0, 4, 2), [1.0, 2.0], axis=1)
@@ -907,6 +909,9 @@ np.vecdot(T > 0, A > 0)
 np.vecdot(A, A[:, :1])
 np.vecdot(np.array([[100, 100, -3]], np.int8), np.array([1, 1, 2], np.int8))
 np.linalg.matrix_rank(v)
+np.polyfit(x, y, 1, cov=True)
+np.polyfit(v, A.T, 1, w=v + 3.0, cov='unscaled')
+np.polyfit(v[:2], y[:2], 1, cov=True)
 np.linalg.norm(x)
 np.linalg.norm(A)
 np.linalg.norm(A, axis=0)

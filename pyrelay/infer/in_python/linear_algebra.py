@@ -420,8 +420,6 @@ def polyfit(
     cov: Any = False,
 ) -> Any:
     """np.polyfit: coefficients of the least-squares polynomial."""
-    if cov:
-        refuse("only cov=False is compiled")
     places, values = _float(x), _float(y)
     left = np.vander(places, deg + 1)
     share = places.shape[0] * float(np.finfo(places.dtype).eps) if rcond is None else rcond
@@ -434,7 +432,20 @@ def polyfit(
     if full:
         c, residuals, rank, s = lstsq(left, values, share)
         return (c.T / scale).T, residuals, rank, s, np.float64(share) if rcond is None else rcond
-    return ((_pinv(left, float(share)) @ values).T / scale).T
+    c = _pinv(left, float(share)) @ values
+    found = (c.T / scale).T
+    if not cov:
+        return found
+    spread = inv(left.T @ left) / np.outer(scale, scale)
+    if not isinstance(cov, str):  # "unscaled": the weights are known, and not only relative
+        free = places.shape[0] - (deg + 1)
+        if free <= 0:
+            raise ValueError(
+                "the number of data points must exceed order to scale the covariance matrix"
+            )
+        rest = np.sum((values - left @ c) ** 2, axis=0) / free
+        return found, spread * rest if values.ndim == 1 else spread[:, :, None] * rest
+    return found, spread if values.ndim == 1 else spread[:, :, None]
 
 
 def roots(p: Array) -> Array:

@@ -44,8 +44,11 @@ def pad(
 
 def _pairs(given: Any, rank: int) -> Any:
     """A pair for each axis of what np.pad takes: a number, a pair, or a pair for each axis."""
-    if isinstance(given, dict):
-        refuse("only widths in tuples are compiled, not in dicts")
+    if isinstance(given, dict):  # of some axes
+        found = [(0, 0)] * rank
+        for axis, width in given.items():
+            found[axis] = width if isinstance(width, tuple) else (width, width)
+        return found
     if not isinstance(given, (tuple, list)):
         return [(given, given)] * rank
     items = list(given)
