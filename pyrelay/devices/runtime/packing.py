@@ -20,6 +20,7 @@ import numpy as np
 
 from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
 from pyrelay.devices.runtime.library import trees, want_trees
+from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.nodes.datatypes import (
     MOST_SCHEMAS,
     Array,
@@ -98,6 +99,7 @@ class _Tables:
         self.sorts: list[list[int]] = []
         self._moved: list[tuple[int, int]] = []  # rows and words of sorts that name a row of them
         self.fields: list[list[int]] = []
+        self.names: list[str] = []  # which must live as long as their addresses are known
         rows = []
         self.keeps_for_good = True
         for kind, cls in enumerate(schema.classes):
@@ -196,16 +198,26 @@ class _Tables:
         if self.schema.fields[kind] is None:
             return [0] * F.Kind.WORDS  # no object has this class
         fields = self.schema.of(kind)
-        reading, places = _reading(cls, list(fields))
+        names = [sys.intern(name) for name in fields]
+        if is_entries(cls):
+            if sum(map(is_entries, self.schema.classes)) > 1:
+                raise _UnsupportedError  # which of them a dict is, its keys say
+            labels = cls.labels  # type: ignore[attr-defined]
+            names = [sys.intern(labels[int(name[1:])]) for name in fields]
+            reading, places = "row", [0] * len(fields)
+        else:
+            reading, places = _reading(cls, names)
+        self.names += names
         self.keeps_for_good &= reading != "dict"
         first = len(self.fields)
-        for (name, sort), place in zip(fields.items(), places, strict=True):
+        for (name, sort), own, place in zip(fields.items(), names, places, strict=True):
             at = len(self.sorts)
             self.sorts.append([])
             self._sort(sort, f"{kind}.{name}", at)
-            self.fields.append([at, place, id(sys.intern(name))])
+            self.fields.append([at, place, id(own)])
         keys = word_at(id(cls) + CLASS_KEYS) if reading == "attributes" else 0
-        return [id(cls), F.READINGS.index(reading), group, first, len(fields), keys]
+        met = dict if reading == "row" else cls
+        return [id(met), F.READINGS.index(reading), group, first, len(fields), keys]
 
     # -- calls
 

@@ -70,7 +70,7 @@ class Kind:
     WORDS = 6
 
 
-READINGS = ("none", "attributes", "dict", "slots", "items")
+READINGS = ("none", "attributes", "dict", "slots", "items", "row")
 
 
 class Field:

@@ -312,7 +312,6 @@ class Packing(Rows):
             self.refuse(f, f.load(node - INSTANCE_VALUES).differs(0))
             found = f.load(node - INSTANCE_DICT)
             self.refuse(f, found.equals(0))
-            self.refuse(f, f.c("PyDict_Size", found).differs(count))
             self._from_dict(f, walk, found, first, count, row)
 
         def items() -> None:
@@ -322,7 +321,7 @@ class Packing(Rows):
         self.cases(f, f.load(entry, Kind.READING), {
             "attributes": attributes, "dict": own_dict,
             "slots": lambda: each(lambda place: node + place),
-            "items": items,
+            "items": items, "row": lambda: self._from_dict(f, walk, node, first, count, row),
         }, READINGS)  # fmt: skip
         return f
 
@@ -330,6 +329,7 @@ class Packing(Rows):
         self, f: Function, walk: Word, found: Word, first: Word, count: Word, row: Word
     ) -> None:
         """Write the fields from a dict of as many entries, whose names are the very texts."""
+        self.refuse(f, f.c("PyDict_Size", found).differs(count))
         shared = (f.load(found, REFERENCES) > 1).word()
         place, name, value = (f.address(f.local_words(1)) for _ in range(3))
         f.store(place, 0, 0)

@@ -422,6 +422,10 @@ class Family:
         return Schema(tuple(self.classes), tuple(fields))
 
 
+_of_texts: dict[tuple[Any, ...], type] = {}
+"""The classes of dicts whose keys are texts, by these: it is asked for each row of each call."""
+
+
 @dataclass(eq=False)
 class Families:
     """Which data type a class belongs to: everywhere, or in one program (`outer` is the former).
@@ -442,9 +446,13 @@ class Families:
 
     def _class_of_row(self, value: Any) -> type:
         """The class of an object, or of dicts with the same keys, which are texts."""
-        if type(value) is dict and set(map(type, value)) == {str}:
-            return entries_class(*value)
-        return type(value)
+        if type(value) is not dict:
+            return type(value)
+        keys = (*value,)
+        found = _of_texts.get(keys)
+        if found is None and set(map(type, keys)) == {str}:
+            found = _of_texts[keys] = entries_class(*keys)
+        return dict if found is None else found
 
     def known(self, cls: type) -> Family | None:
         """The data type that a class was found to belong to so far."""

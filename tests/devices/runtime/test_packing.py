@@ -18,6 +18,7 @@ import pytest
 
 import pyrelay
 from pyrelay.devices.runtime import packing
+from pyrelay.infer import structure
 from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.nodes.packing import Packer
 from pyrelay.infer.nodes.pools import Packed, Unpacker
@@ -442,3 +443,34 @@ def test_calls_go_through_trees_natively_and_see_what_changed() -> None:
     with pytest.raises(RecursionError):
         total(tree)
     assert total.cache_info().compilations == 3
+
+
+def test_dicts_with_the_same_texts_as_keys_are_read_as_rows(monkeypatch: Any) -> None:
+    def total(rows: Any) -> Any:
+        found = 0.0
+        for row in rows:
+            found += (row["weight"] * row["scale"]).sum()
+            row["seen"] = row["scale"] > 2.0
+        return found
+
+    def some(count: int, first: int = 0) -> list[dict[str, Any]]:
+        return [
+            {"weight": np.arange(3.0) + k, "scale": 0.5 * k, "seen": False}
+            for k in range(first, first + count)
+        ]
+
+    compiled = pyrelay.jit(total)
+    assert compiled(some(20)) == total(some(20))
+    packer = structure.Packer
+    monkeypatch.setattr(structure, "Packer", None)
+    for count, first in ((20, 5), (33, 0), (17, -9)):
+        rows, plain = some(count, first), some(count, first)
+        assert compiled(rows) == pytest.approx(total(plain), rel=1e-14)
+        assert [row["seen"] for row in rows] == [row["seen"] for row in plain]
+    monkeypatch.setattr(structure, "Packer", packer)
+    computed = [{"".join(iter(k)): v for k, v in row.items()} for row in some(20, 3)]
+    assert compiled(computed) == pytest.approx(total(some(20, 3)), rel=1e-14)
+    assert compiled.cache_info().compilations == 1
+    fewer = [*some(19), {"weight": np.ones(3), "seen": False}]
+    with pytest.raises(KeyError):
+        compiled(fewer)
