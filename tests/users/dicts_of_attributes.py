@@ -96,7 +96,7 @@ class Point:
         self.x = x
 
 
-@refuse((1.0,), "whether Point has the attribute 'seen' is known only at run time", "__init__")
+@use((1.0,), (-1.0,))
 def attribute_on_some_paths(x):
     point = Point(x)
     if x > 0:
