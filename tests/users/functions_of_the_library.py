@@ -140,7 +140,7 @@ def function_of_objects(x):
     return np.frompyfunc(lambda v: v + 1, 1, 1)(x)
 
 
-@refuse((X,), "excluded and signature", "loop")
+@use((np.arange(6.0).reshape(2, 3),), (np.ones((2, 2, 3)),))
 def vectorized_rows(x):
     return np.vectorize(lambda row: row.sum(), signature="(n)->()")(x)
 

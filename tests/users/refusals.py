@@ -189,18 +189,6 @@ def array_of_objects(x):
     return x.shape
 
 
-def totalled(value):
-    if isinstance(value, tuple):
-        return sum(totalled(v) for v in value)
-    return np.sum(value)
-
-
-@refuse((X, 0), "for certain and as one of several", "pass what is certain first")
-def an_array_passed_twice_once_perhaps(x, k):
-    either = x if k else 2.0
-    return totalled((either, x))
-
-
 @refuse((3,), "would have to show in both", "items.append(x.copy())")
 def one_array_again_and_again(n):
     state, history = np.zeros(2), []

@@ -112,6 +112,18 @@ def the_best_so_far_is_kept_and_marked(x, y, n):
     return x, y, value
 
 
+def totalled(value):
+    if isinstance(value, tuple):
+        return sum(totalled(v) for v in value)
+    return np.sum(value)
+
+
+@use((X, 0), (X, 1))
+def an_array_passed_twice_once_perhaps(x, k):
+    either = x if k else 2.0
+    return totalled((either, x))
+
+
 @use((A, 1), (A, 0), wrt=(0,))
 def a_row_chosen_and_written(a, k):
     row = a[0] if k else a[1]
