@@ -262,8 +262,8 @@ class Asked:
                 self._have_tables(self.open_keys)
                 self.granted += 1
             case needs.NeedsStatic(origin=("loops", _)) if (
-                self.gathered and not self.shared_at <= self.lent_at
-            ):  # lists that a generator gives one after the other become items as copies
+                (self.gathered or self.tables) and not self.shared_at <= self.lent_at
+            ):  # lists that a generator or a table gives one by one become items as copies
                 self.lent_at |= self.shared_at
                 self.granted += 1
             case needs.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 import numpy as np
@@ -200,3 +201,24 @@ def test_arrays_of_other_shapes_are_items_in_programs_that_lose_writes_where_the
     with config.override(interpret=True):
         got = pyrelay.jit(gradients_by_index)(Net())
     assert [g.shape for g in got] == [(2, 3), (3, 1)]
+
+
+def learnt(n: int, m: int) -> list[Any]:
+    """A table of rows that begin where they are read, gone through in order."""
+    rows: Any = collections.defaultdict(lambda: [0.0, 0.0])
+    for _ in range(n):
+        s = 0
+        for _ in range(30):
+            after = s * 7 % 11 + m
+            rows[s][s % 2] += 0.5 * (max(rows[after]) - rows[s][s % 2] + 1.0)
+            s = after
+            if s == 4:
+                break
+    return sorted(rows.items())
+
+
+@pytest.mark.slow
+def test_lists_of_a_table_are_copied_rather_than_loops_unrolled() -> None:
+    """The loops were unrolled, which was too much to compile."""
+    with config.override(interpret=True):
+        assert pyrelay.jit(learnt)(40, 1) == learnt(40, 1)
