@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyrelay.errors import Span
 from pyrelay.infer import values as V
-from pyrelay.ir.nodes import PyCall
+from pyrelay.ir.nodes import PyCall, Var
 
 if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter
@@ -81,6 +81,8 @@ def marked_operands(
     rhs = it.let.rhs if it.let else None
     if here is None or not isinstance(rhs, PyCall):
         return here, None, ()
+    if any(isinstance(a, Var) and a not in it.frame.env for a in rhs.args):
+        return here, None, ()  # the last op of a call that is over: a loop around it fails
     spans = operand_spans(here)
     if rhs.kind in ("binary", "inplace", "compare") and len(spans) == len(rhs.args) == 2:
         (left, right) = (V.describe(it.value(a)) for a in rhs.args)
