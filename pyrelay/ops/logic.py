@@ -100,7 +100,6 @@ def _bitwise(
     )
 
 
-
 def _crowded(entries: Any, slots: Any) -> Any:
     return 2 * entries > slots
 

@@ -22,7 +22,7 @@ from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import handling, narrowing, unset
 from pyrelay.infer.flow import joining as J
-from pyrelay.infer.flow.loops import run_loop
+from pyrelay.infer.flow.loops import going_on, run_loop
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import MOST_SPLITS, Interpreter
@@ -82,13 +82,7 @@ def split(
     test = truth(it, it.value(rhs.cond))
     fact = narrowing.fact_of(it, test)
 
-    def go_on(results: Sequence[V.Value]) -> Sequence[V.Value]:
-        it.bind(let.outs, results)
-        it.variants += 1
-        try:
-            return rest()
-        finally:
-            it.variants -= 1
+    go_on = going_on(it, let, rest)
 
     def arm(block: Block, kept: Sequence[narrowing.Kept]) -> Sequence[V.Value]:
         with narrowing.assuming(it, kept):

@@ -18,6 +18,22 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir.nodes import Let, Loop
 
 
+def going_on(
+    it: Interpreter, let: Let, rest: Callable[[], Sequence[V.Value]]
+) -> Callable[[Sequence[V.Value]], Sequence[V.Value]]:
+    """What follows a Let, for one of the arms that it goes into, given the results in that."""
+
+    def go_on(results: Sequence[V.Value]) -> Sequence[V.Value]:
+        it.bind(let.outs, results)
+        it.variants += 1
+        try:
+            return rest()
+        finally:
+            it.variants -= 1
+
+    return go_on
+
+
 def split(
     it: Interpreter, let: Let, rest: Callable[[], Sequence[V.Value]], *, tears: bool
 ) -> list[V.Value]:
@@ -31,14 +47,7 @@ def split(
     iteration = None if iterable is None else iterate(it, iterable)
     init = [it.value(a) for a in node.init]
 
-    def go_on(results: Sequence[V.Value]) -> Sequence[V.Value]:
-        it.bind(let.outs, results)
-        it.variants += 1
-        try:
-            return rest()
-        finally:
-            it.variants -= 1
-
+    go_on = going_on(it, let, rest)
     return Runner(it, let, node, iteration, iterable).peeled(init, go_on, tears=tears)
 
 

@@ -294,7 +294,7 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
     ) -> V.Value:
         from pyrelay.infer.names.adapters import cast, operand, refuse_keywords
 
-        along = {}
+        along = {}  # NumPy takes it where all operands have one core dimension: no other ufunc here
         if ufunc is np.vecdot and "axis" in keywords:
             along["axis"] = keywords.pop("axis")
         refuse_keywords(it, keywords, ufunc.__name__, ("casting", "order", "subok"))

@@ -280,7 +280,6 @@ def var(
     return stored(it, out, _divided(it, total, count, lost))
 
 
-
 @handles(np.std)
 def std(
     it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
