@@ -16,7 +16,7 @@ from pyrelay.infer import needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.code_points import MOST_KNOWN, from_codes, from_items
 from pyrelay.infer.in_python import characters as in_python
-from pyrelay.infer.in_python import strings
+from pyrelay.infer.in_python import numbers_in_texts, strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
@@ -311,10 +311,10 @@ def as_number(it: Interpreter, cls: Any, value: V.Value, base: V.Value) -> V.Val
     if not is_data(string):
         return None
     if cls is float:
-        return call(it, V.Known(strings.real), (string,), {})
+        return call(it, V.Known(numbers_in_texts.real), (string,), {})
     if cls is not int or not isinstance(base, V.Known) or base.value not in range(2, 37):
         return None
-    return call(it, V.Known(strings.whole), (string, base), {})
+    return call(it, V.Known(numbers_in_texts.whole), (string, base), {})
 
 
 def are_characters(it: Interpreter, items: V.Value) -> bool:

@@ -12,7 +12,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.attributes import get_attribute
 from pyrelay.infer.containers import characters, mappings
 from pyrelay.infer.containers.text import ask, called, is_text, text
-from pyrelay.infer.in_python import strings
+from pyrelay.infer.in_python import numbers_in_texts, strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.dicts import new_dict
@@ -69,13 +69,13 @@ def codes_of_python(it: Interpreter, string: V.Value, name: V.Value) -> V.Value:
     return codes_of_item(it, text(it, called, name, string, none, none))
 
 
-@handles(strings.whole_of_python)
+@handles(numbers_in_texts.whole_of_python)
 def whole_of_python(it: Interpreter, string: V.Value, base: V.Value) -> V.Value:
     """int(string, base) of a text that only Python can read."""
     return ask(it, types.PY_INT, int, string, base)
 
 
-@handles(strings.real_of_python)
+@handles(numbers_in_texts.real_of_python)
 def real_of_python(it: Interpreter, string: V.Value) -> V.Value:
     """float(string) of a text that only Python can read."""
     return ask(it, types.PY_FLOAT, float, string)

@@ -54,24 +54,6 @@ def test_methods_are_pythons(name):
         )
 
 
-NUMBERS = (
-    "12", " -7 ", "+0", "zz", "1_000", "", "-", "٣", "123456789012345678", "1234567890123456789",
-    "ff", "0x1f", "3.25", "-.5", "2.", ".", "1e3", "nan", "0.1", "123456.789012345", "-0",
-    "9007199254740993", "4\n", "1.2.3",
-)
-
-
-@pytest.mark.parametrize("text", NUMBERS)
-def test_numbers_are_read_as_python_reads_them(text):
-    def outcome_of(read, *args):
-        found = outcome(read, *args)
-        return type(found), repr(found)
-
-    assert outcome_of(strings.real, text) == outcome_of(float, text)
-    for base in (2, 10, 16, 36):
-        assert outcome_of(strings.whole, text, base) == outcome_of(int, text, base)
-
-
 def test_what_is_left_by_split_keeps_its_spaces():
     @pyrelay.jit
     def rest(n):

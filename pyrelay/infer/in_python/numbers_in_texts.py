@@ -1,0 +1,144 @@
+"""Numbers that texts tell, in plain Python that our own frontend compiles.
+
+In: strings that the running program has as code points. Out: what `int` and `float` give of them.
+What is not plain (underscores, digits of other scripts, too many of them, no number at all), Python
+is asked for (text.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_EXACT = 1 << 53
+"""Ints up to this one are floats; so are powers of ten up to the 22nd."""
+
+
+def whole_of_python(string: Any, base: Any) -> Any:
+    """int(string, base); a handler asks Python."""
+    return int(string, base)
+
+
+def real_of_python(string: Any) -> Any:
+    """float(string); a handler asks Python."""
+    return float(string)
+
+
+def _bounds(string: Any) -> Any:
+    """Where a number begins and ends, its sign left out, and whether that is a minus."""
+    first, last = 0, len(string)
+    while first < last and string[first] == " ":
+        first += 1
+    while last > first and (string[last - 1] == " " or string[last - 1] == "\n"):
+        last -= 1
+    negative = first < last and string[first] == "-"
+    if negative or (first < last and string[first] == "+"):
+        first += 1
+    return first, last, negative
+
+
+def whole(string: Any, base: Any) -> Any:
+    """int(string, base), for a base from 2 to 36."""
+    first, last, negative = _bounds(string)
+    value = 0
+    plain = first < last and last - first <= (18 if base <= 10 else 12)
+    for k in range(first, last):
+        code = ord(string[k])
+        if code >= 48 and code <= 57:
+            digit = code - 48
+        elif (code >= 65 and code <= 90) or (code >= 97 and code <= 122):
+            digit = (code | 32) - 87
+        else:
+            digit = 36
+        if not plain or digit >= base:
+            plain = False
+            break
+        value = value * base + digit
+    if not plain:
+        return whole_of_python(string, base)
+    return -value if negative else value
+
+
+def real(string: Any) -> Any:
+    """float(string): up to 18 digits are an int, which is multiplied or divided by a power of ten
+    and rounded once."""
+    first, last, negative = _bounds(string)
+    value, digits, power = 0, 0, 0
+    plain, found, behind = True, False, False
+    end = last  # of the digits; an exponent follows
+    for k in range(first, last):
+        code = ord(string[k])
+        if code >= 48 and code <= 57 and digits < 18:
+            found = True
+            value = value * 10 + code - 48
+            if value > 0:
+                digits += 1
+            if behind:
+                power -= 1
+        elif code == 46 and not behind:
+            behind = True
+        elif code | 32 == 101 and found:
+            end = k
+            break
+        else:
+            plain = False
+            break
+    if end < last:
+        exponent, given = _exponent(string, end + 1, last)
+        power += exponent
+        plain = plain and given
+    if not plain or not found or power < -22 or power > 22 or (value > _EXACT and power < -20):
+        return real_of_python(string)
+    if value > _EXACT and power > 0:
+        return real_of_python(string)
+    ten = 1.0
+    for _ in range(abs(power)):
+        ten *= 10.0
+    if power >= 0:
+        size = value * ten
+    elif value <= _EXACT:
+        size = value / ten
+    else:
+        size = _quotient(value, ten)
+    return -size if negative else size
+
+
+def _exponent(string: Any, first: Any, last: Any) -> Any:
+    """The int behind an `e`, and whether it is one of at most three digits."""
+    negative = first < last and string[first] == "-"
+    if negative or (first < last and string[first] == "+"):
+        first += 1
+    value = 0
+    given = first < last and last - first <= 3
+    for k in range(first, last):
+        code = ord(string[k])
+        if not given or code < 48 or code > 57:
+            given = False
+            break
+        value = value * 10 + code - 48
+    return (-value if negative else value), given
+
+
+def _quotient(value: Any, ten: Any) -> Any:
+    """An int below 10**18 by a power of ten up to the 20th, rounded to the nearest float.
+
+    What is left of the quotient's product (Dekker, A floating-point technique for extending the
+    available precision, Numer. Math. 18, 1971) is exact, as ten's odd part has 47 bits. How far a
+    quotient is from the middle of two floats, if it is not there, is 2**-48 of their distance.
+    """
+    high = float(value)
+    low = float(value - int(high))
+    near = high / ten
+    near_high, near_low = _halves(near)
+    ten_high, ten_low = _halves(ten)
+    product = near * ten
+    lost = ((near_high * ten_high - product) + near_high * ten_low + near_low * ten_high) + (
+        near_low * ten_low
+    )
+    return near + ((high - product) - lost + low) / ten
+
+
+def _halves(x: Any) -> Any:
+    """A float as the sum of two of half as many bits."""
+    scaled = 134217729.0 * x
+    high = scaled - (scaled - x)
+    return high, x - high
