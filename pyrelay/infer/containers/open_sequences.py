@@ -9,6 +9,7 @@ names apply. An attempt makes them only where one without them failed (`open_lay
 
 from __future__ import annotations
 
+import builtins
 import operator
 import re
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from pyrelay.infer.containers.code_points import codes_of, from_codes, from_item
 from pyrelay.infer.containers.open_layouts import is_open, sequences
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python import characters as in_python
+from pyrelay.infer.in_python import digits
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.layout import Layout, LNode, LPlace, LScalar
 from pyrelay.infer.names.handlers import handles, keeps_unions
@@ -176,13 +178,11 @@ def open_text(it: Interpreter, value: V.Value) -> V.Value:
         codes = call(it, V.Known(in_python.repeated_codes), value.args, {})
         assert isinstance(codes, V.Ref)
         return string_of(it, codes)
-    number = _whole_number(value)
-    if number is not None:
-        of, *form = number
-        known = {name: V.Known(v) for name, v in zip(in_python.FORM, form, strict=True)}
-        digits = call(it, V.Known(in_python.digits_of), (of,), known)
-        assert isinstance(digits, V.Ref)
-        return string_of(it, digits)
+    writing = _writing(value)
+    if writing is not None:
+        function, number, known = writing
+        codes = call(it, V.Known(function), (number,), {k: V.Known(v) for k, v in known.items()})
+        return in_list(it.builder, it.heap, it.atom, V.Text(from_codes, (codes,)))
     return in_list(it.builder, it.heap, it.atom, by_python(it, value))
 
 
@@ -235,7 +235,7 @@ def _is_written(value: V.Value) -> bool:
         if value.function is operator.mul:
             return _is_written(value.args[0])
         own = value.function in (chr, from_codes, from_items)
-        return own or _whole_number(value) is not None
+        return own or _writing(value) is not None
     if isinstance(value, V.Union):
         return all(map(_is_written, value.possible))
     return isinstance(value, V.Known)
@@ -271,33 +271,57 @@ def as_laid_out(it: Interpreter, value: V.Value, layout: Layout) -> V.Value:
     return value
 
 
-def _whole_number(value: V.Text) -> tuple[Any, ...] | None:
-    """The int that a string shows, and by which digits; None for any other string."""
+def _writing(value: V.Text) -> tuple[Callable[..., Any], V.Value, dict[str, Any]] | None:
+    """What writes the number that a string shows, the number, and how it is to be written; None
+    for any other string."""
     from pyrelay.infer.containers import text
 
-    form = _BASES.get(value.function)
-    if value.function is text.formatted and value.args[1] in (V.Known(""), V.Known("s")):
-        form = _form(value.args[2])
-    elif value.function is format:
-        form = _form(value.args[1])
-    if form is None:
-        return None
-    number = value.args[0]
+    number = value.args[0] if value.args else V.NONE
     ty = V.number_type(number)
-    several = isinstance(number, V.Scalar) and number.kinds
-    if ty is None or not ty.dtype.is_integer or several:
+    if ty is None or (isinstance(number, V.Scalar) and number.kinds):
         return None
-    return number, *form
+    function: Callable[..., Any] = value.function
+    spec: V.Value = V.Known("")
+    match value:
+        case V.Text(text.formatted, (_, V.Known(conversion), given)):
+            function, spec = _CONVERSIONS[conversion], given
+        case V.Text(builtins.format, (_, given)):
+            spec = given
+    if function is repr and ty.weak:
+        function = str
+    if not isinstance(spec, V.Known) or (function is not format and spec.value):
+        return None
+    if ty.dtype.is_integer:
+        form = _BASES.get(function) or (_whole_form(spec.value) if function is format else None)
+        return None if form is None else (digits.digits_of, number, form)
+    if ty.dtype != types.f64 or function not in (str, format):
+        return None
+    if not spec.value:
+        return digits.shortest, number, {}
+    form = _real_form(spec.value)
+    return None if form is None else (digits.fixed, number, form)
 
 
-def _form(spec: V.Value) -> tuple[Any, ...] | None:
+def _whole_form(spec: str) -> dict[str, Any] | None:
     """What an int is written by for a format such as "08b"; None for others."""
-    found = isinstance(spec, V.Known) and re.fullmatch(r"(#?)(0?)(\d*)([bdoxX]?)", spec.value)
+    found = re.fullmatch(r"(#?)(0?)(\d*)([bdoxX]?)", spec)
     if not found:
         return None
     prefixed, zeros, width, letter = found.groups()
     base, letters, prefix = _LETTERS[letter]
-    return base, letters, prefix if prefixed else "", int(width or 0), bool(zeros)
+    form = (base, letters, prefix if prefixed else "", int(width or 0), bool(zeros))
+    return dict(zip(digits.FORM, form, strict=True))
+
+
+def _real_form(spec: str) -> dict[str, Any] | None:
+    """What a float is written by for a format such as "8.3f"; None for others."""
+    found = re.fullmatch(r"(\+?)(0?)(\d*)(?:\.(\d+))?f", spec)
+    if not found or int(found[4] or 6) > digits.MOST_PLACES:
+        return None
+    return {
+        "places": int(found[4] or 6), "width": int(found[3] or 0), "zeros": bool(found[2]),
+        "plus": bool(found[1]), "spec": spec,
+    }  # fmt: skip
 
 
 _LETTERS = {
@@ -305,13 +329,27 @@ _LETTERS = {
     "x": (16, ord("a"), "0x"), "X": (16, ord("A"), "0X"),
 }  # fmt: skip
 """The base, the first letter that is a digit, and what stands in front."""
-_BASES: dict[Any, tuple[Any, ...]] = {
-    function: (*_LETTERS[letter], 0, False)
+_BASES: dict[Any, dict[str, Any]] = {
+    function: dict(zip(digits.FORM, (*_LETTERS[letter], 0, False), strict=True))
     for function, letter in ((str, "d"), (bin, "b"), (oct, "o"), (hex, "x"))
 }
 
 
-def by_python(it: Interpreter, value: V.Value) -> V.Value:
+_CONVERSIONS: dict[str, Callable[..., Any]] = {
+    "": format, "s": str, "r": repr, "a": ascii,
+}
+
+
+@handles(digits.shown_by_python)
+def shown_by_python(it: Interpreter, number: V.Value, spec: V.Value) -> V.Value:
+    """The code points of a number that only Python can write, as an array."""
+    from pyrelay.infer.containers import text
+
+    written = by_python(it, V.Text(text.formatted, (number, V.Known(""), spec)))
+    return it.new_array(it.builder.cast(it.atom(written.args[0]), types.i64))
+
+
+def by_python(it: Interpreter, value: V.Value) -> V.Text:
     """A string that Python makes while the program runs, as an array of code points."""
     from pyrelay.infer import host
     from pyrelay.infer.containers.lists import extent_of_atom

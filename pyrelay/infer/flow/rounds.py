@@ -18,6 +18,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing
 from pyrelay.infer.containers.open_keys import note_beside
+from pyrelay.infer.containers.open_layouts import sequences
 from pyrelay.infer.flow import handling
 from pyrelay.infer.flow.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.flow.iteration import Iteration, iterate
@@ -193,6 +194,7 @@ class Runner:
                 raise
             except _FAILURES:
                 pass
+        self._ask_for_sequences(count)
         if isinstance(count, V.Scalar) and count.extent is not None and isinstance(
             problem, needs.NeedsUnrolling
         ):
@@ -240,6 +242,14 @@ class Runner:
         if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
             note_beside(self.it, self.node.body)
             raise needs.NeedsStatic(count.origin, needs.HOW_OFTEN) from None
+
+    def _ask_for_sequences(self, count: V.Value | None) -> None:
+        """Raises NeedsSequences where a text that gets longer may be why the loop would be
+        unrolled."""
+        strings = sequences()
+        few = isinstance(count, V.Known) and count.value <= SHORT
+        if strings.wanted and not strings.open and not strings.tried and not few:
+            raise needs.NeedsSequences
 
     def _ask_for_entries(self) -> None:
         """Raises NeedsEntries where dicts in lists may be why the loop would be unrolled."""

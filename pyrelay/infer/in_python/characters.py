@@ -61,41 +61,6 @@ def digit_of(code: Any, zeros: Any) -> Any:
     raise ValueError(f"invalid literal for int() with base 10: {chr(code)!r}")
 
 
-FORM = ("base", "letters", "prefix", "width", "zeros")
-
-
-def digits_of(
-    number: Any, base: Any, letters: Any, prefix: Any, width: Any, zeros: Any
-) -> Any:
-    """The code points of an int in a base, of which the digits from 10 on are from `letters` on,
-    behind a prefix, with spaces or zeros in front up to a width."""
-    if number < 0:
-        last = (base - number % base) % base
-        left = -((number + last) // base)  # the least int has no opposite
-    else:
-        last, left = number % base, number // base
-    digits: list[Any] = [_digit(last, letters)]
-    while left > 0:
-        digits.append(_digit(left % base, letters))
-        left = left // base
-    if zeros:
-        while len(digits) + len(prefix) + (number < 0) < width:
-            digits.append(48)
-    for character in reversed(prefix):
-        digits.append(ord(character))
-    if number < 0:
-        digits.append(45)
-    while len(digits) < width:
-        digits.append(32)
-    return digits[::-1]
-
-
-def _digit(value: Any, letters: Any) -> Any:
-    """The code point of a digit."""
-    code = int(value)
-    return 48 + code if letters == 0 or code < 10 else letters - 10 + code
-
-
 def codes_of_item(string: Any) -> Any:
     """The code points of a string that is put together with others, in a list of their own; a
     handler says that, and refuses what is no string."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_EXACT = 1 << 53
+EXACT = 1 << 53
 """Ints up to this one are floats; so are powers of ten up to the 22nd."""
 
 
@@ -86,19 +86,17 @@ def real(string: Any) -> Any:
         exponent, given = _exponent(string, end + 1, last)
         power += exponent
         plain = plain and given
-    if not plain or not found or power < -22 or power > 22 or (value > _EXACT and power < -20):
+    if not plain or not found or power < -22 or power > 22 or (value > EXACT and power < -20):
         return real_of_python(string)
-    if value > _EXACT and power > 0:
+    if value > EXACT and power > 0:
         return real_of_python(string)
-    ten = 1.0
-    for _ in range(abs(power)):
-        ten *= 10.0
+    ten = power_of_ten(abs(power))
     if power >= 0:
         size = value * ten
-    elif value <= _EXACT:
+    elif value <= EXACT:
         size = value / ten
     else:
-        size = _quotient(value, ten)
+        size = quotient(value, ten)
     return -size if negative else size
 
 
@@ -118,23 +116,36 @@ def _exponent(string: Any, first: Any, last: Any) -> Any:
     return (-value if negative else value), given
 
 
-def _quotient(value: Any, ten: Any) -> Any:
+def power_of_ten(power: Any) -> Any:
+    """10.0 ** power, exact up to the 22nd."""
+    ten = 1.0
+    for _ in range(power):
+        ten *= 10.0
+    return ten
+
+
+def quotient(value: Any, ten: Any) -> Any:
     """An int below 10**18 by a power of ten up to the 20th, rounded to the nearest float.
 
-    What is left of the quotient's product (Dekker, A floating-point technique for extending the
-    available precision, Numer. Math. 18, 1971) is exact, as ten's odd part has 47 bits. How far a
-    quotient is from the middle of two floats, if it is not there, is 2**-48 of their distance.
+    What the quotient's product leaves is exact, as ten's odd part has 47 bits. A quotient that is
+    not in the middle of two floats is at least 2**-48 of their distance away from it.
     """
     high = float(value)
     low = float(value - int(high))
     near = high / ten
-    near_high, near_low = _halves(near)
-    ten_high, ten_low = _halves(ten)
     product = near * ten
-    lost = ((near_high * ten_high - product) + near_high * ten_low + near_low * ten_high) + (
-        near_low * ten_low
-    )
-    return near + ((high - product) - lost + low) / ten
+    return near + ((high - product) - lost(near, ten, product) + low) / ten
+
+
+def lost(x: Any, y: Any, product: Any) -> Any:
+    """x * y, as it is, less the float that it is rounded to.
+
+    Dekker, A floating-point technique for extending the available precision (Numer. Math. 18,
+    1971).
+    """
+    x_high, x_low = _halves(x)
+    y_high, y_low = _halves(y)
+    return ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
 def _halves(x: Any) -> Any:

@@ -1,0 +1,154 @@
+"""The digits of numbers as code points, in plain Python that our own frontend compiles.
+
+In: numbers of the running program. Out: what `str`, `format` and their like write of them. What is
+not plain (floats beyond 16 digits before or 4 zeros behind the point, infinities), Python is asked
+for (open_sequences.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pyrelay.infer.in_python.numbers_in_texts import EXACT, lost, power_of_ten, quotient
+
+FORM = ("base", "letters", "prefix", "width", "zeros")
+MOST_PLACES = 22
+"""Behind the point: powers of ten are floats up to this one."""
+
+
+def digits_of(
+    number: Any, base: Any, letters: Any, prefix: Any, width: Any, zeros: Any
+) -> Any:
+    """The code points of an int in a base, of which the digits from 10 on are from `letters` on,
+    behind a prefix, with spaces or zeros in front up to a width."""
+    codes = np.full(max(width, (66 if base == 2 else 24) + len(prefix)), 32)
+    end = len(codes)
+    if number < 0:
+        last = (base - number % base) % base
+        left = -((number + last) // base)  # the least int has no opposite
+    else:
+        last, left = number % base, number // base
+    at = end - 1
+    codes[at] = _digit(last, letters)
+    while left > 0:
+        at -= 1
+        codes[at] = _digit(left % base, letters)
+        left = left // base
+    if zeros:
+        while end - at + len(prefix) + (number < 0) < width:
+            at -= 1
+            codes[at] = 48
+    for character in reversed(prefix):
+        at -= 1
+        codes[at] = ord(character)
+    if number < 0:
+        at -= 1
+        codes[at] = 45
+    return codes[min(at, end - width):]
+
+
+def _digit(value: Any, letters: Any) -> Any:
+    """The code point of a digit."""
+    code = int(value)
+    return 48 + code if letters == 0 or code < 10 else letters - 10 + code
+
+
+def shown_by_python(x: Any, spec: Any) -> Any:
+    """The code points of format(x, spec); a handler asks Python."""
+    return np.array(list(map(ord, format(x, spec))))
+
+
+def fixed(x: Any, places: Any, width: Any, zeros: Any, plus: Any, spec: Any) -> Any:
+    """The code points of a float with so many places behind the point, with spaces or zeros in
+    front up to a width, and a sign if it is negative or if `plus` says so; `spec` says the same."""
+    size, ten = abs(x), 10.0 ** places
+    if not size * ten < EXACT:
+        return shown_by_python(x, spec)
+    codes = np.full(max(width, places + 20), 32)
+    end = len(codes)
+    negative = math.copysign(1.0, x) < 0.0
+    at = _written(codes, _scaled(size, ten), places)
+    if zeros:
+        while end - at + (negative or plus) < width:
+            at -= 1
+            codes[at] = 48
+    if negative or plus:
+        at -= 1
+        codes[at] = 45 if negative else 43
+    return codes[min(at, end - width):]
+
+
+def shortest(x: Any) -> Any:
+    """The code points of repr(x) of a float: of as few digits as tell it from all other floats, the
+    nearest ones.
+
+    What 15 digits can tell, 15 digits do tell once they are rounded to; where they do not, 16 or 17
+    do (Steele and White, How to print floating-point numbers accurately, PLDI 1990).
+    """
+    size = abs(x)
+    if size != 0.0 and not (size >= 1e-4 and size < 1e16):
+        return shown_by_python(x, "")
+    places = 14 + int(size < 1.0) + int(size < 0.1) + int(size < 0.01) + int(size < 0.001)
+    ten = 10.0
+    while size >= ten:
+        places, ten = places - 1, ten * 10.0
+    places = max(places, 0)
+    ten = power_of_ten(places)
+    number = _scaled(size, ten)
+    if quotient(number, ten) != size:
+        if math.frexp(size)[0] == 0.5:  # the next float below is nearer than the one above
+            return shown_by_python(x, "")
+        places, ten = places + 1, ten * 10.0
+        number = _scaled(size, ten)
+        if quotient(number, ten) != size:
+            places, ten = places + 1, ten * 10.0
+            number = _scaled(size, ten)
+    if places == 0:
+        number, places = number * 10, 1
+    while places > 1 and number % 10 == 0:
+        number, places = number // 10, places - 1
+    codes = np.full(28, 32)
+    at = _written(codes, number, places)
+    if math.copysign(1.0, x) < 0.0:
+        at -= 1
+        codes[at] = 45
+    return codes[at:]
+
+
+def _written(codes: Any, number: Any, places: Any) -> Any:
+    """Write an int's digits before the end of an array, with a point before the last so many; where
+    they begin."""
+    at = len(codes)
+    for _ in range(places):
+        at -= 1
+        codes[at] = 48 + number % 10
+        number = number // 10
+    if places > 0:
+        at -= 1
+        codes[at] = 46
+    at -= 1
+    codes[at] = 48 + number % 10
+    number = number // 10
+    while number > 0:
+        at -= 1
+        codes[at] = 48 + number % 10
+        number = number // 10
+    return at
+
+
+def _scaled(size: Any, ten: Any) -> Any:
+    """size * ten as the nearest int, of two the even one; it is below 10**17."""
+    product = size * ten
+    whole = int(product)
+    part, rest = product - whole, lost(size, ten, product)
+    if product >= EXACT:
+        shift = math.floor(rest)
+        whole += shift
+        rest -= shift
+    above = (part - 0.5) + rest
+    if above > 0.0 or (above == 0.0 and whole % 2 == 1):
+        whole += 1
+    return whole
