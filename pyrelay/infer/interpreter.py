@@ -533,6 +533,8 @@ class Interpreter:
                         return known
                 if origin is not None:
                     raise needs.NeedsStatic(origin, what)
+                if isinstance(value.atom, Const):  # as in np.int64(2)
+                    return value.atom.value
         raise self.failure(
             errors.StaticValueError,
             f"{what} must be known when the function is compiled, and here it is "

@@ -19,8 +19,8 @@ from pyrelay.infer.containers import list_arrays, lists, methods, sets, text, vi
 from pyrelay.infer.containers.open_keys import note
 from pyrelay.infer.flow import generators
 from pyrelay.infer.flow.iteration import sequence_of
+from pyrelay.infer.in_python import arrangement, python_math
 from pyrelay.infer.in_python import lists as in_python
-from pyrelay.infer.in_python import python_math
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
 from pyrelay.infer.names.adapters import cast, dtype_of, operand
@@ -57,6 +57,10 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
             return V.Known(ty.dtype.size)
         case "strides":
             return strides.in_bytes(it, obj)
+        case "flags":
+            return _flags(it, obj)
+        case "device":
+            return V.Known("cpu")
         case "nbytes":
             return V.Scalar.of_extent(dims.multiply(ty.size, ty.dtype.size))
         case "T":
@@ -81,6 +85,14 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
                 return _part(it, obj, "imag")
             return it.result(it.builder.zeros(ty))
     return None
+
+
+def _flags(it: Interpreter, array: V.Value) -> V.Value | None:
+    """`array.flags`, as far as it says how the elements lie in memory."""
+    lies = [strides.lies_in(it, array, order) for order in ("C", "F")]
+    if None in lies:
+        return None
+    return calls.call(it, V.Known(arrangement.Flags), tuple(map(V.Known, lies)), {})
 
 
 def _part(it: Interpreter, x: V.Value, kind: str) -> V.Value:

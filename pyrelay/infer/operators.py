@@ -448,11 +448,11 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         of_kinds = kinds.apart(it, op, x, y) or kinds.compared(it, op, x, y)
         if of_kinds is not None:
             return of_kinds
-    beside = _beside_unsigned(it, op, x, y)
+    beside = beside_unsigned(it, op, x, y)
     return kinds.truths(it, x, y, it.call(OP_NAMES[op], x, y) if beside is None else beside)
 
 
-def _beside_unsigned(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+def beside_unsigned(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """Integers of 64 bits without a sign beside a Python int that the program computes, which may
     be negative; None for others."""
     kinds_of = V.tensor_type(x), V.tensor_type(y)

@@ -41,12 +41,12 @@ def fields_of_records(n):
     return np.zeros(n, [("u", float), ("v", float)])["u"]
 
 
-@refuse((X,), "'flags' of f64[3] is not compiled")
+@refuse((X,), "'ctypes' of f64[3] is not compiled")
 def default_in_place_of_an_attribute_that_is_there(x):
-    return getattr(x, "flags", None) is None
+    return getattr(x, "ctypes", None) is None
 
 
-@refuse((X,), "'flags' of f64[3] is not compiled")
+@refuse((X,), "flags say in a program how an array lies in memory, and nothing else")
 def handler_of_an_attribute_that_is_there(x):
     try:
         return x.flags.writeable
@@ -236,7 +236,7 @@ def nested_without_end(n):
 
 @refuse((np.ones((2, 3)),), "asks how", "lies in memory", "order='C' for rows")
 def elements_as_they_lie(a):
-    return a.T.ravel("K")
+    return np.broadcast_to(a[0], (2, 3)).reshape(-1, order="A")
 
 
 @refuse(({(1, 1)}, 2), "the order of a set", "go through sorted(items), or pass list(items)")

@@ -111,6 +111,13 @@ def _depths(it: Interpreter, memory: Memory, array: V.ArrayRef) -> list[int | No
     return [None if n == 1 else d for n, d in zip(array.type.shape, found, strict=True)]
 
 
+def outermost_first(it: Interpreter, array: V.ArrayRef) -> tuple[int, ...]:
+    """The axes of a view in the order in which they lie in memory, as they stand where no step
+    along them tells."""
+    depths = _depths(it, of_root(it.program, array.root), array)
+    return tuple(_best(len(depths), [depths]))
+
+
 def _followed(it: Interpreter, memory: Memory, array: V.ArrayRef) -> list[int | None] | None:
     """The same, step by step; None for what is copied to be read."""
     rank = len(it.heap.contents[array.root].type.shape)

@@ -99,6 +99,33 @@ def is_contiguous(it: Interpreter, array: V.ArrayRef) -> bool:
     return not runs or (len(runs) == 1 and runs[0].stride == 1)
 
 
+def lies_in(it: Interpreter, array: V.Value, order: str) -> bool | None:
+    """Whether the elements lie one after the other, the last axis fastest ('C') or the first one
+    ('F'); None where only the running program knows."""
+    axes: Sequence[Axis] | None = contiguous(it.tensor(array).shape)
+    if isinstance(array, V.ArrayRef):
+        axes = of_view(it, array)
+        it.program.laid |= memory_order.of_root(it.program, array.root).leaves
+    if axes is None:
+        return None
+    if any(it.program.guards.equal(axis.extent, 0) for axis in axes):
+        return True
+    step: Extent = 1
+    for axis in reversed(axes) if order == "C" else axes:
+        if it.program.guards.equal(axis.extent, 1):
+            continue
+        if it.program.guards.equal(axis.stride, step) is not True:
+            return False
+        step = dims.multiply(step, axis.extent)
+    return True
+
+
+def outermost_first(it: Interpreter, array: V.ArrayRef) -> tuple[int, ...]:
+    """The axes in the order in which they lie in memory."""
+    it.program.laid |= memory_order.of_root(it.program, array.root).leaves
+    return memory_order.outermost_first(it, array)
+
+
 def reshaped(
     it: Interpreter, axes: Sequence[Axis], shape: Sequence[Extent]
 ) -> tuple[Axis, ...] | None:

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import refuse
+
 Array = Any
 
 __all__ = [
     "append", "array_split", "asfortranarray", "atleast_2d", "atleast_3d",
-    "broadcast_arrays", "broadcast_shapes", "column_stack", "delete", "diag_indices_from",
+    "broadcast_arrays", "broadcast_shapes", "column_stack", "diag_indices_from",
     "diagflat", "diagonal", "dsplit", "dstack", "fill_diagonal", "fliplr", "flipud", "geomspace",
-    "hsplit", "insert", "logspace", "matrix_transpose", "meshgrid", "ravel_multi_index",
-    "resize", "roll", "rollaxis", "rot90", "trace", "tri", "tril_indices_from", "trim_zeros",
+    "hsplit", "isfortran", "logspace", "matrix_transpose", "meshgrid", "ravel_multi_index",
+    "roll", "rollaxis", "rot90", "trace", "tri", "tril_indices_from",
     "triu_indices_from", "unravel_index", "unstack", "vander", "vsplit",
 ]
 
@@ -97,6 +99,41 @@ def as_strided(x: Any, shape: Any, strides: Any, start: int = 0) -> Array:
     return seen_at(flat, (places,), (0,))[0]
 
 
+_NO_MORE = "flags say in a program how an array lies in memory, and nothing else"
+
+
+class Flags:
+    """`array.flags`: whether its last axis is fastest in memory, or its first one, without gaps."""
+
+    def __init__(self, c_contiguous: bool, f_contiguous: bool) -> None:
+        self.c_contiguous = self.contiguous = c_contiguous
+        self.f_contiguous = self.fortran = f_contiguous
+        self.fnc, self.forc = f_contiguous and not c_contiguous, f_contiguous or c_contiguous
+        self.aligned = True
+
+    @property
+    def writeable(self) -> bool:
+        refuse(_NO_MORE)
+
+    @property
+    def owndata(self) -> bool:
+        refuse(_NO_MORE)
+
+    def __getitem__(self, key: str) -> bool:
+        if key in ("C_CONTIGUOUS", "C", "CONTIGUOUS"):
+            return self.c_contiguous
+        if key in ("F_CONTIGUOUS", "F", "FORTRAN"):
+            return self.f_contiguous
+        if key not in ("FNC", "FORC"):
+            refuse(_NO_MORE)
+        return self.fnc if key == "FNC" else self.forc
+
+
+def isfortran(a: Array) -> bool:
+    """Whether the first axis of an array is fastest in memory, and the last one is not."""
+    return bool(a.flags.fnc)
+
+
 # -- creation --------------------------------------------------------------------------------------
 
 
@@ -117,7 +154,13 @@ def geomspace(
     if np.any(first == 0) or np.any(last == 0):
         raise ValueError("Geometric sequence cannot include zero")
     exponents = np.linspace(0.0, np.log10(last / first), num, endpoint=endpoint, axis=axis)
-    values = np.moveaxis(np.power(10.0, np.moveaxis(exponents, axis, 0)) * first, 0, axis)
+    values = np.power(10.0, np.moveaxis(exponents, axis, 0)) * first
+    if num > 0:  # the ends are as given, whatever their logarithms say
+        places = np.arange(num).reshape((-1,) + (1,) * (values.ndim - 1))
+        values = np.where(places == 0, first, values)
+        if endpoint and num > 1:
+            values = np.where(places == num - 1, last, values)
+    values = np.moveaxis(values, 0, axis)
     return values if dtype is None else values.astype(dtype)
 
 
@@ -289,7 +332,8 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
     """Elements moved along axes; those beyond the end enter at the start."""
     x = np.asarray(a)
     if axis is None:
-        return _rolled(np.ravel(x), shift, 0).reshape(x.shape)
+        by = sum(shift) if isinstance(shift, (tuple, list)) else shift
+        return _rolled(np.ravel(x), by, 0).reshape(x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(axes) == 1:
@@ -361,7 +405,7 @@ def broadcast_shapes(*args: Any) -> Any:
     return tuple(found)
 
 
-def broadcast_arrays(*args: Array) -> Any:
+def broadcast_arrays(*args: Array, subok: bool = False) -> Any:
     """Arrays of one shape."""
     arrays = [np.asarray(a) for a in args]
     shape = broadcast_shapes(*[a.shape for a in arrays])
@@ -429,117 +473,6 @@ def dsplit(ary: Array, indices_or_sections: Any) -> Any:
 def unstack(x: Array, *, axis: int = 0) -> Any:
     """The arrays that `np.stack` would join to this one."""
     return tuple(np.moveaxis(x, axis, 0))
-
-
-def repeat(a: Array, repeats: Array, axis: int) -> Array:
-    """Each slice along the axis as often as its count says."""
-    n = a.shape[axis]
-    counts = np.broadcast_to(repeats, n)
-    if np.any(counts < 0):
-        raise ValueError("repeats may not contain negative values.")
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if n > 0 else 0
-    # A slice is left as often as something ends before a place, which is added up from place to
-    # place: what a search among the ends finds, in fewer steps.
-    left = np.zeros(total + 1, dtype=np.int64)
-    np.add.at(left, ends, 1)
-    return np.take(a, np.cumsum(left)[:total], axis=axis)
-
-
-# -- elements put in and left out ------------------------------------------------------------------
-
-
-def insert(arr: Array, obj: Any, values: Any, axis: Any = None) -> Array:
-    """Values put before known places, which are counted in the array as it was."""
-    x = np.ravel(arr) if axis is None else np.moveaxis(np.asarray(arr), axis, 0)
-    n = x.shape[0]
-    if isinstance(obj, int):
-        at = obj + n if obj < 0 else obj
-        if at < 0 or at > n:
-            along = 0 if axis is None else axis
-            raise IndexError(f"index {obj} is out of bounds for axis {along} with size {n}")
-        given = np.asarray(values, x.dtype)
-        if axis is None or x.ndim == 1:
-            new = given.reshape(-1)
-        elif given.ndim == x.ndim:
-            new = np.moveaxis(given, axis, 0)
-        else:
-            new = np.broadcast_to(given, x.shape[1:])[None]
-        joined = np.concatenate([x[:at], new, x[at:]])
-        return joined if axis is None else np.moveaxis(joined, 0, axis)
-    if isinstance(obj, slice):
-        places = np.arange(n)[obj]
-    elif np.asarray(obj).dtype.kind == "b":
-        places = np.flatnonzero(obj)
-    else:
-        places = np.asarray(obj)
-    places = np.where(places < 0, places + n, places)
-    count = places.shape[0]
-    order = np.argsort(places)
-    targets = np.zeros(count, dtype=np.int64)
-    targets[order] = places[order] + np.arange(count)
-    kept = np.ones(n + count, dtype=bool)
-    kept[targets] = False
-    result = np.zeros((n + count, *x.shape[1:]), dtype=x.dtype)
-    given = np.asarray(values, x.dtype)
-    if axis is not None and x.ndim > 1:  # as many as places along the axis, or the same for all
-        shape = np.moveaxis(result[:count], 0, axis).shape
-        given = np.moveaxis(np.broadcast_to(given, shape), axis, 0)
-    result[targets] = given
-    result[np.flatnonzero(kept)] = x
-    return result if axis is None else np.moveaxis(result, 0, axis)
-
-
-def delete(arr: Array, obj: Any, axis: Any = None) -> Array:
-    """What is left without the elements at some indices, of a slice or of a mask."""
-    x = np.ravel(arr) if axis is None else np.moveaxis(np.asarray(arr), axis, 0)
-    n = x.shape[0]
-    if isinstance(obj, int):
-        at = obj + n if obj < 0 else obj
-        if at < 0 or at >= n:
-            raise IndexError(
-                f"index {obj} is out of bounds for axis {axis or 0} with size {n}"
-            )
-        left = np.concatenate([x[:at], x[at + 1 :]])
-    else:
-        kept = np.ones(n, dtype=bool)
-        kept[obj if isinstance(obj, slice) else np.asarray(obj)] = False
-        left = x[kept]
-    return left if axis is None else np.moveaxis(left, 0, axis)
-
-
-def resize(a: Array, new_shape: Any) -> Array:
-    """The elements in C order, repeated until the new shape is full."""
-    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
-    size = 1
-    for extent in shape:
-        size = size * extent
-    flat = np.ravel(a)
-    if flat.shape[0] == 0:
-        return np.zeros(shape, dtype=flat.dtype)
-    if size % flat.shape[0] == 0:
-        return np.tile(flat, size // flat.shape[0]).reshape(shape)
-    found = np.empty(size, dtype=flat.dtype)
-    done = min(flat.shape[0], size)
-    found[:done] = flat[:done]
-    while done < size:  # twice as many each time: few steps, however short the array is
-        count = min(done, size - done)
-        found[done : done + count] = found[:count]
-        done += count
-    return found.reshape(shape)
-
-
-def trim_zeros(filt: Array, trim: str = "fb") -> Array:
-    """A vector without the zeros at its ends."""
-    n = filt.shape[0]
-    first, last = 0, n
-    if "f" in trim or "F" in trim:
-        while first < n and filt[first] == 0:
-            first += 1
-    if "b" in trim or "B" in trim:
-        while last > first and filt[last - 1] == 0:
-            last -= 1
-    return filt[first:last]
 
 
 # -- positions -------------------------------------------------------------------------------------

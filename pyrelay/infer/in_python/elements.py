@@ -198,12 +198,20 @@ def sinc(x: Array) -> Array:
 
 def degrees(x: Array) -> Array:
     """Radians as degrees."""
-    return np.multiply(x, 180.0 / math.pi)
+    return _by_factor(np.asarray(x), 180.0, math.pi)
 
 
 def radians(x: Array) -> Array:
     """Degrees as radians."""
-    return np.multiply(x, math.pi / 180.0)
+    return _by_factor(np.asarray(x), math.pi, 180.0)
+
+
+def _by_factor(x: Array, over: float, under: float) -> Array:
+    """The numbers times a quotient, which is one of their type; of float16 in float32, as NumPy."""
+    if x.dtype == np.float64:
+        return x * (over / under)
+    factor = np.float32(over) / np.float32(under)
+    return (x.astype(np.float32) * factor).astype(x.dtype)
 
 
 rad2deg, deg2rad = degrees, radians
@@ -264,12 +272,12 @@ def angle(z: Array, deg: bool = False) -> Array:
 
 def isreal(x: Array) -> Array:
     """Which elements have no imaginary part."""
-    return np.imag(x) == 0
+    return np.equal(np.imag(x), 0)
 
 
 def iscomplex(x: Array) -> Array:
     """Which elements have an imaginary part."""
-    return np.imag(x) != 0
+    return np.not_equal(np.imag(x), 0)
 
 
 def isrealobj(x: Array) -> bool:
@@ -337,7 +345,11 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
 
 def array_equiv(a1: Array, a2: Array) -> bool:
     """True for arrays that broadcast to equal ones."""
-    return bool(np.all(np.asarray(a1) == np.asarray(a2)))
+    x, y = np.asarray(a1), np.asarray(a2)
+    for n, m in list(zip(reversed(x.shape), reversed(y.shape), strict=False)):
+        if n not in (1, m) and m != 1:
+            return False
+    return bool(np.all(x == y))
 
 
 # -- selection -------------------------------------------------------------------------------------

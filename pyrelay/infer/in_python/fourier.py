@@ -51,7 +51,7 @@ def _sized(a: Array, n: Any, axis: int) -> Array:
     if n is None:
         return x
     if n < 1:
-        raise ValueError("Invalid number of FFT data points specified.")
+        raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
     size = x.shape[-1]
     places = np.arange(n)
     return np.where(places < size, x[..., np.minimum(places, size - 1)], 0)
@@ -130,7 +130,7 @@ def _sizes_and_axes(a: Array, s: Any, axes: Any) -> Any:
         chosen = list(range(rank)) if s is None else list(range(rank - len(s), rank))
     else:
         chosen = list(axes)
-    sizes = [None] * len(chosen) if s is None else list(s)
+    sizes = [None] * len(chosen) if s is None else [None if n == -1 else n for n in s]
     return list(zip(sizes, chosen, strict=True))
 
 

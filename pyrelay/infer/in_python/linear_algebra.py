@@ -113,9 +113,13 @@ def slogdet(a: Array) -> Any:
     return SlogdetResult(sign, logarithm)
 
 
-def pinv(a: Array, rcond: Any = None, hermitian: bool = False) -> Array:
+def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """The Moore-Penrose inverse."""
-    return _pinv(_float(a), 1e-15 if rcond is None else float(rcond))
+    if rcond is not None and rtol is not None:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
+    x = _float(a)
+    least = rtol if rcond is None else rcond
+    return _pinv(x, 1e-15 if least is None else float(least))
 
 
 def lstsq(a: Array, b: Array, rcond: Any = None) -> Any:
@@ -261,7 +265,7 @@ def _vector_norm(a: Array, ord: Any, axis: int, keepdims: bool) -> Array:
     if ord is None or ord == 2:
         return _length(a, (axis,), keepdims)
     if isinstance(ord, str):
-        raise ValueError("Invalid norm order for vectors.")
+        raise ValueError(f"Invalid norm order '{ord}' for vectors")
     size = np.abs(a)
     if ord == np.inf:
         if a.shape[axis] == 0:
@@ -336,15 +340,22 @@ def cond(x: Array, p: Any = None) -> Array:
     return norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
 
 
-def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False) -> Array:  # noqa: N803
+def matrix_rank(
+    A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any = None,  # noqa: N803
+) -> Array:
     """How many singular values are greater than the tolerance."""
+    if tol is not None and rtol is not None:
+        raise ValueError("`tol` and `rtol` can't be both set.")
     a = _float(A)
     if a.ndim < 2:
         return int(np.any(a != 0))
     values = svdvals(a)
     if tol is None:
-        epsilon = float(np.finfo(values.dtype).eps)
-        bound = np.max(values, axis=-1, keepdims=True) * (max(a.shape[-2:]) * epsilon)
+        least = rtol
+        if rtol is None:
+            least = max(a.shape[-2:]) * float(np.finfo(values.dtype).eps)
+        share = np.asarray(least)
+        bound = np.max(values, axis=-1, keepdims=True) * share.reshape((*share.shape, 1))
     else:
         bound = np.reshape(tol, (*np.shape(tol), 1))
     return np.count_nonzero(values > bound, axis=-1)
@@ -449,9 +460,17 @@ def polyfit(
 
 
 def roots(p: Array) -> Array:
-    """np.roots: the zeros of a polynomial whose first and last coefficients are not 0."""
-    c = _float(np.atleast_1d(p))
+    """np.roots: the zeros of a polynomial; coefficients of 0 at its end are zeros that are 0."""
+    given = _float(np.atleast_1d(p))
+    if given.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    some = np.flatnonzero(given)
+    if some.shape[0] == 0:
+        return np.zeros(0)
+    c = given[some[0] : some[-1] + 1]
     n = c.shape[0]
-    if c[0] == 0 or c[n - 1] == 0:
-        raise ValueError("np.roots is compiled for first and last coefficients not 0")
-    return eigvals(np.concatenate([-c[1:][None] / c[0], np.eye(n - 2, n - 1, dtype=c.dtype)]))
+    at_zero = np.zeros(given.shape[0] - 1 - some[-1], dtype=c.dtype)
+    if n == 1:
+        return at_zero
+    rows = np.concatenate([-c[1:][None] / c[0], np.eye(n - 2, n - 1, dtype=c.dtype)])
+    return np.append(eigvals(rows), at_zero)

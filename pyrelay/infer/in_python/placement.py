@@ -30,8 +30,12 @@ def applied_at(ufunc: Any, a: Array, indices: Any, b: Any = None) -> None:
 
 
 def subtracted_at(a: Array, indices: Any, b: Any) -> None:
-    """np.subtract.at: what np.add.at does with the opposite."""
-    np.add.at(a, indices, -np.asarray(b))
+    """np.subtract.at: what np.add.at does with the opposite, where nothing is cut off."""
+    by = np.asarray(b)
+    if np.result_type(a, by) == a.dtype:
+        np.add.at(a, indices, -by)
+    else:
+        applied_at(np.subtract, a, indices, by)
 
 
 def ix_(*args: Any) -> Any:

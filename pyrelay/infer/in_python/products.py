@@ -27,10 +27,16 @@ def cross(
     """Products of vectors of three components; of two: the third component of theirs."""
     u = np.moveaxis(np.asarray(a), axisa if axis is None else axis, -1)
     v = np.moveaxis(np.asarray(b), axisb if axis is None else axis, -1)
+    if u.shape[-1] not in (2, 3) or v.shape[-1] not in (2, 3):
+        raise ValueError(
+            "incompatible dimensions for cross product\n(dimension must be 2 or 3)"
+        )
     if u.shape[-1] == v.shape[-1] == 2:
         return np.array(u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0])
-    if u.shape[-1] != 3 or v.shape[-1] != 3:
-        raise ValueError("np.cross is compiled for vectors of two or of three components")
+    if u.shape[-1] == 2:
+        u = np.concatenate([u, np.zeros((*u.shape[:-1], 1), u.dtype)], axis=-1)
+    if v.shape[-1] == 2:
+        v = np.concatenate([v, np.zeros((*v.shape[:-1], 1), v.dtype)], axis=-1)
     found = np.stack([
         u[..., 1] * v[..., 2] - u[..., 2] * v[..., 1],
         u[..., 2] * v[..., 0] - u[..., 0] * v[..., 2],
@@ -190,9 +196,12 @@ def polyint(p: Array, m: int = 1, k: Any = None) -> Array:
 
 def poly(seq_of_zeros: Array) -> Array:
     """The polynomial that has these zeros."""
-    zeros = np.asarray(seq_of_zeros)
+    zeros = np.atleast_1d(seq_of_zeros)
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0] > 0:
+        found = poly(np.linalg.eigvals(zeros.astype(np.result_type(zeros, np.complex64))))
+        return found if zeros.dtype.kind == "c" else np.real(found)
     if zeros.ndim != 1:
-        raise ValueError("np.poly is compiled for a vector of zeros")
+        raise ValueError("input must be 1d or non-empty square 2d array.")
     n = zeros.shape[0]
     found = np.zeros(n + 1, dtype=(zeros * 1.0).dtype)
     found[0] = 1.0
@@ -319,6 +328,8 @@ def reduced_between(
     else:  # as the loop has its results: floats where it divides integers
         rows = rows.astype(ufunc(rows[:1], rows[:1]).dtype)
     starts = np.asarray(indices)
+    if starts.size == 0:
+        starts = starts.astype(np.int64)
     count = starts.shape[0]
     ends = np.concatenate([starts[1:], np.full(1, rows.shape[0])])
     found = rows[starts]

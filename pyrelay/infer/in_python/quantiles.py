@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.in_python.sorting import partitioned_lines
-from pyrelay.infer.in_python.statistics import nanmean, put, telling_nans
+from pyrelay.infer.in_python.statistics import along_axes, nanmean, put, telling_nans
 
 Array = Any
 
@@ -140,10 +140,12 @@ def _not_brain(x: Array) -> Array:
 
 def quantile(
     a: Array, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:
     """Quantiles of the sorted elements; NaN where there is a NaN."""
     _refuse_complex(a)
+    if weights is not None:
+        return put(_weighted(a, q, axis, method, keepdims, weights), out)
     x = _not_brain(_lanes(a, axis))
     _check_range(q)
     n = x.shape[-1]
@@ -166,6 +168,35 @@ def quantile(
     return put(_with_axes(found, a, axis, keepdims, np.ndim(q)), out)
 
 
+def _weighted(
+    a: Array, q: Any, axis: Any, method: str, keepdims: bool, weights: Any
+) -> Array:
+    """The least elements that, with all that are not greater, have a share of the weight."""
+    if method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    _check_range(q)
+    x, w = np.asarray(a), np.asarray(weights)
+    if w.shape != x.shape:
+        w = along_axes(w, x, axis)
+    if np.any(w < 0):
+        raise ValueError("Weights must be non-negative.")
+    lanes = _lanes(x, axis)
+    rows, masses = lanes.reshape(-1, lanes.shape[-1]), _lanes(w, axis).reshape(-1, lanes.shape[-1])
+    shares = np.ravel(np.asarray(q))
+    found = np.empty((shares.shape[0], rows.shape[0]), dtype=rows.dtype)
+    for k in range(rows.shape[0]):
+        order = np.argsort(rows[k])
+        reached = np.cumsum(masses[k][order].astype(np.float64))
+        reached = reached / reached[-1]
+        first = np.searchsorted(reached, 0.0, side="right")  # the first of any weight
+        at = np.maximum(np.searchsorted(reached, shares), first)
+        found[:, k] = rows[k][order][np.minimum(at, rows.shape[1] - 1)]
+        if rows.dtype.kind == "f" and np.any(np.isnan(rows[k])):
+            found[:, k] = np.nan
+    whole = found.reshape(np.shape(q) + lanes.shape[:-1])[()]
+    return _with_axes(whole, a, axis, keepdims, np.ndim(q))
+
+
 def _refuse_complex(a: Array) -> None:
     if np.asarray(a).dtype.kind == "c":
         raise TypeError("a must be an array of real numbers")
@@ -184,13 +215,13 @@ def _check_range(q: Any) -> None:
 
 def percentile(
     a: Array, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:
     """Quantiles, in percent."""
     if not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 100)):
         raise ValueError("Percentiles must be in the range [0, 100]")
     share = q / 100 if np.ndim(q) == 0 else np.asarray(q) / 100
-    return quantile(a, share, axis, out, overwrite_input, method, keepdims)
+    return quantile(a, share, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
 def nanquantile(

@@ -5,6 +5,7 @@ In and out: what the NumPy function of the same name takes and gives, for the ar
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def unique(
             new = new & ~(np.isnan(taken[1:]) & np.isnan(taken[:-1]))
     else:
         rows = np.moveaxis(x, axis, 0)
-        columns = rows.reshape(rows.shape[0], -1)
+        columns = rows.reshape(rows.shape[0], math.prod(rows.shape[1:]))
         order = np.arange(columns.shape[0])
         for c in range(columns.shape[1]):
             order = order[order_in(columns[order, columns.shape[1] - 1 - c])]

@@ -376,6 +376,8 @@ def bincount(x: Array, weights: Array = None, minlength: int = 0) -> Array:
         counts = np.zeros(size, dtype=np.int64)
         np.add.at(counts, values, 1)
         return counts
+    if np.shape(weights) != values.shape:
+        raise ValueError("The weights and list don't have the same length.")
     sums = np.zeros(size)
     np.add.at(sums, values, np.asarray(weights))
     return sums
@@ -394,7 +396,9 @@ def _outer_edges(x: Array, bins: Any, range: Any) -> Any:
     elif x.shape[0] == 0:
         first, last = 0.0, 1.0
     else:
-        first, last = float(np.min(x)), float(np.max(x))
+        first, last = np.min(x), np.max(x)
+        if x.dtype.kind != "f":
+            first, last = float(first), float(last)
         if not (np.isfinite(first) and np.isfinite(last)):
             raise ValueError(f"autodetected range of [{first}, {last}] is not finite")
     if first == last:
@@ -439,7 +443,8 @@ def _equal_bin(x: Array, edges: Array, first: Any, last: Any) -> Array:
     """The bins of numbers that lie between the first edge and the last one: by arithmetic, which
     rounding may put one bin off. So NumPy does."""
     number = edges.shape[0] - 1
-    found = ((x - first) / (last - first) * number).astype(np.int64)
+    # of edges that are given the way between them is one of NumPy's doubles
+    found = ((x - first) / np.subtract(last, first) * number).astype(np.int64)
     k = np.where(found == number, number - 1, found)
     # Nothing is clipped: this says that no place is outside.
     k = k - (x < np.take(edges, k, mode="clip"))
@@ -466,6 +471,8 @@ def histogram(
         counts = np.zeros(number, dtype=np.int64)
         np.add.at(counts, k, inside.astype(np.int64))
     else:
+        if np.shape(weights) != np.shape(a):
+            raise ValueError("weights should have the same shape as a.")
         mass = np.ravel(weights)
         wide = np.float64 if mass.dtype.kind == "f" else mass.dtype
         sums = np.zeros(number, dtype=wide)
@@ -505,7 +512,8 @@ def histogramdd(
 ) -> Any:
     """Counts in the cells of a grid, as floats, and the edges of all axes."""
     _refuse_rule(bins)
-    columns = list(sample) if isinstance(sample, (tuple, list)) else list(np.asarray(sample).T)
+    given = isinstance(sample, (tuple, list))
+    columns = list(sample) if given else list(np.unstack(np.asarray(sample), axis=1))
     several = isinstance(bins, (tuple, list))
     edges = [
         histogram_bin_edges(
@@ -513,9 +521,11 @@ def histogramdd(
         )
         for k, column in enumerate(columns)
     ]
+    if weights is not None and np.shape(weights) != np.shape(columns[0]):
+        raise ValueError("The weights and list don't have the same length.")
     shape: Any = ()
-    place: Any = 0
-    inside: Any = True
+    place: Any = np.zeros(np.shape(columns[0]), dtype=np.int64)
+    inside: Any = np.ones(np.shape(columns[0]), dtype=bool)
     for column, edge in list(zip(columns, edges, strict=True)):
         k, within = _cell(np.asarray(column), edge)
         place = place * (edge.shape[0] - 1) + np.where(within, k, 0)

@@ -175,14 +175,14 @@ def cumulative_sum(
     x: Array, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """Running sums; with `include_initial` they start with 0."""
-    return _cumulative(np.cumsum, 0, np.asarray(x), axis, dtype, include_initial)
+    return _cumulative(np.cumsum, 0, np.atleast_1d(x), axis, dtype, include_initial)
 
 
 def cumulative_prod(
     x: Array, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """Running products; with `include_initial` they start with 1."""
-    return _cumulative(np.cumprod, 1, np.asarray(x), axis, dtype, include_initial)
+    return _cumulative(np.cumprod, 1, np.atleast_1d(x), axis, dtype, include_initial)
 
 
 def _cumulative(
@@ -213,14 +213,29 @@ def average(
         count = np.ones(np.shape(found)) * (np.size(x) / np.size(found))
         return (found, count[()]) if returned else found
     w = np.asarray(weights)
-    if w.ndim < x.ndim:
-        w = np.moveaxis(np.broadcast_to(w, np.moveaxis(x, axis, -1).shape), -1, axis)
+    if w.shape != x.shape:
+        w = along_axes(w, x, axis)
     total = np.sum(w, axis=axis, keepdims=keepdims, dtype=np.float64 if w.dtype.kind in "biu" and
                    x.dtype.kind in "biu" else None)
     if np.any(total == 0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     found = np.sum(x * w, axis=axis, keepdims=keepdims) / total
     return (found, total * 1.0) if returned else found
+
+
+def along_axes(w: Array, x: Array, axis: Any) -> Array:
+    """Weights of one axis, or of several in their order, with the rank of what they weigh."""
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple([k % x.ndim for k in given])
+    if w.shape != tuple([x.shape[k] for k in axes]):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    ordered = np.transpose(w, tuple([axes.index(k) for k in sorted(axes)]))
+    shape = tuple([x.shape[k] if k in axes else 1 for k in range(x.ndim)])
+    return np.broadcast_to(ordered.reshape(shape), x.shape)
 
 
 def cov(

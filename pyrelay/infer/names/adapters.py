@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -190,8 +191,17 @@ def concatenate(it: Interpreter, parts: Sequence[V.Value], axis: int) -> V.Value
     return it.call("concatenate", *atoms, axis=normal_axis(it, axis, rank))
 
 
-def normal_axis(it: Interpreter, axis: int, rank: int) -> int:
-    """The axis counted from the front. Raises InvalidValueError if there is no such axis."""
+def normal_axis(it: Interpreter, axis: Any, rank: int) -> int:
+    """The axis counted from the front. Raises InvalidValueError if there is no such axis, and
+    TypeMismatchError for what is no axis."""
+    if not isinstance(axis, (int, np.integer)):
+        failure = it.failure(
+            errors.TypeMismatchError, f"the axis must be one int here, not {axis!r}"
+        )
+        raise certain(
+            it, failure, TypeError,
+            f"{type(axis).__name__!r} object cannot be interpreted as an integer",
+        )
     if not -rank <= axis < rank:
         text = f"axis {axis} is out of bounds for an array with {rank} ax"
         text += "is" if rank == 1 else "es"
@@ -199,7 +209,7 @@ def normal_axis(it: Interpreter, axis: int, rank: int) -> int:
             it, it.failure(errors.InvalidValueError, text), ValueError,
             f"axis {axis} is out of bounds for array of dimension {rank}",
         )
-    return axis % rank if rank else 0
+    return int(axis) % rank if rank else 0
 
 
 def one_axis(it: Interpreter, axis: V.Value, rank: int) -> int:

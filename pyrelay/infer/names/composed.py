@@ -25,6 +25,7 @@ from pyrelay.infer.in_python import (
     complex_math,
     elements,
     fourier,
+    insertion,
     linear_algebra,
     placement,
     polynomials,
@@ -127,7 +128,7 @@ def _enter(owner: Any, spelling: str, module: Any) -> None:
 
 
 for _module in (
-    applying, arrangement, bits, elements, placement, products, quantiles, sets, sorting,
+    applying, arrangement, bits, elements, insertion, placement, products, quantiles, sets, sorting,
     statistics,
 ):
     _enter(np, "np", _module)
@@ -153,7 +154,22 @@ def _with_array(name: str, fn: Any) -> Callable[..., V.Value]:
     return array
 
 
+def _as_if_weighted(name: str, fn: Any) -> Callable[..., V.Value]:
+    """The handler of a function that gives an array where weights are given."""
+    handler = in_python(name, fn)
+
+    def quantile(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        found = handler(it, *args, **keywords)
+        return found if keywords.get("weights", V.NONE) == V.NONE else of_no_axes(it, found)
+
+    return quantile
+
+
+handles(np.quantile)(_as_if_weighted("np.quantile", quantiles.quantile))
+handles(np.percentile)(_as_if_weighted("np.percentile", quantiles.percentile))
 handles(np.cov)(_with_array("np.cov", statistics.cov))
+handles(np.cross)(_with_array("np.cross", products.cross))
+handles(np.piecewise)(_with_array("np.piecewise", elements.piecewise))
 handles(np.isin)(_with_array("np.isin", sets.isin))
 handles(np.tensordot)(_with_array("np.tensordot", products.tensordot))
 
@@ -186,7 +202,7 @@ def _is_small(it: Interpreter, matrix: V.Value) -> bool:
 
 for _function, (_op, _attributes) in linear_algebra.PRIMITIVES.items():
     handles(_function)(_primitive(_op, _attributes))
-handles(np.i0)(in_python("np.i0", special.i0))
+handles(np.i0)(_with_array("np.i0", special.i0))
 handles(np.spacing)(
     of_ufunc(np.spacing, _in_loop_types(np.spacing, in_python("np.spacing", elements.spacing)))
 )

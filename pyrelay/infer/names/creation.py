@@ -105,7 +105,8 @@ def ones(
 
 @handles(np.full)
 def full(
-    it: Interpreter, shape: V.Value, fill_value: V.Value, dtype: V.Value = V.NONE
+    it: Interpreter, shape: V.Value, fill_value: V.Value, dtype: V.Value = V.NONE,
+    order: V.Value = V.Known("C"),
 ) -> V.Value:
     """np.full."""
     value = operand(it, fill_value)
@@ -113,7 +114,7 @@ def full(
     filled = it.call(
         "broadcast_to", it.builder.cast(it.atom(value), target), shape=shape_of(it, shape)
     )
-    return of_no_axes(it, filled)
+    return _laid(it, of_no_axes(it, filled), order)
 
 
 def _like(value: Any) -> Any:
@@ -221,9 +222,11 @@ def fromiter(
 
 
 @handles(np.copy)
-def copy(it: Interpreter, a: V.Value, order: V.Value = V.Known("K")) -> V.Value:
+def copy(
+    it: Interpreter, a: V.Value, order: V.Value = V.Known("K"), subok: V.Value = FALSE
+) -> V.Value:
     """np.copy."""
-    return _laid(it, to_array(it, a), order, a)
+    return _laid(it, of_no_axes(it, to_array(it, a)), order, a)
 
 
 @handles(np.arange)
@@ -261,9 +264,27 @@ def arange(
         whole = it.builder.cast(it.emit("ceil", length), types.i64, weak=True)
         size = extent(it, it.call("maximum", whole, ZERO))
     index = it.call("iota", size=size, dtype=types.i64)
+    if natural.kind == "f" and first != ZERO:
+        return _filled_on(it, index, first, step, target)
     scaled = index if step == ONE else binary(it, "*", index, step)
     shifted = scaled if first == ZERO else binary(it, "+", scaled, first)
     return cast(it, shifted, target)
+
+
+def _filled_on(
+    it: Interpreter, index: V.Value, first: V.Value, step: V.Value, target: DType
+) -> V.Value:
+    """The numbers of a range of floats, as NumPy fills one: on from its first two, which are of
+    the type of the result by then."""
+    start, second = (
+        it.result(it.builder.handle(it.builder.cast(it.atom(v), target)))
+        for v in (first, binary(it, "+", first, step))
+    )
+    if target is types.f16:
+        start, second = cast(it, start, types.f32), cast(it, second, types.f32)
+    along = cast(it, index, it.tensor(start).dtype)
+    on = binary(it, "*", along, binary(it, "-", second, start))
+    return cast(it, binary(it, "+", start, on), target)
 
 
 @handles(np.linspace)

@@ -219,7 +219,10 @@ def apply(
 
 
 #: Functions with an `out` that their handlers need not know: it is written with their result.
-_WITHOUT_OUT = (np.dot, np.matmul, np.einsum)
+_WITHOUT_OUT = (
+    np.dot, np.einsum, np.trace, np.choose, np.compress, np.fix, np.isposinf, np.isneginf,
+    np.cumulative_sum, np.cumulative_prod, np.linalg.multi_dot,
+)
 
 
 @functools.cache
@@ -298,10 +301,11 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
         if ufunc is np.vecdot and "axis" in keywords:
             along["axis"] = keywords.pop("axis")
         refuse_keywords(it, keywords, ufunc.__name__, ("casting", "order", "subok"))
-        operands = list(given[: ufunc.nin])
-        if len(given) == ufunc.nin + 1 and ufunc.nout == 1:
-            out = given[ufunc.nin]
-        elif len(given) != ufunc.nin:
+        operands, places = list(given[: ufunc.nin]), list(given[ufunc.nin :])
+        if out != V.NONE:
+            places += out.items if isinstance(out, V.Tuple) else [out]
+        places += [V.NONE] * (ufunc.nout - len(places))
+        if len(operands) < ufunc.nin or len(places) > ufunc.nout:
             raise it.failure(
                 errors.SignatureError,
                 f"np.{ufunc.__name__}() takes {ufunc.nin} operand{'s' * (ufunc.nin > 1)} "
@@ -314,23 +318,33 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
             if not _gives_truths(ufunc):
                 operands = [cast(it, v, dtype) for v in operands]
         result = plain(it, *operands, **along)
-        if out == V.NONE and where == V.Known(True):
-            return result
-        if out == V.NONE or ufunc.nout != 1:
-            raise it.failure(
-                errors.UnsupportedOperationError,
-                f"np.{ufunc.__name__} with where= leaves elements unset that out= does not give",
-                hints=("give out=, e.g. out=np.zeros_like(x)",),
-            )
-        if isinstance(out, V.Tuple) and len(out.items) == 1:
-            (out,) = out.items
-        if where != V.Known(True):
-            select = lookup(np.where)
-            assert select is not None
-            result = select(it, where, result, out)
-        return stored(it, ufunc, out, result, rule)
+        results = result.items if isinstance(result, V.Tuple) else (result,)
+        found = tuple(
+            _put(it, ufunc, part, place, where, rule)
+            for part, place in zip(results, places, strict=True)
+        )
+        return V.Tuple(found) if isinstance(result, V.Tuple) else found[0]
 
     return handler
+
+
+def _put(
+    it: Interpreter, ufunc: np.ufunc, result: V.Value, place: V.Value, where: V.Value, rule: Any
+) -> V.Value:
+    """A result of a ufunc, written where it is wanted to the array given for it."""
+    if place == V.NONE and where == V.Known(True):
+        return result
+    if place == V.NONE:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"np.{ufunc.__name__} with where= leaves elements unset that out= does not give",
+            hints=("give out=, e.g. out=np.zeros_like(x)",),
+        )
+    if where != V.Known(True):
+        select = lookup(np.where)
+        assert select is not None
+        result = select(it, where, result, place)
+    return stored(it, ufunc, place, result, rule)
 
 
 def stored(

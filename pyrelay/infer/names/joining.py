@@ -19,6 +19,7 @@ from pyrelay.infer.names.adapters import (
     concatenate,
     dtype_of,
     nested_items,
+    normal_axis,
     operand,
     stack,
     strong,
@@ -113,7 +114,8 @@ def np_stack(
             f"{other} differ",
             hints=("use np.concatenate to join arrays along an axis that they have",),
         )
-    return _written(it, stack(it, parts, it.static(axis, "the axis")), dtype, casting, out)
+    at = normal_axis(it, it.static(axis, "the axis"), kinds[0].rank + 1)
+    return _written(it, stack(it, parts, at), dtype, casting, out)
 
 
 def _may_be_alike(it: Interpreter, a: TensorType, b: TensorType) -> bool:

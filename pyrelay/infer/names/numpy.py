@@ -25,7 +25,8 @@ from pyrelay.infer.names.complex_order import clipped, extreme, is_complex
 from pyrelay.infer.names.creation import eye, of_no_axes, on_diagonal
 from pyrelay.infer.names.handlers import elementwise, handles, lookup, of_ufunc
 from pyrelay.infer.names.shape import ravel, swapaxes
-from pyrelay.infer.operators import binary
+from pyrelay.infer.operators import beside_unsigned, binary, raised
+from pyrelay.infer.spellings import OP_NAMES
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DType
@@ -60,6 +61,11 @@ def clip(
     out: V.Value = V.NONE, *, min: V.Value = V.NONE, max: V.Value = V.NONE,
 ) -> V.Value:
     """np.clip; a bound may be None."""
+    if V.NONE not in (a_min, min) or V.NONE not in (a_max, max):
+        raise raised(it, ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is "
+            "forbidden."
+        ))
     low = a_min if a_min != V.NONE else min
     high = a_max if a_max != V.NONE else max
     from pyrelay.infer.names.reduction import stored
@@ -161,10 +167,12 @@ def triu(it: Interpreter, m: V.Value, k: V.Value = ZERO) -> V.Value:
 # -- products and norms ----------------------------------------------------------------------------
 
 
-@handles(np.matmul)
 def np_matmul(it: Interpreter, x1: V.Value, x2: V.Value) -> V.Value:
     """np.matmul."""
     return matmul(it, operand(it, x1), operand(it, x2))
+
+
+handles(np.matmul)(of_ufunc(np.matmul, np_matmul))
 
 
 @handles(np.dot)
@@ -284,6 +292,23 @@ def np_imag(it: Interpreter, val: V.Value) -> V.Value:
     if it.tensor(x).dtype.kind == "c":
         return get_attribute(it, x, "imag")
     return it.result(it.builder.zeros(it.tensor(x)))
+
+
+def _comparison(symbol: str) -> Any:
+    """The handler of a ufunc that compares."""
+    plain = elementwise(OP_NAMES[symbol])
+
+    def handler(it: Interpreter, x1: V.Value, x2: V.Value) -> V.Value:
+        x, y = operand(it, x1), operand(it, x2)
+        found = beside_unsigned(it, symbol, x, y)
+        return plain(it, x, y) if found is None else found
+
+    return handler
+
+
+for _symbol in ("==", "!=", "<", "<=", ">", ">="):
+    _compared = getattr(np, OP_NAMES[_symbol])
+    handles(_compared)(of_ufunc(_compared, _comparison(_symbol)))
 
 
 def _enter_ufuncs() -> None:

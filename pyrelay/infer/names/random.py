@@ -24,9 +24,10 @@ from pyrelay.infer.in_python import seeding
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import python_random
 from pyrelay.infer.names.adapters import dtype_of, extent, operand, shape_of, to_array
-from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.names.creation import of_no_axes
+from pyrelay.infer.names.handlers import apply, handles
 from pyrelay.infer.operators import binary
-from pyrelay.ir import types
+from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
 
 ZERO = V.Known(0)
@@ -98,13 +99,26 @@ def _result_type(
     it: Interpreter, size: V.Value, parameters: Sequence[V.Value], dtype: types.DType
 ) -> TensorType:
     """The type of a draw: of shape `size`, or of the parameters' shapes together."""
-    if size != V.NONE:
-        return TensorType(dtype, shape_of(it, size))
     shape: tuple[Any, ...] = ()
     for value in parameters:
         other = it.tensor(operand(it, value)).shape
         shape = _broadcast(it, shape, other)
-    return TensorType(dtype, shape, weak=not shape)
+    if size == V.NONE:
+        return TensorType(dtype, shape, weak=not shape)
+    asked = shape_of(it, size)
+    if len(shape) > len(asked) or (shape and _broadcast(it, asked, shape) != asked):
+        told = ", ".join(map(dims.show, asked))
+        raise it.failure(
+            errors.ShapeError,
+            f"size ({told}) does not fit the parameters, which are of shape "
+            f"({', '.join(map(dims.show, shape))})",
+        )
+    return TensorType(dtype, asked)
+
+
+def _of_size(it: Interpreter, size: V.Value, found: V.Value) -> V.Value:
+    """What was drawn; one number is an array of no axes where size=() asks for that."""
+    return found if size == V.NONE else of_no_axes(it, found)
 
 
 def _broadcast(it: Interpreter, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -131,9 +145,13 @@ def _standard(method: str) -> Callable[..., V.Value]:
             return _into(it, rng, method, size, dtype, out)
         named = {} if dtype == V.NONE else {"dtype": V.Known(target.numpy.type)}
         ty = _result_type(it, size, (), target)
-        if not ty.shape and size == V.NONE:
-            ty = TensorType(types.f64, (), weak=True)
-        return draw(it, rng, method, (size,), ty, named)
+        if size != V.NONE:
+            return of_no_axes(it, draw(it, rng, method, (size,), ty, named))
+        if target is types.f64:
+            return draw(it, rng, method, (size,), ty, named)
+        # a Python float, of the bits of a narrow one
+        single = draw(it, rng, method, (V.Tuple(()),), TensorType(target, ()), named)
+        return as_drawn(it, single)
 
     return handler
 
@@ -179,7 +197,7 @@ def _located(method: str, standard: str | None = None) -> Callable[..., V.Value]
         count = V.Tuple(tuple(V.Scalar.of_extent(d) for d in ty.shape)) if ty.shape else size
         args = (count,) if standard else (ZERO_F, ONE_F, count)
         found = draw(it, rng, standard or method, args, ty, scale=scale)
-        return placed(it, found, loc, scale)
+        return _of_size(it, size, placed(it, found, loc, scale))
 
     return handler
 
@@ -195,7 +213,7 @@ def _scaled(method: str, standard: str | None = None) -> Callable[..., V.Value]:
         args = (count,) if standard else (ONE_F, count)
         found = draw(it, rng, standard or method, args, ty, scale=scale)
         factor = scale if V.tensor_type(scale) is not None else operand(it, scale)
-        return as_drawn(it, binary(it, "*", factor, found))
+        return _of_size(it, size, as_drawn(it, binary(it, "*", factor, found)))
 
     return handler
 
@@ -209,7 +227,7 @@ def _uniform(
     count = V.Tuple(tuple(V.Scalar.of_extent(d) for d in ty.shape)) if ty.shape else size
     found = draw(it, rng, "random_sample" if _legacy(rng) else "random", (count,), ty)
     low, high = (v if V.tensor_type(v) is not None else operand(it, v) for v in (low, high))
-    return placed(it, found, low, binary(it, "-", high, low))
+    return _of_size(it, size, placed(it, found, low, binary(it, "-", high, low)))
 
 
 def _lognormal(
@@ -217,8 +235,8 @@ def _lognormal(
     size: V.Value = V.NONE,
 ) -> V.Value:
     """exp of a normal number."""
-    return as_drawn(it, it.call("exp", _located("normal", "standard_normal")(
-        it, rng, mean, sigma, size)))
+    exponent = _located("normal", "standard_normal")(it, rng, mean, sigma, size)
+    return _of_size(it, size, as_drawn(it, it.call("exp", exponent)))
 
 
 def _direct(method: str, integer: bool, count: int) -> Callable[..., V.Value]:
@@ -232,11 +250,16 @@ def _direct(method: str, integer: bool, count: int) -> Callable[..., V.Value]:
         size = keywords.pop("size", V.NONE)
         if len(args) > count:
             size = args.pop()
+        named = dict(keywords)
+        target = types.i64 if integer else types.f64
+        if method == "standard_gamma" and "dtype" in keywords and not _legacy(rng):
+            target = dtype_of(it, keywords.pop("dtype")) or target
+            named["dtype"] = V.Known(target.numpy.type)
         parameters = [*args, *keywords.values()]
-        ty = _result_type(it, size, parameters, types.i64 if integer else types.f64)
-        named = {**keywords, "size": size}
+        ty = _result_type(it, size, parameters, target)
         op = "host_value" if integer else "host_draw"
-        return draw(it, rng, method, args, ty, named, op=op)
+        found = draw(it, rng, method, args, ty, {**named, "size": size}, op=op)
+        return _of_size(it, size, found)
 
     return handler
 
@@ -263,7 +286,10 @@ def _integers(
     elif dtype != V.NONE and not ty.shape:
         ty = TensorType(target, ())
     method = "randint" if _legacy(rng) else "integers"
-    return draw(it, rng, method, (low, high, size), ty, named)
+    found = draw(it, rng, method, (low, high, size), ty, named)
+    if size == V.NONE and not ty.shape and target is types.bool_:  # one of Python's
+        return it.result(it.builder.handle(it.builder.cast(it.atom(found), target, weak=True)))
+    return _of_size(it, size, found)
 
 
 def _choice(
@@ -283,10 +309,10 @@ def _choice(
         named["shuffle"] = shuffle
     found = draw(it, rng, "choice", (count, size), ty, named)
     if items is None:
-        return found
+        return _of_size(it, size, found)
     from pyrelay.infer.names.numpy import take
 
-    return take(it, items, found, axis)
+    return _of_size(it, size, take(it, items, found, axis))
 
 
 def _order(it: Interpreter, rng: V.Ref, size: Any) -> V.Value:
@@ -486,7 +512,7 @@ def _of_module(shared: Any, method: Callable[..., V.Value]) -> Callable[..., V.V
     def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
         from pyrelay.infer.attributes import captured
 
-        return method(it, captured(it, shared), *args, **keywords)
+        return apply(it, method, method, (captured(it, shared), *args), keywords)
 
     return handler
 

@@ -334,7 +334,7 @@ def scan(op: str) -> Callable[..., V.Value]:
         ty = it.tensor(x)
         if dtype == V.NONE and ty.dtype.kind in "biu":
             x = cast(it, x, types.u64 if ty.dtype.kind == "u" else types.i64)
-        if axis == V.NONE:
+        if axis == V.NONE or not ty.rank:
             if ty.rank != 1:
                 x = ravel(it, x)
             axis = ZERO

@@ -16,8 +16,8 @@ from pyrelay.infer.arrays.strides import is_contiguous as lies_in_one_piece
 from pyrelay.infer.attributes import get_attribute, is_our_own
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers import text
-from pyrelay.infer.flow.handling import without_words
-from pyrelay.infer.in_python import arrangement
+from pyrelay.infer.flow.handling import certain, without_words
+from pyrelay.infer.in_python import arrangement, insertion
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import (
     axes_of,
@@ -30,6 +30,7 @@ from pyrelay.infer.names.adapters import (
 )
 from pyrelay.infer.names.creation import of_no_axes
 from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.op import OPS
@@ -70,25 +71,34 @@ def size(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
 
 
 @handles(np.reshape)
+def np_reshape(
+    it: Interpreter, a: V.Value, shape: V.Value, order: V.Value = V.Known("C"), *,
+    copy: V.Value = V.NONE,
+) -> V.Value:
+    """np.reshape: a view where the strides allow one, a copy elsewhere or where it is asked for."""
+    given = operand(it, a)
+    made = reshape(it, given, shape, order)
+    if not (isinstance(given, V.ArrayRef) and isinstance(made, V.ArrayRef)):
+        return made
+    if copy == TRUE and made.root is given.root:
+        return strides.copied(it, made)
+    if copy == FALSE and made.root is not given.root:
+        raise raised(it, ValueError("Unable to avoid creating a copy while reshaping."))
+    return made
+
+
 def reshape(
     it: Interpreter, a: V.Value, shape: V.Value, order: V.Value = V.Known("C")
 ) -> V.Value:
-    """np.reshape; one extent may be -1."""
+    """The same; one extent may be -1."""
     a = operand(it, a)
+    order = _told_order(it, a, order)
     if order == V.Known("F"):  # the axes in reverse order, before and after
         turned = shape
         if V.number_type(shape) is None:
             turned = V.Tuple(tuple(reversed(_items(it, shape))))
         return transpose(it, reshape(it, transpose(it, a), turned))
-    if order not in (V.Known("C"), V.Known("A"), V.Known("K")):
-        raise it.failure(errors.InvalidValueError, "order must be one of 'C', 'F', 'A', or 'K'")
     ty = it.tensor(a)
-    if order != V.Known("C") and ty.rank > 1:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            f"order={order.value!r} asks how {ty} lies in memory, which is not compiled",  # type: ignore[union-attr]
-            hints=("say which order is meant: order='C' for rows, order='F' for columns",),
-        )
     wanted = [shape] if V.number_type(shape) is not None else list(_items(it, shape))
     known = [i for i, v in enumerate(wanted) if v == V.Known(-1)]
     if len(known) > 1:
@@ -129,6 +139,25 @@ def reshape(
         a = _of_size(it, a, result.size)
     made = view(it, a, "reshape", result, shape=result.shape)
     return of_no_axes(it, made) if ty.weak else made  # of a NumPy number it is one
+
+
+def _told_order(it: Interpreter, a: V.Value, order: V.Value) -> V.Value:
+    """The order 'C' or 'F' that is meant; by 'A' the one in which the array lies in memory."""
+    if order in (V.Known("C"), V.Known("F")):
+        return order
+    if order not in (V.Known("A"), V.Known("K")):
+        raise it.failure(errors.InvalidValueError, "order must be one of 'C', 'F', 'A', or 'K'")
+    if not isinstance(a, V.ArrayRef) or it.tensor(a).rank < 2:
+        return V.Known("C")
+    lies = [strides.lies_in(it, a, by) for by in ("F", "C")]
+    if None in lies:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"order={order.value!r} asks how {a.type} lies in memory, which only the running "  # type: ignore[union-attr]
+            "program knows",
+            hints=("say which order is meant: order='C' for rows, order='F' for columns",),
+        )
+    return V.Known("F" if lies == [True, False] else "C")
 
 
 def _refuse_nothing_each(
@@ -180,6 +209,9 @@ def _spell(extents: Any) -> str:
 @handles(np.ravel)
 def ravel(it: Interpreter, a: V.Value, order: V.Value = V.Known("C")) -> V.Value:
     """np.ravel: a view of elements that lie one after the other, a copy of others."""
+    a = operand(it, a)
+    if order == V.Known("K") and isinstance(a, V.ArrayRef):  # as they lie, the outermost axis first
+        a, order = transpose(it, a, V.Known(strides.outermost_first(it, a))), V.Known("C")
     flat = reshape(it, a, V.Known(-1), order)
     if not isinstance(flat, V.ArrayRef) or strides.is_contiguous(it, flat):
         return flat
@@ -227,6 +259,9 @@ def moveaxis(it: Interpreter, a: V.Value, source: V.Value, destination: V.Value)
         [normal_axis(it, k, rank) for k in (v if isinstance(v, (tuple, list)) else (v,))]
         for v in listed
     )
+    if len(sources) != len(targets):
+        text = "`source` and `destination` arguments must have the same number of elements"
+        raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
     order = [k for k in range(rank) if k not in sources]
     for target, from_axis in sorted(zip(targets, sources, strict=True)):
         order.insert(target, from_axis)
@@ -281,13 +316,15 @@ def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
             if equal is None:
                 it.emit("check_equal", left=ty.shape[k], right=1, text=_NOT_ONE)
     if not axes:
-        return a
+        return of_no_axes(it, a)
     result = TensorType(ty.dtype, tuple(d for k, d in enumerate(ty.shape) if k not in axes))
     return view(it, a, "squeeze", result, axes=axes)
 
 
 @handles(np.broadcast_to)
-def broadcast_to(it: Interpreter, array: V.Value, shape: V.Value) -> V.Value:
+def broadcast_to(
+    it: Interpreter, array: V.Value, shape: V.Value, subok: V.Value = FALSE
+) -> V.Value:
     """np.broadcast_to: a view that cannot be written."""
     given, extents = operand(it, array), shape_of(it, shape)
     result = it.emit("broadcast_to", it.atom(given), shape=extents).type
@@ -410,8 +447,11 @@ def flip(it: Interpreter, m: V.Value, axis: V.Value = V.NONE) -> V.Value:
     """np.flip: a view."""
     from pyrelay.infer.arrays.subscripts import get_item
 
+    m = operand(it, m)
     rank = it.tensor(m).rank
     axes = axes_of(it, axis, rank)
+    if not axes:
+        return strong(it, m)
     back = V.Slice(V.NONE, V.NONE, V.Known(-1))
     same = V.Slice(V.NONE, V.NONE, V.NONE)
     return get_item(it, m, V.Tuple(tuple(back if k in axes else same for k in range(rank))))
@@ -442,10 +482,9 @@ def repeat(it: Interpreter, a: V.Value, repeats: V.Value, axis: V.Value = V.NONE
     ty = it.tensor(a)
     at = normal_axis(it, it.static(axis, "the axis"), ty.rank)
     if V.number_type(repeats) is None:
-        from pyrelay.infer.in_python import arrangement
         from pyrelay.infer.names.composed import in_python
 
-        return in_python("np.repeat", arrangement.repeat)(it, a, operand(it, repeats), V.Known(at))
+        return in_python("np.repeat", insertion.repeat)(it, a, operand(it, repeats), V.Known(at))
     count = extent(it, repeats)
     expanded = it.emit("expand_dims", a, axes=(at + 1,))
     wide = (*ty.shape[: at + 1], count, *ty.shape[at + 1 :])

@@ -43,8 +43,7 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
     if method == "reduce" and ufunc.nin == 2 and ufunc.nout == 1:
         return functools.partial(_reduce, ufunc)
     if method == "reduceat" and ufunc.nin == 2:
-        handler = in_python(f"np.{name}.reduceat", products.reduced_between)
-        return functools.partial(_with_ufunc, handler, ufunc)
+        return functools.partial(_reduceat, ufunc)
     plain = handlers.lookup(ufunc)
     if method == "outer" and plain is not None:
         return functools.partial(_outer, plain)
@@ -60,11 +59,15 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
 
 def _along_first(
     fn: Any, it: Interpreter, array: V.Value, axis: V.Value = V.Known(0),
-    **keywords: V.Value,
+    dtype: V.Value = V.NONE, out: V.Value = V.NONE, keepdims: V.Value = V.Known(False),
+    initial: V.Value = V.NONE, where: V.Value = V.Known(True),
 ) -> V.Value:
     """A reduction; unlike NumPy's functions, methods take the first axis by default."""
     handler = handlers.lookup(fn)
     assert handler is not None
+    given = {"dtype": dtype, "out": out, "initial": initial}
+    keywords = {name: value for name, value in given.items() if value != V.NONE}
+    keywords |= {"keepdims": keepdims, "where": where}
     if fn not in (np.sum, np.prod):
         wanted = dtype_of(it, keywords.pop("dtype", V.NONE))
         if fn in _JOINS and wanted not in (None, types.bool_):
@@ -150,6 +153,15 @@ def _type_of_loop(
     return found
 
 
+def _reduceat(
+    ufunc: np.ufunc, it: Interpreter, array: V.Value, indices: V.Value,
+    axis: V.Value = V.Known(0), dtype: V.Value = V.NONE, out: V.Value = V.NONE,
+) -> V.Value:
+    """ufunc.reduceat(array, indices, axis, dtype, out) as a loop."""
+    handler = in_python(f"np.{ufunc.__name__}.reduceat", products.reduced_between)
+    return stored(it, out, handler(it, V.Known(ufunc), array, indices, axis, dtype))
+
+
 def _with_ufunc(
     handler: Callable[..., V.Value], ufunc: np.ufunc, it: Interpreter, *args: V.Value,
     **keywords: V.Value,
@@ -157,13 +169,15 @@ def _with_ufunc(
     return handler(it, V.Known(ufunc), *args, **keywords)
 
 
-def _outer(plain: Callable[..., V.Value], it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
+def _outer(
+    plain: Callable[..., V.Value], it: Interpreter, a: V.Value, b: V.Value, **keywords: V.Value
+) -> V.Value:
     """All pairs: the axes of a, then those of b."""
     left, right = strong(it, operand(it, a)), strong(it, operand(it, b))
     rank, more = it.tensor(left).rank, it.tensor(right).rank
     if more:
         left = it.call("expand_dims", left, axes=tuple(range(rank, rank + more)))
-    return plain(it, left, right)
+    return plain(it, left, right, **keywords)
 
 
 def _add_at(it: Interpreter, a: V.Value, indices: V.Value, b: V.Value) -> V.Value:

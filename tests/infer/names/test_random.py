@@ -11,6 +11,7 @@ import pytest
 
 import pyrelay
 from pyrelay.infer.random_state import made, state_of, store
+from tests.infer.running import assert_same, interpreted, plainly
 
 X = np.array([0.3, 2.1, 1.2])
 GLOBAL = np.random.default_rng(11)
@@ -87,6 +88,22 @@ def test_a_program_draws_what_plain_python_draws_and_the_generator_moves_on(
     for a, b in zip(got_args, wanted_args, strict=True):
         np.testing.assert_array_equal(a, b)
     assert own.standard_normal() == plain.standard_normal()
+
+
+@pytest.mark.parametrize("draw", [
+    lambda rng: rng.random(dtype=np.float32),
+    lambda rng: rng.standard_normal(dtype=np.float32),
+    lambda rng: rng.standard_gamma(2.0, size=2, dtype=np.float32),
+    lambda rng: (rng.normal(size=()), rng.uniform(0, 1, ()), rng.integers(9, size=())),
+    lambda rng: (rng.poisson(3.0, ()), rng.choice(4, ()), rng.exponential(2.0, ())),
+    lambda rng: rng.integers(0, 2, dtype=bool),
+])
+def test_draws_of_narrow_types_and_of_no_axes_are_numpys(draw: Any) -> None:
+    got, wanted = (
+        run(draw, (np.random.default_rng(3),)) for run in (interpreted, plainly)
+    )
+    assert got.error is None
+    assert_same(got.result, wanted.result)
 
 
 @pyrelay.jit
@@ -228,6 +245,10 @@ def test_draws_into_an_array_of_the_caller() -> None:
     [
         (lambda rng: rng.random(out=np.empty(3, np.float32)), TypeError, "Expected float64, got"),
         (lambda rng: rng.random(4, out=np.empty(3)), ValueError, "size must match out.shape"),
+        (
+            lambda rng: rng.normal(np.ones((2, 1)), size=2), ValueError,
+            r"size \(2\) does not fit the parameters, which are of shape \(2, 1\)",
+        ),
         (
             lambda rng: rng.random(out=np.empty((3, 2)).T), pyrelay.UnsupportedOperationError,
             "an out= that lies in C order only",
