@@ -6,7 +6,7 @@ that it starts with: numbers taken as known, objects as captured, what becomes a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,7 @@ class Asked:
     tables: frozenset[Let] = frozenset()
     #: those that need not be tables, or nodes with a field for each key, but are quicker so
     quick: frozenset[Let] = frozenset()
+    quick_classes: frozenset[type] = frozenset()  # or classes whose objects need not be nodes
     compares: bool = False  # or cannot be
     memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
     wide: bool | None = None  # ints may have 64 bits and no sign; False if that was of no help
@@ -98,6 +99,9 @@ class Asked:
     lends: int = 0  # see Program
     lent_at: frozenset[Place] = frozenset()
     listed: list[list[type]] = field(default_factory=list)  # what lending was tried before nodes of
+    #: what the last attempt had in lists and could have as nodes, and what it was called with
+    in_lists: list[list[type]] = field(default_factory=list)
+    leaves: Sequence[Any] = ()
     shared_at: frozenset[Place] = frozenset()  # where attempts would have had one list twice
     keys_known: bool = False
     ragged: bool = False  # arrays in one list may differ in shape
@@ -131,6 +135,7 @@ class Asked:
         self.sequences_wanted |= attempt.sequences_wanted
         self.keyed_wanted |= attempt.keyed()
         self.shared_at |= attempt.shared_at
+        self.in_lists, self.leaves = attempt.listed(), attempt.flat.leaves
         if self.own is not None:
             self.own |= attempt.own
 
@@ -166,6 +171,8 @@ class Asked:
                 self.granted += 1
             case needs.NeedsTable() | needs.NeedsEntries():
                 return self._grant_table(error)
+            case needs.NeedsListed():
+                self._list_quickly(self.in_lists)
             case needs.NeedsSequences():
                 self._open_sequences()
                 self.granted += 1
@@ -261,6 +268,10 @@ class Asked:
                 self.quick |= self.open_keys - self.tables
                 self._have_tables(self.open_keys)
                 self.granted += 1
+            case needs.NeedsStatic(origin=("leaf", leaf), why=needs.HOW_OFTEN) if (
+                not self.compares and self.in_lists and self.leaves[leaf] > needs.FEW
+            ):  # so do objects that are items of the lists that a loop makes longer
+                self._list_quickly(self.in_lists)
             case needs.NeedsStatic(origin=("loops", _)) if (
                 (self.gathered or self.tables) and not self.shared_at <= self.lent_at
             ):  # lists that a generator or a table gives one by one become items as copies
@@ -344,8 +355,9 @@ class Asked:
             self.refusal = self.refusal or failure
             self.granted += 1
             return None
-        if self.quick:
+        if self.quick or self.quick_classes:
             attempt.outgrown.clear()  # those that were nodes for no need
+            self._list_no_more()
             self.tables -= self.quick
             self.keyed -= self.quick
             self.quick, self.compares = frozenset(), True
@@ -403,6 +415,22 @@ class Asked:
         if not self.ranges.isdisjoint(made - self.tables):
             self.plans.clear()  # fields of nodes hold other sets
         self.tables |= made
+
+    def _list_quickly(self, listed: list[list[type]]) -> None:
+        """Have objects in lists be nodes rather than unroll the loop that makes them."""
+        self.quick_classes |= {cls for classes in listed for cls in classes}
+        self._list(listed)
+        self.known, self.unrolled, self.exact = {}, frozenset(), 0
+        self.granted += 1
+
+    def _list_no_more(self) -> None:
+        """Objects that were nodes for no need are records of their own again."""
+        for cls in self.quick_classes:
+            family = self.families.entered.get(cls)
+            if family is not None and self.quick_classes.issuperset(family.classes[1:]):
+                del self.families.entered[cls]
+                self.plans.pop(family, None)
+        self.quick_classes = frozenset()
 
     def _list(self, listed: list[list[type]]) -> None:
         """Have objects in lists be nodes, which may do without copies of lists."""

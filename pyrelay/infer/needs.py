@@ -26,6 +26,12 @@ class Raises(Exception):
 HOW_OFTEN = "how often this loop runs"
 """Why a number is needed that says how often a loop is unrolled."""
 
+SHORT = 16
+"""Loops of so few iterations keep the lists that they make longer at a known length."""
+
+FEW = 4
+"""Objects that a loop puts into a list stay apart if an argument says that it runs so few times."""
+
 
 @dataclass(eq=False)
 class NeedsStatic(Exception):
@@ -114,6 +120,10 @@ class NeedsEntries(Exception):
 
     made: frozenset[Let]
     endless: bool = False
+
+
+class NeedsListed(Exception):
+    """Objects become items of lists in a loop, which had better be nodes than the loop unrolled."""
 
 
 @dataclass(eq=False)

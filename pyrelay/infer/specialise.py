@@ -37,8 +37,9 @@ _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
     needs.NeedsCaptures, needs.NeedsIdentity, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsSequences, needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder,
-    needs.NeedsEntries, needs.NeedsClassAttribute, NeedsMemo, NeedsFewer, NeedsLayouts, NeedsNodes,
-    NeedsWrites, NeedsPool, NeedsFields, NeedsNodesOf, errors.PyrelayError,
+    needs.NeedsEntries, needs.NeedsListed, needs.NeedsClassAttribute, NeedsMemo, NeedsFewer,
+    NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields, NeedsNodesOf,
+    errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 
@@ -70,7 +71,7 @@ def specialise(
     unless the program does with them what only lists can do; so do lists of many objects, as nodes
     of data types of this program. What methods of long texts give is computed by the program, or,
     if there is none, known. Short lists of rows of numbers enter as tables where taking them apart
-    turns out to be much to compile. Lists in lists hold lists that grow if nothing else helps.
+    turns out to be much to compile. Lists in lists hold lists that grow where some would.
     """
     effort = Effort()
     infer = functools.partial(_specialised, callee, args, keywords, parse, near=near, effort=effort)
@@ -106,6 +107,10 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
         return infer(columns.ALL_APART, entered)[0]
     except errors.PyrelayError as error:
         failure, may_differ = error, True
+    if made is None and entered.deep:
+        made = _tried(infer, columns.MOST_APART, entered, deep=True)
+        if made is not None:
+            return made
     if made is None and entered.texts_read:
         infer = functools.partial(infer, texts_known=True)
         found = _tried(infer, columns.MOST_APART, entered)
@@ -142,8 +147,6 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
         made = _tried(infer, columns.NONE_APART, Entered()) or (
             _tried(infer, columns.ALL_APART, Entered())
         )
-    if made is None and entered.deep:
-        made = _tried(infer, columns.MOST_APART, entered, deep=True)
     if made is None:
         assert failure is not None
         raise failure from None

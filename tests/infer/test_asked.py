@@ -222,3 +222,47 @@ def test_lists_of_a_table_are_copied_rather_than_loops_unrolled() -> None:
     """The loops were unrolled, which was too much to compile."""
     with config.override(interpret=True):
         assert pyrelay.jit(learnt)(40, 1) == learnt(40, 1)
+
+
+class Person:
+    def __init__(self, x: float, state: str) -> None:
+        self.x, self.state = x, state
+
+
+class Weights:
+    def __init__(self, count: int) -> None:
+        self.values = np.ones(count)
+
+
+def spread(n: int) -> list[str]:
+    people = [Person(0.1 * i, "ill" if i < 2 else "well") for i in range(n)]
+    for a in people:
+        for b in people:
+            if a.state == "ill" and b.state == "well" and b.x - a.x < 0.25:
+                b.state = "ill" if b.x < 0.7 else "immune"
+    return [p.state for p in people]
+
+
+def always_spread() -> list[str]:
+    return spread(30)
+
+
+def totals(n: int) -> list[float]:
+    layers = [Weights(i + 1) for i in range(n)]
+    return [layer.values.sum() for layer in layers]
+
+
+def test_objects_of_as_many_rounds_as_an_argument_says_are_nodes() -> None:
+    """They were unrolled, for each number of them anew."""
+    compiled = pyrelay.jit(spread)
+    for n in (6, 9, 30):
+        assert compiled(n) == spread(n)
+    assert compiled.cache_info().compilations == 1
+
+
+def test_objects_of_many_rounds_are_nodes() -> None:
+    assert pyrelay.jit(always_spread)() == spread(30)
+
+
+def test_objects_that_cannot_be_nodes_are_apart() -> None:
+    assert pyrelay.jit(totals)(6) == totals(6)

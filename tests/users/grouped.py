@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 
 from tests.users.corpus import refuse, use
 
@@ -94,3 +95,29 @@ def stored_one_after_another(keys):
     found[third] = found.get(third, 0.0) + 3.0
     found[fourth] = found.get(fourth, 0.0) + 4.0
     return found
+
+
+@dataclass
+class Paid:
+    name: str
+    pay: float
+
+
+@use((["ann", "bob", "cy"], ["x", "y", "x"], [3.0, 2.0, 5.0]))
+def groups_of_objects_in_order(names, groups, pay):
+    found = defaultdict(list)
+    for name, group, p in zip(names, groups, pay):
+        found[group].append(Paid(name, p))
+    return {
+        group: (len(them), max(them, key=lambda one: one.pay).name)
+        for group, them in sorted(found.items())
+    }
+
+
+@use((" ".join(f"w{k * k % 37}" for k in range(300)),), long=True)
+def words_that_follow_each_word(text):
+    words = text.split()
+    chain = defaultdict(list)
+    for a, b in zip(words, words[1:]):
+        chain[a].append(b)
+    return {a: " ".join(following) for a, following in chain.items()}, chain["w1"][-1]

@@ -24,13 +24,12 @@ from pyrelay.infer.flow.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.flow.iteration import Iteration, iterate
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.operators import either, extent_of, raised
 from pyrelay.ir.nodes import Let, Loop
 from pyrelay.records import dataclass
 
 UNROLL_LIMIT = 1024
-#: Loops of so few iterations keep the lists that they make longer at a known length.
-SHORT = 16
 _MOST_PASSES = 12
 _MOST_GROWTH = 5
 """Passes in a row that find more cases of carried values, such as longer and longer texts."""
@@ -96,7 +95,7 @@ class Runner:
         if self.let in self.it.program.growing or self.it.raises_to_caller:
             return False
         count = self.iteration.count if self.iteration else None
-        return isinstance(count, V.Known) and count.value <= SHORT
+        return isinstance(count, V.Known) and count.value <= needs.SHORT
 
     def run(self, init: list[V.Value]) -> list[V.Value]:
         """The carried values after the loop."""
@@ -130,7 +129,7 @@ class Runner:
         """The loop unrolled if it runs a few times, so that what it makes differs from round to
         round; or not at all. Raises the error of the loop as it is where that fails, too."""
         count = self.iteration.count if self.iteration else None
-        short = self.keeps_lengths and isinstance(count, V.Known) and count.value <= SHORT
+        short = self.keeps_lengths and isinstance(count, V.Known) and count.value <= needs.SHORT
         if not short and (self.iteration is not None or self.node.test is None):
             raise error
         try:
@@ -247,18 +246,24 @@ class Runner:
         """Raises NeedsSequences where a text that gets longer may be why the loop would be
         unrolled."""
         strings = sequences()
-        few = isinstance(count, V.Known) and count.value <= SHORT
+        few = isinstance(count, V.Known) and count.value <= needs.SHORT
         if strings.wanted and not strings.open and not strings.tried and not few:
             raise needs.NeedsSequences
 
     def _ask_for_entries(self) -> None:
-        """Raises NeedsEntries where dicts in lists may be why the loop would be unrolled."""
+        """Raises NeedsEntries where dicts in lists may be why the loop would be unrolled,
+        NeedsListed where objects are."""
         program, count = self.it.program, self.iteration.count if self.iteration else None
-        if program.compares or (isinstance(count, V.Known) and count.value <= SHORT):
+        if program.compares or (isinstance(count, V.Known) and count.value <= needs.SHORT):
             return
         found = self.it.heap.items.keyed - program.keyed - program.nested - program.tables
         if found:
             raise needs.NeedsEntries(frozenset(found))
+        classes = self.it.heap.items.classes
+        if isinstance(count, V.Known) and any(
+            is_record_class(cls) and program.families.of(cls) is None for cls in classes
+        ):
+            raise needs.NeedsListed
 
     def _changed(self, problem: TypeChanges) -> errors.PyrelayError:
         return self.it.failure(

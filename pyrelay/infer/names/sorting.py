@@ -7,6 +7,7 @@ the order is; else `in_python.lists` sorts, with numbers in place of strings.
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 from pyrelay import errors
@@ -20,6 +21,7 @@ from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.in_python import lists as in_lists
 from pyrelay.infer.in_python import sorting as in_sorting
+from pyrelay.infer.in_python import tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.builtins import list_, lookup_of
 from pyrelay.infer.names.containers import without_order
@@ -37,6 +39,8 @@ def sorted_(
     if isinstance(key, V.Partial) and key.callee == V.Known(in_lists.compared):
         return call(it, V.Known(in_lists.sorted_by), (iterable, *key.args, reverse), {})
     key = lookup_of(iterable, key)
+    if key == V.NONE and _are_entries(iterable):
+        key = V.Known(_KEY)  # no two are equal: what they are keys of is never compared
     if isinstance(iterable, V.ArrayRef):
         iterable = list_(it, iterable)
     elif key == V.NONE:
@@ -59,6 +63,18 @@ def sorted_(
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return it.new_ref("list", tuple(items[k] for k in order))
     return call(it, V.Known(in_lists.ordered_by), (V.Tuple(items), V.Tuple(ranks), reverse), {})
+
+
+_KEY = operator.itemgetter(0)
+
+
+def _are_entries(iterable: V.Value) -> bool:
+    """Whether that is `d.items()` of a dict."""
+    if isinstance(iterable, V.View):
+        return iterable.kind == "items"
+    return isinstance(iterable, (V.Ref, V.Data)) and (
+        isinstance(iterable.cls, type) and issubclass(iterable.cls, tables.Pairs)
+    )
 
 
 def _as_written(it: Interpreter, function: Any, *args: V.Value) -> V.Value:
