@@ -172,7 +172,8 @@ def write_content(
     if not content.prefix:  # in rows of its own
         position = it.atom(held.position)
         before = growing.inner_content(it.builder, owner, held.path, position)
-        if len(before.rows) != len(content.rows):  # it had no item that says of what kind they are
+        if len(before.rows) != len(content.rows) or L.is_unread(before.template):
+            # it had no item that says of what kind they are
             before = with_template(it, root, before, content.template)
             owner = it.content(held.owner)
         leaves, slots = [it.atom(content.count), *content.rows], content.slots

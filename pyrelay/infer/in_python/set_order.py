@@ -5,7 +5,7 @@ hash table, which depends on how its items came there: these classes keep that t
 look at no order have the tables of tables.py, which are quicker. Derivatives follow from the
 bodies.
 
-Source: CPython 3.11 to 3.13, Objects/setobject.c (tables, what combines sets),
+Source: CPython 3.11 to 3.13, Objects/setobject.c (tables, what combines sets, hash of a frozenset),
 Objects/tupleobject.c (hash of a tuple, after Collet's xxHash), Python/pyhash.c (hash of a number).
 """
 
@@ -99,6 +99,22 @@ def finished(mix: Any, count: Any) -> Any:
     """The hash of a tuple of so many items; never -1."""
     mix = mix + (count ^ _TAIL)
     return _IN_ITS_PLACE if mix == _MINUS_ONE else mix
+
+
+_SHUFFLED, _SHUFFLING = np.uint64(89869747), np.uint64(3644798167)
+_SHUFFLED_BY, _NEAR_BITS, _FAR_BITS = np.uint64(16), np.uint64(11), np.uint64(25)
+_COUNTED, _DISPERSING = np.uint64(1927868237), np.uint64(69069)
+_DISPERSED, _SET_IN_ITS_PLACE = np.uint64(907133923), np.uint64(590923713)
+
+
+def hash_of_members(lanes: Any) -> Any:
+    """hash(s) of a frozenset, np.uint64, whose items have these hashes."""
+    mix = np.uint64(len(lanes) + 1) * _COUNTED
+    for lane in lanes:
+        mix = mix ^ (lane ^ _SHUFFLED ^ (lane << _SHUFFLED_BY)) * _SHUFFLING
+    mix = mix ^ (mix >> _NEAR_BITS) ^ (mix >> _FAR_BITS)
+    mix = mix * _DISPERSING + _DISPERSED
+    return _SET_IN_ITS_PLACE if mix == _MINUS_ONE else mix
 
 
 # -- tables ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,9 +171,10 @@ def python_hash(it: Interpreter, key: V.Value) -> V.Value:
         return distribute(it, key, lambda case: python_hash(it, case))
     if isinstance(key, V.Known) and isinstance(key.value, tuple):
         key = V.Tuple(tuple(map(V.Known, key.value)))
+    if isinstance(key, V.Known) and isinstance(key.value, frozenset):
+        return _mixed(it, set_order.hash_of_members, map(V.Known, key.value))
     if isinstance(key, V.Tuple):
-        lanes = tuple(as_word(it, python_hash(it, item)) for item in key.items)
-        return _as_int(it, call(it, V.Known(set_order.hash_of_lanes), (V.Tuple(lanes),), {}))
+        return _mixed(it, set_order.hash_of_lanes, key.items)
     if isinstance(key, V.OpenTuple):
         return _as_int(it, call(it, V.Known(set_order.hash_of_items), (key,), {}))
     text = _text_hashed(key)
@@ -187,6 +188,12 @@ def python_hash(it: Interpreter, key: V.Value) -> V.Value:
     if is_int(key):
         return call(it, V.Known(set_order.hash_of_int), (_as_int(it, key),), {})
     return call(it, V.Known(set_order.hash_of_float), (key,), {})
+
+
+def _mixed(it: Interpreter, mixing: Callable[..., Any], items: Iterable[V.Value]) -> V.Value:
+    """The hash that is mixed of those of some items."""
+    lanes = tuple(as_word(it, python_hash(it, item)) for item in items)
+    return _as_int(it, call(it, V.Known(mixing), (V.Tuple(lanes),), {}))
 
 
 def _text_hashed(key: V.Value) -> V.Value | None:
@@ -266,7 +273,7 @@ def _first(found: Iterable[str | None]) -> str | None:
 
 
 def _constant_without_order(value: Any) -> str | None:
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, frozenset)):
         return _first(map(_constant_without_order, value))
     if _text_hashed(V.Known(value)) is not None:
         return None if own_arrays.HASHES_TEXTS else "texts"

@@ -106,6 +106,9 @@ def test_hashes_are_those_of_cpython(number, real, data):
     lanes = [np.uint64(hash(p) % 2**64) for p in parts]
     (found,) = struct.unpack("q", struct.pack("Q", int(set_order.hash_of_lanes(lanes))))
     assert found == hash(tuple(parts))
+    lanes = [np.uint64(hash(p) % 2**64) for p in set(parts)]
+    (found,) = struct.unpack("q", struct.pack("Q", int(set_order.hash_of_members(lanes))))
+    assert found == hash(frozenset(parts))
 
 
 @pytest.mark.parametrize("items", [[15, 7], [7, 15], list(range(40, 0, -3)), [1.5, -2, 8, 16]])
@@ -246,3 +249,22 @@ def test_an_argument_keeps_the_order_of_what_stays_in_it():
     pyrelay.jit(changed)(ours, 47)
     changed(pythons, 47)
     assert list(ours) == list(pythons)
+
+
+def frozensets_in_order(rounds):
+    items = {frozenset("ab"), frozenset("cd")}
+    found, met = [], []
+    for i in range(rounds):
+        counts = {}
+        for one in items:
+            counts[one] = i
+        met += [len(one) for one in counts]
+        found.append(counts)
+        items = {a if i > 1 else b for a in counts for b in counts}
+    return met, [len(counts) for counts in found], [sorted(one) for one in items]
+
+
+@pytest.mark.slow
+def test_frozensets_are_keys_in_order():
+    """The keys of the dicts in the list were lost: no number says which constant a key is."""
+    assert pyrelay.jit(frozensets_in_order)(3) == frozensets_in_order(3)
