@@ -7,6 +7,7 @@ is sorted is picked by these places, so that its derivative is that of picking.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -141,8 +142,35 @@ def _before(s: Any, a: Any, b: Any) -> Any:
     return s.logical_or(less, s.logical_and(is_nan, s.equal(a, a)))
 
 
+_BITS = {types.f32: types.i32, types.f64: types.i64}
+
+
+def _below(s: Any, value: Any) -> Any:
+    """The greatest number below another one; inf below NaN, which stands behind all numbers. Below
+    -inf there is NaN, which nothing is compared with."""
+    whole = _BITS[value.dtype]
+    bits = s.same_bits(value, whole)
+    down = bits + s.cast(s.where(s.less(value, 0), 1, -1), whole)
+    least = s.same_bits(s.const(1, whole), value.dtype)
+    found = s.where(s.equal(value, 0), s.negative(least), s.same_bits(down, value.dtype))
+    return s.where(s.not_equal(value, value), math.inf, found)
+
+
+def _in_doubles(s: Any, a: Any, value: Any) -> Any:
+    """A number and the elements that it is looked for among, which may be at equal distances."""
+    return s.cast(value, types.f64), lambda k: s.cast(a((k,)), types.f64)
+
+
 def _searched_element(s: Any, i: Any, a: Any, v: Any, *, right: bool) -> Any:
     value = v(i)
+    if value.dtype in _BITS:  # one comparison at each step, whatever of it is NaN
+        bound = value if right else _below(s, value)
+        place = s.bisect(
+            a.shape[0], lambda k: s.less_equal(a((k,)), bound), _in_doubles(s, a, value)
+        )
+        if not right:
+            return place
+        return s.where(s.not_equal(value, value), s.extent(a.shape[0]), place)
 
     def beyond(k: Any) -> Any:
         other = a((k,))
@@ -150,7 +178,9 @@ def _searched_element(s: Any, i: Any, a: Any, v: Any, *, right: bool) -> Any:
             return s.logical_not(_before(s, value, other))
         return _before(s, other, value)
 
-    return s.bisect(a.shape[0], beyond)
+    if value.dtype.kind == "f":
+        return s.bisect(a.shape[0], beyond)
+    return s.bisect(a.shape[0], beyond, _in_doubles(s, a, value))
 
 
 _AMONG = np.array([-1.0, 0.0, 0.0, 1.5, 1.5, 1.5, 2.0, np.inf, np.nan, np.nan])

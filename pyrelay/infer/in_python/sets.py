@@ -102,10 +102,17 @@ def isin(
     return ~found if invert else found
 
 
+_FEW = 48  # elements are compared with so many sooner than looked for among them
+
+
 def _is_among(x: Array, wanted: Array) -> Array:
-    """Which elements occur in a vector: each is looked for in order."""
-    if wanted.shape[0] == 0:
-        return np.zeros(x.shape, dtype=bool)
+    """Which elements occur in a vector: of a few each is compared with all, else each is looked for
+    in order."""
+    if wanted.shape[0] <= _FEW:
+        found = np.zeros(x.shape, dtype=bool)
+        for k in range(wanted.shape[0]):
+            found |= x == wanted[k]
+        return found
     ordered = sort(wanted)
     at = np.minimum(searchsorted(ordered, x), ordered.shape[0] - 1)
     return ordered[at] == x

@@ -6,24 +6,42 @@ Without branches: neighbouring elements take the same steps, as many as the numb
 binary digits, and a processor need not guess where to go on (Khuong and Morin, "Array layouts for
 comparison-based searching", Journal of Experimental Algorithmics 22, 2017). Where one thread goes
 through many elements, each looks first around the place of the one before, where that was right
-for the last ones: those of sorted numbers are neighbours.
+for the last ones: those of sorted numbers are neighbours. Among numbers at equal distances the
+place is computed instead, which some of them say at first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.types import i64
+from pyrelay.ir.types import bool_, f64, i64
 from pyrelay.lower.kernels.emitter import Emitter
 from pyrelay.lower.kernels.values import Value
 
 _AROUND = 8  # so far from the place before are others looked at first
-_IN_ORDER = 8  # after so many neighbours, of which others count twice, another one is likely
+_SEVERAL = 16  # among fewer places none is computed
+_ASKED = 8  # so many parts have numbers at their ends that say whether all are at equal distances
+_NO_LESS = 1e-6  # places that are computed are by rounding no less than they should be
+_IN_ORDER = 170  # of 256: the share of neighbours among the last ones by which another is likely
 
 
-def first_without(s: Emitter, extent: Extent, asked: Callable[[Value], Value]) -> Value:
-    """The first of so many places where `asked` is not true, or their number if it is nowhere."""
+class Evenly(NamedTuple):
+    """A number that is looked for, and the one at a place, as doubles."""
+
+    value: Value
+    element: Callable[[Value], Value]
+
+
+def first_without(
+    s: Emitter, extent: Extent, asked: Callable[[Value], Value],
+    number: Evenly | None = None,
+) -> Value:
+    """The first of so many places where `asked` is not true, or their number if it is nowhere.
+
+    number: what is looked for, among numbers that may be at equal distances.
+    """
     count, zero = s.extent(extent), s.const(0, i64)
     rounds = _digits(s, count)
 
@@ -34,28 +52,92 @@ def first_without(s: Emitter, extent: Extent, asked: Callable[[Value], Value]) -
         return anywhere()
     with s.at(0):  # in front of the loop over elements, if one stands around
         last, neighbours = s.variable(zero), s.variable(zero)
+        # Of known extents, too, these are branches: outside of one a rule that reads what is not
+        # computed yet runs again, each time with another variable.
+        at_first = s.primitive("equal", s.now(last), zero)
+        even, line = _line(s, extent, at_first, number)
     near, before = s.copy(s.now(last)), s.copy(s.now(neighbours))
-    # Of known extents, too, it is a branch: outside of one a rule that reads what is not computed
-    # yet runs again, each time with another variable.
-    place = s.choose(
-        s.primitive("greater", before, _IN_ORDER), lambda: _near(s, extent, asked, near, anywhere),
-        anywhere,
+    nowhere = s.const(-1, i64)
+
+    def computed() -> Value:
+        if number is None:
+            return nowhere
+        return _around(s, extent, asked, line(number.value))
+
+    sought = s.choose(
+        s.primitive("greater", before, _IN_ORDER), lambda: _near(s, extent, asked, near),
+        lambda: s.choose(even, computed, lambda: nowhere),
     )
+    place = s.choose(s.primitive("less", sought, 0), anywhere, lambda: sought)
     moved = s.primitive("absolute", place - near)
     reach = s.primitive("minimum", s.primitive("right_shift", count, 3), _AROUND)
-    score = before + s.where(s.primitive("less", moved, reach), 1, -2)
-    within = s.primitive("maximum", s.primitive("minimum", score, 2 * _IN_ORDER), 0)
+    is_neighbour = s.primitive("less", moved, reach)
+    within = before - s.primitive("right_shift", before, 4) + s.where(is_neighbour, 16, 0)
     s.assign(neighbours, within)
     s.assign(last, place)
     return place
 
 
-def _near(
-    s: Emitter, extent: Extent, asked: Callable[[Value], Value], near: Value,
-    anywhere: Callable[[], Value],
+def _line(
+    s: Emitter, extent: Extent, at_first: Value, number: Evenly | None
+) -> tuple[Value, Callable[[Value], Value]]:
+    """Whether some of the numbers are where they would be at equal distances, and where a number
+    would be: the last that is not greater has this place, or the one before."""
+    count = s.extent(extent)
+    several = s.primitive("greater_equal", count, _SEVERAL)
+    if number is None or several.literal is False:
+        return s.const(False, bool_), lambda value: count
+    several = at_first if several.literal else several
+    end, nothing = s.cast(count - 1, f64), s.const(0.0, f64)
+
+    def at(k: Value) -> Value:
+        return number.element(s.bounded(k, extent))
+
+    def slope() -> Value:
+        return s.primitive("divide", end, at(count - 1) - at(s.const(0, i64)))
+
+    first = s.choose(several, lambda: at(s.const(0, i64)), lambda: nothing)
+    steep = s.choose(several, slope, lambda: nothing)
+
+    def line(value: Value) -> Value:
+        share = (value - first) * steep + _NO_LESS
+        inside = s.where(s.primitive("greater_equal", share, 0.0), share, 0.0)  # NaN is not
+        return s.cast(s.where(s.primitive("less", inside, end), inside, end), i64)
+
+    def is_even() -> Value:
+        even = s.variable(s.const(True, bool_))
+        with s.loop(1, _ASKED) as k:
+            place = s.primitive("floor_divide", count * k, _ASKED)
+            right = s.primitive("equal", place, line(at(place)))
+            s.assign(even, s.logical_and(s.now(even), right))
+        return s.copy(s.now(even))
+
+    return s.choose(several, is_even, lambda: s.const(False, bool_)), line
+
+
+def _around(
+    s: Emitter, extent: Extent, asked: Callable[[Value], Value], guess: Value
 ) -> Value:
-    """The place, looked for around that of the element before. These are branches, as what a
-    processor guesses need not wait for the element before."""
+    """The place, if it is a guessed one or the next one; else -1."""
+    last, first = s.extent(extent) - 1, guess
+
+    def yes(k: Value) -> Value:
+        return asked(s.bounded(k, extent))
+
+    behind = s.logical_or(
+        s.primitive("equal", first, 0), yes(s.primitive("maximum", first - 1, 0))
+    )
+    end = s.primitive("minimum", first + 1, last)
+    before = s.logical_or(s.primitive("equal", first, last), s.logical_not(yes(end)))
+    place = first + s.cast(yes(first), i64)
+    return s.where(s.logical_and(behind, before), place, -1)
+
+
+def _near(
+    s: Emitter, extent: Extent, asked: Callable[[Value], Value], near: Value
+) -> Value:
+    """The place, looked for around that of the element before, or -1. These are branches, as what
+    a processor guesses need not wait for the element before."""
     count = s.extent(extent)
 
     def yes(k: Value) -> Value:
@@ -74,7 +156,9 @@ def _near(
 
     def further() -> Value:
         first = s.where(behind, near + 1, near - _AROUND)
-        return s.choose(is_near, lambda: _counted(s, extent, asked, first), anywhere)
+        return s.choose(
+            is_near, lambda: _counted(s, extent, asked, first), lambda: s.const(-1, i64)
+        )
 
     return s.choose(
         is_here, lambda: near, lambda: s.choose(is_next, lambda: near + 1, further)

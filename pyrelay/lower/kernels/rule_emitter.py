@@ -11,7 +11,7 @@ from typing import Any
 
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import DType, bool_, i64
-from pyrelay.lower.kernels.bisection import first_without
+from pyrelay.lower.kernels.bisection import Evenly, first_without
 from pyrelay.lower.kernels.emitter import Emitter
 from pyrelay.lower.kernels.extreme_places import index_of_extreme
 from pyrelay.lower.kernels.reductions import Reduction, in_place
@@ -49,9 +49,15 @@ class RuleEmitter(Emitter):
         restore()
         return index_of_extreme(self, kind, extents, element, dtype)
 
-    def bisect(self, extent: Extent, asked: Callable[[Value], Value]) -> Value:
-        """The first of so many places where `asked` is not true, if it is true at all before."""
-        return first_without(self, extent, asked)
+    def bisect(
+        self, extent: Extent, asked: Callable[[Value], Value],
+        number: tuple[Value, Callable[[Value], Value]] | None = None,
+    ) -> Value:
+        """The first of so many places where `asked` is not true, if it is true at all before.
+
+        number: what is looked for, and the element at a place, as doubles (`Evenly`).
+        """
+        return first_without(self, extent, asked, None if number is None else Evenly(*number))
 
     def placeholder(self, dtype: DType) -> Value:
         """Stands for a captured reduction; equal to `const(0)` of the bool type nobody reads."""

@@ -106,8 +106,25 @@ def test_elements_look_first_where_the_one_before_lay() -> None:
             for mine, theirs in zip(function(a, each), places(a, each), strict=True):
                 np.testing.assert_array_equal(mine, theirs)
     code = str(function.code(a, v))
-    begin = code.index("for i0 in range(begin, end)")
-    assert "v0 = 0\n" in code[:begin], "the place before is kept from element to element"
+    before, _ = re.split(r"for i\d in range\(begin, end\)", code)
+    assert "v0 = 0\n" in before, "the place before is kept from element to element"
+
+
+def test_places_among_numbers_at_equal_distances_are_computed() -> None:
+    function, rng = pyrelay.jit(places), np.random.default_rng(5)
+    even = np.linspace(-3.0, 2.0, 401)
+    moved, tiny = even.copy(), np.arange(60) * 5e-324
+    moved[17] = moved[18]
+    ends = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.7e308, -1.7e308]
+    for a in (even, moved, tiny, np.arange(90.0), (np.arange(40) - 20) * 8e306, even[::25]):
+        near = np.concatenate([a, np.nextafter(a, -np.inf), np.nextafter(a, np.inf), ends])
+        for v in (rng.permutation(near), rng.uniform(-4, 4, 300), near):
+            for mine, theirs in zip(function(a, v), places(a, v), strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+    whole = np.arange(-50, 70, 3)
+    v = rng.permutation(np.arange(-60, 90))
+    for mine, theirs in zip(function(whole, v), places(whole, v), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("function", [
