@@ -342,7 +342,7 @@ class Compiled:
         self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[_Entry, bool]:
         """The program, and whether it is one of too many."""
-        from pyrelay.devices.runtime.library import expect_program
+        from pyrelay.devices.runtime.library import expect_program, want_lists
 
         with _compiling, few_collections():
             again = Flattened()
@@ -350,6 +350,8 @@ class Compiled:
             if found is not None:
                 return found, False
             if key[-1] == "cpu" and not config.current().interpret:
+                if _has_columns(key):
+                    want_lists()
                 expect_program()  # before what follows is imported
             from pyrelay import boundary, pipeline, store
 
@@ -571,6 +573,13 @@ class Compiled:
                 span = errors.Span(source, frame.f_lineno, 0, frame.f_lineno, 0)
                 error.calls = (*error.calls, (span, self._call_text(args, keywords)))
         return trimmed(error)
+
+
+def _has_columns(key: Any) -> bool:
+    """Whether a list, set or dict of this key enters as arrays."""
+    if not isinstance(key, tuple):
+        return False
+    return key[:1] in (("grown",), ("table",)) or any(map(_has_columns, key))
 
 
 def _packed(family: Any, trees: Sequence[Any]) -> Any:

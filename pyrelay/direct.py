@@ -390,8 +390,19 @@ def _columns(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
     return found[1]
 
 
+def _reader(key: Key | None, least: int) -> Callable[[list[Any]], Sequence[Any] | None] | None:
+    """What reads lists of this key natively, if anything does."""
+    from pyrelay.devices.runtime.columns import reader
+
+    return None if key is None else reader(key, least)
+
+
 def _are_apart(nested: Sequence[Any], others: Sequence[Any]) -> bool:
     """Whether the lists in some containers are in one of these only, and none of the others."""
+    from pyrelay.devices.runtime.columns import single
+
+    if all(map(single(), nested)):
+        return True
     inner = [
         id(item) for each in nested for item in (each.values() if isinstance(each, dict) else each)
     ]
@@ -413,6 +424,9 @@ def _structure(
         case ("grown", item):
             test = f"type({name}) is list and len({name}) > {apart}"
             made = f"{text.name(_columns)}({name}, {text.name(item)})"
+            read = _reader(item, columns.MOST_TEXTS + 1 if columns.holds_texts(item) else 1)
+            if read is not None:
+                made = f"{text.name(read)}({name}) or {made}"
             return test, (_COLUMN,) * columns.count_of(item), made
         case ("dict", keys, *parts):
             test = f"type({name}) is dict and tuple({name}) == {text.name(keys)}"
@@ -458,7 +472,11 @@ def _structure(
 def _of_table(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
     """The keys of the arrays of a dict that enters as a table, and where they are found."""
     count = sum(map(columns.count_of, of))
-    return (_COLUMN,) * count, f"{text.name(_entries)}({name}, {text.name(tuple(of))})"
+    made = f"{text.name(_entries)}({name}, {text.name(tuple(of))})"
+    readers = [_reader(each, 1) for each in of]
+    if None not in readers:
+        made = f"{text.name(_read_entries)}({name}, {text.name(tuple(readers))}) or {made}"
+    return (_COLUMN,) * count, made
 
 
 def _entries(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
@@ -467,6 +485,12 @@ def _entries(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
     if found is None or found[0] != of:
         raise ValueError
     return found[1]
+
+
+def _read_entries(entries: dict[Any, Any], readers: tuple[Any, Any]) -> tuple[Any, ...] | None:
+    """The same by native code, None where that cannot read them."""
+    names, held = readers[0](list(entries)), readers[1](list(entries.values()))
+    return None if names is None or held is None else (*names, *held)
 
 
 def _of_subclass(

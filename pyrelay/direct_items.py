@@ -32,9 +32,20 @@ def items_text(
 
     level: how many nodes the list lies in.
     """
-    if isinstance(item, LeafResult) and not item.type.shape:
-        row = f"{rows[item.index]}[:{count}]"
-        return f"{row}.tolist()" if item.type.weak else f"list({row})"
+    from pyrelay.devices.runtime.items import writer
+
+    made = _inner(text, item, rows, count, level)
+    found = None if isinstance(item, LeafResult) else writer(item)
+    if found is None:
+        return made
+    native, order = found
+    return f"({text.name(native)}({', '.join([*(rows[k] for k in order), count])}) or {made})"
+
+
+def _comprehension(
+    text: Text, item: ResultTree, rows: Sequence[str], count: str, level: int
+) -> str:
+    """The list as Python makes it. Raises NeedsMore."""
     columns: dict[str, str] = {}  # of each variable of an item
 
     def column(index: int, numbers: bool) -> str:
@@ -57,10 +68,16 @@ def items_text(
             case GrownResult(inner, length, each, key) if key < 0:
                 size = column(length, True)
                 columns_of_each = [column(k, False) for k in inner]
-                return items_text(text, each, columns_of_each, size, level + 1)
+                return _inner(text, each, columns_of_each, size, level + 1)
             case CaseResult(tag, cases):
                 found = column(tag, True)
                 return _case(text, found, cases, [made(case, level + 1) for case in cases])
+            case NodeResult("list", _, _, children, key) if key < 0:
+                return f"[{', '.join(made(child, level + 1) for child in children)}]"
+            case NodeResult("dict", _, names, children, key) if key < 0:
+                held = [made(child, level + 1) for child in children]
+                pairs = zip(map(text.name, names), held, strict=True)
+                return "{" + ", ".join(f"{name}: {part}" for name, part in pairs) + "}"
             case NodeResult("tuple" | "call" as kind, cls, _, children, key) if key < 0:
                 parts = "".join(f"{made(child, level + 1)}, " for child in children)
                 return f"({parts})" if kind == "tuple" and cls is None else (
@@ -75,6 +92,16 @@ def items_text(
     if one == f"({names}, )":
         return f"list(zip({arrays}))"
     return f"[{one} for {names} in {arrays if len(columns) == 1 else f'zip({arrays})'}]"
+
+
+def _inner(
+    text: Text, item: ResultTree, rows: Sequence[str], count: str, level: int
+) -> str:
+    """A list in an item, of rows of the rows."""
+    if isinstance(item, LeafResult) and not item.type.shape:
+        row = f"{rows[item.index]}[:{count}]"
+        return f"{row}.tolist()" if item.type.weak else f"list({row})"
+    return _comprehension(text, item, rows, count, level)
 
 
 def _case(text: Text, tag: str, cases: Sequence[ResultTree], made: Sequence[str]) -> str:

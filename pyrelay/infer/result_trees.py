@@ -273,6 +273,13 @@ def grown_items(
     nodes = {key: known for key, known in made.items() if isinstance(known, Unpacker)}
     count = int(results[tree.count])
     arrays = [results[k][:count] for k in tree.rows]
+    if isinstance(tree.item, TreeResult):
+        unpacker = nodes_of(tree.item.pool, results, flat, made)
+        if unpacker is not None and unpacker.native is not None:
+            places = arrays[tree.item.kind.index], arrays[tree.item.row.index]
+            found = unpacker.native.items(*places)
+            if found is not None:
+                return found
     simple = _in_columns(tree.item, arrays, count)
     if simple is not None:
         return simple

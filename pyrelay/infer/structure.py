@@ -29,7 +29,7 @@ from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, alternatives, ones_of
 from pyrelay.infer.nodes.instances import slots_of
 from pyrelay.infer.nodes.packing import Packer
-from pyrelay.infer.nodes.pools import Packed, PackedTree, column_names
+from pyrelay.infer.nodes.pools import NativeUnpacker, Packed, PackedTree, column_names
 from pyrelay.infer.objects import is_constant_object, is_generator
 from pyrelay.ir import types
 from pyrelay.records import dataclass
@@ -76,7 +76,7 @@ class Flattened:
     #: packs trees of a data type that it has seen before, or gives None
     pack: Callable[[Any, list[Any]], tuple[Packed, Places] | None] | None = None
     #: gives what makes the objects of results (see `Unpacker`), or None
-    unpack: Callable[[Any, Any, Packed | None], Callable[[Any], Any] | None] | None = None
+    unpack: Callable[[Any, Any, Packed | None], NativeUnpacker | None] | None = None
 
 
 Key = tuple[Any, ...]

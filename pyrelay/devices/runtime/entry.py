@@ -83,7 +83,7 @@ class Executable:
         machine = runtime()
         if plan.parallel:
             machine.use_threads()
-        self.call: Callable[..., Any] = _c_function(_control(plan, addresses, machine), _method())
+        self.call: Callable[..., Any] = c_function(_control(plan, addresses, machine), _method())
 
 
 def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record:
@@ -163,7 +163,7 @@ def guarded(
         return None
     own.owners = (control, table, tuple(guards), served, whole)
     _disposed_of(own, runtime())
-    return _c_function(own, _whole_method() if whole is not None else _method())
+    return c_function(own, _whole_method() if whole is not None else _method())
 
 
 def _answers(own: _Record, whole: Whole) -> bool:
@@ -279,7 +279,7 @@ def _result_table(results: Sequence[boundary.Result]) -> Any:
 _NUMPY_API = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 """Places in NumPy's table of C functions, which its binary interface fixes."""
 
-_FASTCALL, _KEYWORDS = 0x80, 0x02
+_FASTCALL, _KEYWORDS, _ONE = 0x80, 0x02, 0x08
 
 _GATE = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
@@ -322,7 +322,19 @@ def _whole_method() -> _MethodDef:
     return _MethodDef(b"compiled", whole, _FASTCALL | _KEYWORDS, b"A compiled function.")
 
 
-def _c_function(control: _Record, method: _MethodDef) -> Callable[..., Any]:
+def one_argument(address: int, doc: bytes) -> ctypes.Structure:
+    """The definition of a native function of `self` and one argument."""
+    return _MethodDef(b"compiled", address, _ONE, doc)
+
+
+def many_arguments(address: int, doc: bytes) -> ctypes.Structure:
+    """The definition of a native function of `self`, an array of arguments and how many there are.
+    """
+    return _MethodDef(b"compiled", address, _FASTCALL, doc)
+
+
+def c_function(control: Any, method: ctypes.Structure) -> Callable[..., Any]:
+    """A function of CPython with an object as its `self`, by a definition that lives on."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)

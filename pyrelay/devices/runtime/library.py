@@ -1,7 +1,7 @@
 """The native run time of the process: executor, memory, threads and entry, loaded once.
 
 In: nothing. Out: `runtime()`, the addresses of the native functions and the process record;
-`trees()`, those that programs with objects need besides.
+`trees()` and `lists()`, those that programs with objects and with lists need besides.
 
 The functions are written as LLVM IR by the modules beside this one (`runtime_parts`), compiled once
 per machine and version, and kept in the disk cache as object code; a later process only links them.
@@ -24,7 +24,7 @@ from pyrelay.devices.compiler import compile_pool, native
 from pyrelay.devices.fingerprints import generators
 from pyrelay.devices.runtime import boundary_fields
 from pyrelay.devices.runtime.layout import Process, allocate
-from pyrelay.devices.runtime.runtime_parts import MAIN, SYMBOLS, TREES, build
+from pyrelay.devices.runtime.runtime_parts import LISTS, MAIN, SYMBOLS, TREES, build
 from pyrelay.devices.runtime.threads import Pool, usable_threads
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
@@ -57,6 +57,12 @@ def want_trees() -> None:
     """Programs with nodes will be compiled: `expect_program` is to have their part prepared too."""
     if TREES not in _wanted:
         _wanted.append(TREES)
+
+
+def want_lists() -> None:
+    """The same for programs with lists of many items."""
+    if LISTS not in _wanted:
+        _wanted.append(LISTS)
 
 
 def expect_program() -> None:
@@ -97,6 +103,12 @@ def trees() -> dict[str, int]:
     """The addresses of the functions that pack and unpack objects, loaded on first use."""
     with _starting:
         return _symbols(TREES)
+
+
+def lists() -> dict[str, int]:
+    """The addresses of the functions that read lists, loaded on first use."""
+    with _starting:
+        return _symbols(LISTS)
 
 
 _loaded: dict[str, dict[str, int]] = {}

@@ -1,7 +1,8 @@
 """The parts of the native run time, as object code.
 
 In: the name of a part. Out: `build`, its object code for this machine; `SYMBOLS`, what it exports.
-Most programs need `MAIN` only; `TREES` packs and unpacks objects that refer to each other.
+Most programs need `MAIN` only; `LISTS` reads and makes lists of many items, `TREES` packs and
+unpacks objects that refer to each other.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyrelay.devices.compiler.llvm_ir import Module
 
-MAIN, TREES = "main", "trees"
+MAIN, LISTS, TREES = "main", "lists", "trees"
 SYMBOLS = {
     MAIN: ("pyrelay_entry", "pyrelay_whole", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose"),
-    TREES: ("pyrelay_pack", "pyrelay_unpack"),
+    LISTS: ("pyrelay_columns", "pyrelay_single", "pyrelay_items"),
+    TREES: ("pyrelay_pack", "pyrelay_unpack", "pyrelay_unpack_all"),
 }
 
 
@@ -27,10 +29,7 @@ def build(part: str) -> bytes:
 
     machine = runtime_machine()
     module = Module(machine.triple, str(machine.target_data))
-    if part == MAIN:
-        _write_main(module)
-    else:
-        _write_trees(module)
+    {MAIN: _write_main, LISTS: _write_lists, TREES: _write_trees}[part](module)
     for function in module.functions:
         if not function.is_declaration and function.name not in SYMBOLS[part]:
             function.linkage = "internal"
@@ -51,6 +50,14 @@ def _write_main(module: Module) -> None:
     memory = Memory(module)
     executor = Executor(module, memory, Teamwork(module))
     write_whole(module, Boundary(module, memory, executor.run).entry)
+
+
+def _write_lists(module: Module) -> None:
+    from pyrelay.devices.runtime.columns_native import ColumnReading
+    from pyrelay.devices.runtime.items_native import ItemWriting
+
+    ColumnReading(module)
+    ItemWriting(module)
 
 
 def _write_trees(module: Module) -> None:

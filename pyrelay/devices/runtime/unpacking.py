@@ -19,9 +19,10 @@ from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
 from pyrelay.devices.runtime.entry import numpy_function
 from pyrelay.devices.runtime.library import trees
 from pyrelay.devices.runtime.packing import is_layout_known, tables_of
+from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.nodes.datatypes import NO_NODE, Schema, is_anonymous
-from pyrelay.infer.nodes.pools import Packed, Place
+from pyrelay.infer.nodes.pools import NativeUnpacker, Packed, Place
 
 _UNKNOWN_COUNT = 1 << 62
 _MADE = 2
@@ -30,7 +31,7 @@ _FIRST_STACK = 256
 
 def unpacker(
     schema: Schema, columns: Mapping[str, np.ndarray[Any, Any]], given: Packed | None
-) -> Callable[[Place], Any] | None:
+) -> NativeUnpacker | None:
     """What makes the nodes of a pool whose first rows are the given nodes.
 
     It gives None where it cannot make a node, such as one that contains itself.
@@ -112,12 +113,20 @@ class _Unpacker:
         return self.made[kind][own]
 
 
+    def items(self, kinds: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> list[Any] | None:
+        """The nodes of many places, int64; None where one cannot be made."""
+        places = [np.ascontiguousarray(each, np.int64) for each in (kinds, rows)]
+        made: list[Any] = [None] * len(kinds)
+        addresses = (each.ctypes.data for each in places)
+        return made if _walk_all()(self.address, *addresses, len(made), id(made)) else None
+
+
 _NEW_OBJECT = object.__new__
 
 
 def _is_made_plainly(cls: Any, names: list[str]) -> bool:
     """Whether making an object and setting its fields runs no code of the user's."""
-    if is_anonymous(cls):
+    if is_anonymous(cls) or is_entries(cls):
         return True
     if issubclass(cls, tuple) or cls.__new__ is not _NEW_OBJECT or cls in standing_for:
         return False
@@ -135,6 +144,15 @@ def _walk() -> Callable[[int], int]:
     """The native walk; it is called with the interpreter's lock."""
     made: Callable[[int], int] = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(
         trees()["pyrelay_unpack"]
+    )
+    return made
+
+
+@functools.cache
+def _walk_all() -> Callable[..., int]:
+    """The same for the nodes of many places."""
+    made: Callable[..., int] = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(
+        trees()["pyrelay_unpack_all"]
     )
     return made
 

@@ -1,7 +1,7 @@
 """Rows of columns made objects again by native code.
 
 In: an llvmlite module. Out: in it, `pyrelay_unpack`: (walk) -> 1 where the nodes at the roots were
-made, else 0, with no Python error set.
+made, else 0, with no Python error set; `pyrelay_unpack_all` makes those of many places.
 
 The record and its tables are those of `packing_fields`, filled by `unpacking.py`. Classes are such
 that no code of the user's runs: objects are made by `object.__new__`, their fields set as
@@ -49,6 +49,7 @@ class Unpacking:
         self.visit = self._visit()
         self.make = self._make()
         self.unpack = self._unpack()
+        self._unpack_all()
 
     def _function(self, name: str, parameters: int) -> Function:
         return Function(self.module, f"pyrelay_unpacking_{name}", parameters)
@@ -233,26 +234,34 @@ class Unpacking:
         entry = f.load(walk, Walk.KINDS) + kind * (Kind.WORDS * WORD)
         first, count = f.load(entry, Kind.FIRST), f.load(entry, Kind.COUNT)
         made = f.variable(0)
-        is_tuple = f.load(entry, Kind.READING).equals(READINGS.index("items"))
-        with f.either(is_tuple) as (items, attributes):
+        reading = f.load(entry, Kind.READING)
+        is_tuple, is_dict = (reading.equals(READINGS.index(name)) for name in ("items", "row"))
+        with f.either(is_tuple) as (items, others):
             with items:
                 made.set(f.c("PyTuple_New", count))
-            with attributes:
-                cls = f.load(entry, Kind.CLASS)
-                made.set(f.c("PyObject_CallOneArg", f.load(walk, Walk.NEW_OBJECT), cls))
+            with others, f.either(is_dict) as (entries, attributes):
+                with entries:
+                    made.set(f.c("PyDict_New"))
+                with attributes:
+                    cls = f.load(entry, Kind.CLASS)
+                    made.set(f.c("PyObject_CallOneArg", f.load(walk, Walk.NEW_OBJECT), cls))
         self.rows.give_up(f, made.now.equals(0).word())
         node = made.now
         field = f.variable(first)
         with f.counting(count) as index:
             value = f.call(self.value, walk, f.load(field.now, Field.SORT), row)
             failed = f.variable(1)
-            with f.when(value.differs(0)), f.either(is_tuple) as (items, attributes):
+            with f.when(value.differs(0)), f.either(is_tuple) as (items, others):
                 with items:
                     f.store(node + _TUPLE_ITEMS + (index << 3), 0, value)
                     failed.set(0)
-                with attributes:
+                with others:
                     name = f.load(field.now, Field.NAME)
-                    failed.set(f.c("PyObject_GenericSetAttr", node, name, value, returns=INT32))
+                    for kind_of, write in (
+                        (is_dict, "PyDict_SetItem"), (~is_dict, "PyObject_GenericSetAttr")
+                    ):
+                        with f.when(kind_of):
+                            failed.set(f.c(write, node, name, value, returns=INT32))
                     f.c("Py_DecRef", value, returns=VOID)
             with f.when(failed.now.differs(0), likely=False):
                 f.c("Py_DecRef", node, returns=VOID)
@@ -300,6 +309,20 @@ class Unpacking:
                             self._visit_all(f, walk, kind, row)
         f.ret(1)
         return f
+
+    def _unpack_all(self) -> None:
+        """(walk, kinds, rows, count, list): 1 where the list has the nodes of so many places."""
+        f = Function(self.module, "pyrelay_unpack_all", 5)
+        walk, kinds, rows, count, into = f.parameters
+        with f.counting(count) as index:
+            place = f.load(kinds + (index << 3)), f.load(rows + (index << 3))
+            with f.when(f.call(self.object, walk, *place).equals(0)):
+                f.store(walk, Walk.ROOTS, place[0])
+                f.store(walk, Walk.ROOT_COUNT, place[1])
+                self.rows.refuse(f, f.call(self.unpack, walk).equals(0))
+            node = self._shared(f, f.call(self.object, walk, *place))
+            f.c("PyList_SetItem", into, index, node, returns=INT32)
+        f.ret(1)
 
     def _visit_all(self, f: Function, walk: Word, kind: Word, row: Word) -> None:
         table = f.load(walk, Walk.KINDS) + kind * (Kind.WORDS * WORD)

@@ -11,6 +11,7 @@ import functools
 import queue
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -135,12 +136,12 @@ class Queue:
 
 
 def _pairs(names: list[Any], held: list[Any], alive: list[bool]) -> dict[Any, Any]:
-    return {k: v for k, v, here in zip(names, held, alive, strict=True) if here}
+    return dict(compress(zip(names, held, strict=True), alive))
 
 
 def _set(names: list[Any], held: list[Any], alive: list[bool]) -> set[Any]:
     # One by one, not of a dict: that gives it room at once, and so perhaps another order.
-    return {name for name, here in zip(names, alive, strict=True) if here}
+    return {*compress(names, alive)}
 
 
 def in_order(

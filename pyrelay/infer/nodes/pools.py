@@ -16,7 +16,7 @@ import functools
 import types as python_types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -197,6 +197,16 @@ class PackedTree:
 # -- unpacking -------------------------------------------------------------------------------------
 
 
+class NativeUnpacker(Protocol):
+    """Native code that makes nodes; it gives None for what it cannot make."""
+
+    def __call__(self, place: Place, /) -> Any:
+        """The node of a place."""
+
+    def items(self, kinds: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> list[Any] | None:
+        """The nodes of many places."""
+
+
 @dataclass(eq=False)
 class Unpacker:
     """Makes the objects of places again. `known` gives an object that exists already, or None.
@@ -207,7 +217,7 @@ class Unpacker:
     schema: Schema
     columns: Columns
     known: Callable[[Place], Any] = lambda place: None
-    native: Callable[[Place], Any] | None = None
+    native: NativeUnpacker | None = None
     made: dict[Place, Any] = field(default_factory=dict)
     fields: dict[int, list[tuple[str, Sort, str]]] = field(default_factory=dict)
     numbers: dict[str, list[Any]] = field(default_factory=dict)

@@ -1,0 +1,52 @@
+"""Kinds and places that the native reading of lists and the tables made for it agree on.
+
+In: nothing. Out: constants. Tables are rows of 64-bit words; places are byte offsets.
+"""
+
+from __future__ import annotations
+
+MOST_COLUMNS = 32
+
+
+class Head:
+    """One for a key of items."""
+
+    SORT = 0  # address of the item's, or of that of the items of each list
+    LISTS = 8  # whether the items are lists
+    LEAST = 16  # shorter lists are none of this key
+    MEASURED = 24  # whether texts have to be measured first
+    COLUMN_COUNT = 32
+    COLUMNS = 40  # address of the first
+    NDARRAY = 48
+    NEW_ARRAY = 56  # PyArray_NewFromDescr
+    NONE = 64
+    TRUE = 72
+    LIST = 80
+    WORDS = 11
+
+
+class Sort:
+    """What an item is; the parts of a tuple are in rows of their own, one after the other.
+
+    By kind: numbers and texts: column, class; tuples: address of the first part, class, count.
+    """
+
+    KIND = 0  # a number of SORTS
+    A = 8
+    CLASS = 16
+    COUNT = 24
+    WORDS = 4
+
+
+SORTS = (
+    "int", "float", "bool", "complex", "raw8", "raw16", "raw32", "raw64", "pair", "text", "tuple",
+)  # fmt: skip
+
+
+class Column:
+    """An array to be made."""
+
+    DESCR = 0
+    WIDTH = 8  # bytes of an element
+    ROOM = 16  # of a row: which of the rooms; -1 where there is one element for each item
+    WORDS = 3
