@@ -12,6 +12,7 @@ an array: its `peak`, which a copy keeps in a variable beside an array that it i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 
@@ -227,6 +228,11 @@ class Fixing:
         if len(roots) == 1 and (root := roots.pop()) is not None:
             self.roots[out] = root
 
+    def _is_undef(self, atom: Atom) -> bool:
+        """Whether an atom may be anything, such as what a branch gives that raises."""
+        maker = self.makers.get(atom)  # type: ignore[arg-type]
+        return maker is not None and walk.is_call(maker, "undef")
+
     def _is_extent(self, atom: Atom, extent: Extent) -> bool:
         if isinstance(atom, Const):
             return bool(atom.value == extent)
@@ -245,10 +251,11 @@ class Fixing:
             raise Unfit
         self.names.dims.update(zip(let.dims, then.dims, strict=True))
         for out, a, b in zip(let.outs, node.then.results, node.orelse.results, strict=True):
-            found = larger(self.bound(a), self.bound(b))
+            told = [atom for atom in (a, b) if not self._is_undef(atom)]
+            found = functools.reduce(larger, map(self.bound, told)) if told else None
             if found is not None:
                 self.bounds[out] = found
-            self._root(out, a, b)
+            self._root(out, *told)
         outs = [*map(self.names.var, let.outs)]
         then, orelse = replace(then, dims=()), replace(orelse, dims=())
         for root, peak in before.items():

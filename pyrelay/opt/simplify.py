@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyrelay.ir import dims
+from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, Module, OpCall, Var
@@ -18,7 +18,7 @@ from pyrelay.ir.types import DType, TensorType
 from pyrelay.ir.walk import Renaming, copy_block, is_number
 from pyrelay.opt.places import MOST_PARTS, same_atom
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
-from pyrelay.opt.shapes import shape_of
+from pyrelay.opt.shapes import is_array, shape_of
 from pyrelay.opt.views import read_of_part, update_of_part
 
 
@@ -37,7 +37,10 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
             return None if atom is None else (atom,)
         case If() as node:
             both = _both_or_either(let, node, builder)
-            return _same_branches(let, node, builder) if both is None else (both,)
+            if both is not None:
+                return (both,)
+            opened = _left_open(let, node, builder)
+            return _same_branches(let, node, builder) if opened is None else opened
         case Loop() as loop:
             return _invariant_carried(let, loop, builder)
     return None
@@ -350,6 +353,45 @@ def _compares(let: Let) -> bool:
     )
 
 
+def _left_open(let: Let, node: If, builder: Builder) -> Replacement:
+    """An array that one branch leaves open, as it raises, is there what the other one changes."""
+    then, orelse = list(node.then.results), list(node.orelse.results)
+    for k, (a, b) in enumerate(zip(then, orelse, strict=True)):
+        for results, block, mine, other, rest in (
+            (then, node.then, a, b, node.orelse), (orelse, node.orelse, b, a, node.then)
+        ):
+            if is_array(mine) and walk.is_call(_maker(block, mine), "undef"):
+                before = _before(rest, other)
+                if before is not None and before.type == mine.type:
+                    results[k] = before
+    if all(map(same_atom, (*then, *orelse), (*node.then.results, *node.orelse.results))):
+        return None
+    blocks = (
+        replace(block, results=tuple(results))
+        for block, results in ((node.then, then), (node.orelse, orelse))
+    )
+    outs = tuple(Var(out.name, out.type, span=out.span) for out in let.outs)
+    builder.lets.append(Let(outs, If(node.cond, *blocks), let.dims, span=let.span))
+    return Replaced(outs, tuple(map(dims.of, let.dims)))
+
+
+def _maker(block: Block, atom: Atom) -> Let | None:
+    """The Let of a block that makes an atom."""
+    return next((let for let in block.lets if atom in let.outs), None)
+
+
+def _before(block: Block, atom: Atom) -> Atom | None:
+    """What was there before a block of the array that this is a later form of."""
+    maker = _maker(block, atom)
+    while maker is not None:
+        call = maker.rhs
+        if not isinstance(call, OpCall) or call.op.name not in ("index_update", "slice_update"):
+            return None
+        atom = call.args[0]
+        maker = _maker(block, atom)
+    return atom
+
+
 def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:
     """An output that is the same atom on both branches is that atom."""
     inside = {v for block in (node.then, node.orelse) for inner in block.lets for v in inner.outs}
@@ -368,29 +410,41 @@ def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:
 
 
 def _invariant_carried(let: Let, loop: Loop, builder: Builder) -> Replacement:
-    """A carried value whose next value is itself is the initial value throughout."""
+    """A carried value whose next value is itself is the initial value throughout, and so is a
+    carried extent."""
     following = loop.body.results[loop.exits :]
+    extents = {
+        d: first for d, first, n in zip(loop.dims, loop.init_dims, loop.body.dims, strict=True)
+        if n == dims.of(d)
+    }
     fixed = [
         k for k, (v, n) in enumerate(zip(loop.carried, following, strict=True))
-        if n is v and v.type == loop.init[k].type
+        if n is v and types.substitute(v.type, extents) == loop.init[k].type  # type: ignore[arg-type]
     ]
-    if not fixed:
+    if not fixed and not extents:
         return None
     kept = [k for k in range(len(loop.carried)) if k not in fixed]
-    names = {loop.carried[k]: loop.init[k] for k in fixed}
-    renaming = Renaming(dict(names))
+    open_dims = [p for p, d in enumerate(loop.dims) if d not in extents]
+    renaming = Renaming({loop.carried[k]: loop.init[k] for k in fixed}, dict(extents))
+    carried = tuple(renaming.var(loop.carried[k]) for k in kept)
     test = None if loop.test is None else copy_block(loop.test, renaming)
+    handed = tuple(map(renaming.var, loop.handed))
     body = copy_block(loop.body, renaming)
     lead = body.results[: int(loop.exits)]
     results = (*lead, *(body.results[k + loop.exits] for k in kept))
     new = replace(
-        loop, carried=tuple(loop.carried[k] for k in kept),
-        init=tuple(loop.init[k] for k in kept), test=test,
-        body=Block(body.lets, results, body.dims),
+        loop, carried=carried, init=tuple(loop.init[k] for k in kept), test=test, handed=handed,
+        body=Block(body.lets, results, tuple(body.dims[p] for p in open_dims)),
+        dims=tuple(loop.dims[p] for p in open_dims),
+        init_dims=tuple(loop.init_dims[p] for p in open_dims),
     )
-    outs = tuple(Var(let.outs[k].name, let.outs[k].type, span=let.outs[k].span) for k in kept)
-    builder.lets.append(Let(outs, new, let.dims, span=let.span))
+    ended = [
+        extents.get(d, dims.of(own)) for d, own in zip(loop.dims, let.dims, strict=True)
+    ]
+    outside = Renaming(dims=dict(zip(let.dims, ended, strict=True)))
+    outs = tuple(outside.var(let.outs[k]) for k in kept)
+    builder.lets.append(Let(outs, new, tuple(let.dims[p] for p in open_dims), span=let.span))
     atoms: list[Atom] = [loop.init[k] if k in fixed else None for k in range(len(loop.carried))]  # type: ignore[misc]
     for k, out in zip(kept, outs, strict=True):
         atoms[k] = out
-    return Replaced(atoms, tuple(map(dims.of, let.dims)))
+    return Replaced(atoms, ended)

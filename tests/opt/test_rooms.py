@@ -11,7 +11,7 @@ import pytest
 from passes import after, assert_same_runs, lets
 
 import pyrelay
-from pyrelay.ir.nodes import KernelCall, Loop, Module
+from pyrelay.ir.nodes import If, KernelCall, Loop, Module
 from pyrelay.opt.rooms import rooms
 from pyrelay.pipeline import lowered
 from tests.infer.running import inferred
@@ -136,8 +136,45 @@ def neighbours(x):
     return sum(k * v for u in near for k, v in enumerate(near[u])), len(near)
 
 
+def machine(x):
+    """What texts in a list say is done to a stack and to a dict."""
+    code = [("push", 3), ("add", 0), ("store", 1), ("again", 2), ("load", 1), ("drop", 0)]
+    stack, memory, at = [1, 2], {1: 0}, 0
+    for v in x:
+        op, arg = code[at % len(code)]
+        at += 1
+        if op == "push":
+            stack.append(arg + int(v))
+        elif op == "add":
+            stack.append(stack.pop() + stack.pop())
+        elif op == "store":
+            memory[arg + at % 9] = stack[-1]
+        elif op == "load":
+            stack.append(memory[arg])
+        elif op == "again" and v > 0.0:
+            at += arg
+    return sum(stack), len(memory)
+
+
+def recent(x):
+    """How often one of the last five keys is met again."""
+    kept, met = {}, 0
+    for v in x:
+        key = int(v * 4.0)
+        if key in kept:
+            kept[key] = kept.pop(key) + 1
+            met += 1
+        else:
+            kept[key] = 0
+            if len(kept) > 5:
+                del kept[next(iter(kept))]
+    return met, list(kept)
+
+
 X = np.sin(np.arange(1.0, 90.0) * 1.7) * 2.5
-PROGRAMS = (chosen, left, stack, queue, pairs, keyed, pairs_of, grouped, neighbours)
+PROGRAMS = (
+    chosen, left, stack, queue, pairs, keyed, pairs_of, grouped, neighbours, machine, recent,
+)
 
 
 def _before(function: Callable[..., Any], *args: Any) -> Module:
@@ -163,6 +200,10 @@ def test_the_plan_steps_through_growths_only(function: Any) -> None:
         rounds = [each.rhs for each in loop.body.lets if isinstance(each.rhs, Loop)]
         assert all(each.dims for each in rounds)  # those that make tables larger
         assert any(isinstance(each.rhs, KernelCall) for each in loop.body.lets)
+        for each in loop.body.lets:  # branches make room, and do nothing else
+            if isinstance(each.rhs, If):
+                inner = [let for b in (each.rhs.then, each.rhs.orelse) for let in b.lets]
+                assert not any(isinstance(let.rhs, (If, Loop)) for let in inner)
     kernels = [let.rhs for let in lets(module) if isinstance(let.rhs, KernelCall)]
     inside = [let for k in kernels for let in lets(Module({"": k.function}, ""))]
     assert any(isinstance(let.rhs, Loop) for let in inside)

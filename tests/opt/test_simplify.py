@@ -10,6 +10,7 @@ import pytest
 from core_programs import do, single
 from passes import after, assert_same_runs, core, loops, ops, run
 
+from pyrelay.ir import dims
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, f64
 from pyrelay.opt.cse import cse
@@ -202,6 +203,7 @@ def test_carried_values_that_never_change_leave_loops_whose_arrays_grow() -> Non
     for loop in loops(module):
         following = loop.body.results[loop.exits :]
         assert not any(a is b for a, b in zip(loop.carried, following, strict=True))
+        assert not any(dims.of(d) == e for d, e in zip(loop.dims, loop.body.dims, strict=True))
     assert_same_runs(core(program, X, 5), module, (X, 7))
 
 
