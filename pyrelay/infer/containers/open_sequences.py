@@ -315,12 +315,12 @@ def _whole_form(spec: str) -> dict[str, Any] | None:
 
 def _real_form(spec: str) -> dict[str, Any] | None:
     """What a float is written by for a format such as "8.3f"; None for others."""
-    found = re.fullmatch(r"(\+?)(0?)(\d*)(?:\.(\d+))?f", spec)
+    found = re.fullmatch(r"(\+?)(0?)(\d*)(?:\.(\d+))?([f%])", spec)
     if not found or int(found[4] or 6) > digits.MOST_PLACES:
         return None
     return {
         "places": int(found[4] or 6), "width": int(found[3] or 0), "zeros": bool(found[2]),
-        "plus": bool(found[1]), "spec": spec,
+        "plus": bool(found[1]), "percent": found[5] == "%", "spec": spec,
     }  # fmt: skip
 
 

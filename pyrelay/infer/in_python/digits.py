@@ -61,16 +61,21 @@ def shown_by_python(x: Any, spec: Any) -> Any:
     return np.array(list(map(ord, format(x, spec))))
 
 
-def fixed(x: Any, places: Any, width: Any, zeros: Any, plus: Any, spec: Any) -> Any:
+def fixed(
+    x: Any, places: Any, width: Any, zeros: Any, plus: Any, percent: Any, spec: Any
+) -> Any:
     """The code points of a float with so many places behind the point, with spaces or zeros in
-    front up to a width, and a sign if it is negative or if `plus` says so; `spec` says the same."""
-    size, ten = abs(x), 10.0 ** places
+    front up to a width, a sign if it is negative or if `plus` says so, and as so many per cent if
+    `percent` does; `spec` says the same."""
+    size, ten = abs(x) * 100.0 if percent else abs(x), 10.0 ** places
     if not size * ten < EXACT:
         return shown_by_python(x, spec)
-    codes = np.full(max(width, places + 20), 32)
+    codes = np.full(max(width, places + 21), 32)
     end = len(codes)
     negative = math.copysign(1.0, x) < 0.0
-    at = _written(codes, _scaled(size, ten), places)
+    if percent:
+        codes[end - 1] = 37
+    at = _written(codes, end - int(percent), _scaled(size, ten), places)
     if zeros:
         while end - at + (negative or plus) < width:
             at -= 1
@@ -111,17 +116,16 @@ def shortest(x: Any) -> Any:
     while places > 1 and number % 10 == 0:
         number, places = number // 10, places - 1
     codes = np.full(28, 32)
-    at = _written(codes, number, places)
+    at = _written(codes, len(codes), number, places)
     if math.copysign(1.0, x) < 0.0:
         at -= 1
         codes[at] = 45
     return codes[at:]
 
 
-def _written(codes: Any, number: Any, places: Any) -> Any:
-    """Write an int's digits before the end of an array, with a point before the last so many; where
-    they begin."""
-    at = len(codes)
+def _written(codes: Any, at: Any, number: Any, places: Any) -> Any:
+    """Write an int's digits into an array before a place, with a point before the last so many;
+    where they begin."""
     for _ in range(places):
         at -= 1
         codes[at] = 48 + number % 10

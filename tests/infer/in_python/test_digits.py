@@ -34,17 +34,19 @@ def test_the_shortest_digits_are_pythons():
 @pytest.mark.parametrize("places", [0, 1, 3, 10, 22])
 def test_fixed_places_are_rounded_as_python_rounds_them(places):
     for x in floats(200):
-        for width, zeros, plus in ((0, False, False), (12, True, False), (9, False, True)):
-            sign, fill = "+" if plus else "", "0" if zeros else ""
-            spec = f"{sign}{fill}{width or ''}.{places}f"
-            found = digits.fixed(x, places, width, zeros, plus, spec)
+        for width, zeros, plus, percent in (
+            (0, False, False, False), (12, True, False, True), (9, False, True, False),
+        ):  # fmt: skip
+            sign, fill, kind = "+" if plus else "", "0" if zeros else "", "%" if percent else "f"
+            spec = f"{sign}{fill}{width or ''}.{places}{kind}"
+            found = digits.fixed(x, places, width, zeros, plus, percent, spec)
             assert text(found) == format(x, spec), (x, spec)
 
 
 def lines(xs):
     s = ""
     for v in xs:
-        s += str(v) + f"|{v:.3f}|{v:8.2f}|{v:+.1f}|{v:08.1f}|{v!s}|{v:.0f}|{v!s:>9}|{v}\n"
+        s += str(v) + f"|{v:.3f}|{v:8.2f}|{v:+.1f}|{v:08.1f}|{v!s}|{v:.0f}|{v:7.1%}|{v!s:>9}|{v}\n"
     return s
 
 
