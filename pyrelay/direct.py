@@ -24,6 +24,7 @@ from pyrelay import config
 from pyrelay.boundary import Program
 from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
+from pyrelay.direct_trees import FIELD, PLACE, pack_trees
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.arrays.memory_order import layout_of
 from pyrelay.infer.containers import columns
@@ -75,7 +76,7 @@ def _written(
     positional, named, pools = key[:3]
     names, keys = named[: len(named) // 2], named[len(named) // 2 :]
     near, far = program.build.native, program.build.direct
-    if pools or not (near or far) or _is_involved(binding):
+    if not (near or far) or (pools and not near) or _is_involved(binding):
         raise NeedsMore
     from pyrelay.devices.runtime.entry import MISMATCH, Whole, guarded
 
@@ -112,7 +113,7 @@ def _written(
     if plain:
         text.leaves = given
     else:
-        _arguments(text, program, given, everything)
+        _arguments(text, program, given, everything, pools)
     if not near and binding.layouts:  # GPUs gather the elements of what is not contiguous
         text.test(" and ".join(
             f"{text.name(_is_contiguous)}({text.leaves[k]})" for k in binding.layouts
@@ -161,7 +162,7 @@ def _written(
 
 def _is_involved(binding: Binding) -> bool:
     """Whether arguments or what is written are more than arrays and numbers, or lie elsewhere."""
-    if binding.trees or binding.loses or binding.identity:
+    if binding.loses or binding.identity:
         return True
     if any(binding.layouts.values()):  # the native entry takes what is contiguous
         return True
@@ -286,11 +287,16 @@ def _is_contiguous(array: Any) -> bool:
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> None:
+def _arguments(
+    text: Text, program: Program, names: list[str], keys: Key, pools: Key
+) -> None:
     """Lines that take the arguments and captured objects apart into the program's leaves."""
     binding = program.binding
     tables = binding.apart == columns.MOST_APART_OPEN
-    _taken_apart(text, names, keys, binding.apart, tables)
+    rows = binding.families is not None and binding.families.rows
+    _taken_apart(text, names, keys, binding.apart, tables, least=0 if rows else binding.apart)
+    if pools:
+        pack_trees(text, pools)
     for hidden in binding.hidden:
         (key,), pools = hidden.key
         if pools:
@@ -312,8 +318,10 @@ def _arguments(text: Text, program: Program, names: list[str], keys: Key) -> Non
                     wanted = text.name(binding.static[leaf])
                     text.test(f"{text.name(array_equal)}({text.leaves[leaf]}, {wanted})")
                 continue
-            if key == _COLUMN:
-                raise NeedsMore
+            if key in (_COLUMN, PLACE, FIELD):  # looked at where they are made
+                if leaf in binding.static:
+                    raise NeedsMore
+                continue
             known = _known_array if key[0] == "array" else _known_number
             known(text, text.leaves[leaf], key, binding.static.get(leaf, _ANY))
     read = {leaf for leaf, _ in binding.axes.values()}
@@ -356,10 +364,10 @@ def _known_number(text: Text, name: str, key: Key, value: Any) -> None:
 
 
 def _taken_apart(
-    text: Text, names: list[str], keys: Key, apart: int, tables: bool
+    text: Text, names: list[str], keys: Key, apart: int, tables: bool, *, least: int = 0
 ) -> None:
     """Lines that take values apart, and test their structures. apart, tables: as `Flattened` has
-    them."""
+    them. least: longer lists of nodes are lists of places."""
     waiting = list(zip(names, keys, strict=True))[::-1]
     while waiting:
         name, key = waiting.pop()
@@ -368,8 +376,17 @@ def _taken_apart(
             text.keys.append(key)
             text.objects += [name] * (key[0] == "array")
             continue
-        least = 0 if tables else max(apart, columns.MOST_KEYS)
-        test, parts, items = _structure(text, name, key, apart, least)
+        if key[0] in ("tree", "trees"):
+            if key[0] == "trees":
+                text.test(f"type({name}) is list and len({name}) > {least}")
+                text.containers.append(name)
+            text.objects.append(name)
+            text.roots.append(name)
+            text.leaves += text.fresh(2)
+            text.keys += [PLACE, PLACE]
+            continue
+        fewest = 0 if tables else max(apart, columns.MOST_KEYS)
+        test, parts, items = _structure(text, name, key, apart, fewest)
         if columns.is_nested(key):
             text.nested.append(name)
         if key[0] in _CONTAINERS:

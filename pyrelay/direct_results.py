@@ -14,6 +14,7 @@ from typing import Any
 from pyrelay.boundary import outcome, raised
 from pyrelay.direct_items import DEEPEST, items_text, of_kind
 from pyrelay.direct_text import NeedsMore, Text
+from pyrelay.infer.nodes.pools import Packed
 from pyrelay.infer.result_trees import (
     ArgumentResult,
     CaseResult,
@@ -41,6 +42,8 @@ from pyrelay.ir.nodes import UNSET
 def result_text(text: Text, binding: Binding) -> tuple[list[str], str]:
     """Lines that do to arguments what the program did, and how the result is made, as Python text.
     """
+    if binding.trees:
+        return [], _assembled(text, binding)
     trees = [child for change in binding.changes for child in change.children]
     met = Counter(key for tree in (*trees, binding.result) for key in _keys(tree))
     text.shared = {key for key, count in met.items() if count > 1}
@@ -105,12 +108,17 @@ def _assembled(text: Text, binding: Binding) -> str:
     return f"{make}({tree}, {kept}, _result, {_arguments(text)})"
 
 
-def _arguments(text: Text) -> str:
-    """The arguments, taken apart, as `assemble` wants them."""
+def _flattened(leaves: list[Any], containers: list[Any], pools: list[Packed]) -> Flattened:
     from pyrelay.devices.runtime.unpacking import unpacker
 
-    flat = text.name(functools.partial(Flattened, unpack=unpacker))
-    return f"{flat}([{', '.join(text.leaves)}], [{', '.join(text.containers)}])"
+    return Flattened(leaves, containers, pools=pools, unpack=unpacker)
+
+
+def _arguments(text: Text) -> str:
+    """The arguments, taken apart, as `assemble` wants them."""
+    flat = text.name(_flattened)
+    parts = (f"[{', '.join(of)}]" for of in (text.leaves, text.containers, text.pools))
+    return f"{flat}({', '.join(parts)})"
 
 
 def _result(

@@ -103,7 +103,7 @@ STAGES = (
     Stage(
         "grad",
         (
-            inline, lengths, ranges, commits, *CLEAN, masks, recognise,
+            cse, inline, lengths, ranges, commits, *CLEAN, masks, recognise,
             batch_differentiated, hoist, levels, derivatives, plain,
         ),
         "infer", "grad",

@@ -467,7 +467,9 @@ class Attempt:
     ) -> V.Value:
         """A dict that entered as arrays of its keys and values."""
         lists = [self._rows(it, item, leaves) for item in (names, held)]
+        before = dict(it.heap.written)
         value = calls.call(it, V.Known(tables.entered), lists, {})
+        it.heap.written = before  # what makes a table writes nothing of the caller's
         assert isinstance(value, V.Ref)
         self.objects.append(value)
         self.containers.append(value.root)
@@ -484,13 +486,15 @@ class Attempt:
         """A Counter, a defaultdict or a set, with the dict of its entries."""
         number = len(self.objects)
         inside = self._build(it, entries, leaves)
+        before = dict(it.heap.written)
         if cls is set:
             value = calls.call(it, V.Known(tables.with_table), (inside,), {})
-            self.objects[number] = value
-            return value
-        made = counting.Counts if cls is Counter else counting.Defaults
-        first = V.Tuple(()) if cls is Counter else V.Known(factory)
-        value = self.objects[number] = calls.call(it, V.Known(made), (first, inside), {})
+        else:
+            made = counting.Counts if cls is Counter else counting.Defaults
+            first = V.Tuple(()) if cls is Counter else V.Known(factory)
+            value = calls.call(it, V.Known(made), (first, inside), {})
+        it.heap.written = before
+        self.objects[number] = value
         return value
 
     def _rows(self, it: Interpreter, item: Key | None, leaves: Iterator[int]) -> V.Ref:

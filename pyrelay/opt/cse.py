@@ -1,7 +1,8 @@
 """Common subexpression elimination: what a dominating Let computed already is not computed again.
 
-In: a module. Out: the module in which equal pure ops on equal operands appear once. An op that may
-raise is merged with an equal one before it: had it raised, the program would not have come here.
+In: a module. Out: the module in which equal pure ops on equal operands appear once, and equal calls
+of functions without effects. What may raise is merged with an equal one before it: had it raised,
+the program would not have come here.
 Extents that are the same number, bound in one block, are one extent.
 """
 
@@ -13,9 +14,10 @@ from typing import Any
 from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Atom, Const, Let, Module, OpCall
+from pyrelay.ir.nodes import Atom, Const, FnCall, Let, Module, OpCall
 from pyrelay.ir.op import Effect
 from pyrelay.ir.types import TapeType
+from pyrelay.ir.walk import called, nested_lets
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
 from pyrelay.records import dataclass
 
@@ -25,7 +27,25 @@ _NEVER_EQUAL = frozenset(["undef", "barrier"])
 
 def cse(module: Module) -> Module:
     """Merge equal computations."""
-    return rewrite_module(module, lambda: _Merge(), fresh=True)
+    pure = _pure(module)
+    return rewrite_module(module, lambda: _Merge(pure), fresh=True)
+
+
+def _pure(module: Module) -> frozenset[str]:
+    """The functions that Python sees nothing of, all that they call included."""
+    calls, impure = dict[str, set[str]](), set[str]()
+    if len(module.functions) == 1:
+        return frozenset()
+    for name, function in module.functions.items():
+        calls[name] = set(called(function))
+        if any(
+            isinstance(let.rhs, OpCall) and let.rhs.op.effect is Effect.HOST
+            for let in nested_lets(function.body)
+        ):
+            impure.add(name)
+    while more := {name for name, own in calls.items() if own & impure} - impure:
+        impure |= more
+    return frozenset(calls.keys() - impure)
 
 
 def atom_key(atom: Atom) -> Any:
@@ -37,6 +57,7 @@ def atom_key(atom: Atom) -> Any:
 
 @dataclass
 class _Merge:
+    pure: frozenset[str]
     known: dict[Any, Let] = field(default_factory=dict)
     extents: dict[Any, tuple[Builder, Symbol]] = field(default_factory=dict)
 
@@ -44,13 +65,19 @@ class _Merge:
         rhs = let.rhs
         if isinstance(rhs, OpCall) and rhs.op.name == "as_extent":
             return self._extent(let, rhs, builder)
-        if not isinstance(rhs, OpCall) or not let.outs or let.dims:
-            return None
-        if rhs.op.effect is Effect.HOST or rhs.op.name in _NEVER_EQUAL:
+        if not isinstance(rhs, (OpCall, FnCall)) or not let.outs or let.dims:
             return None
         if any(isinstance(v.type, TapeType) for v in (*let.outs, *rhs.args)):
             return None
-        key = (rhs.op.name, tuple(map(atom_key, rhs.args)), rhs.attrs)
+        key: Any = tuple(map(atom_key, rhs.args))
+        if isinstance(rhs, FnCall):
+            if rhs.function not in self.pure:
+                return None
+            key = (rhs.function, key, rhs.dims)
+        elif rhs.op.effect is Effect.HOST or rhs.op.name in _NEVER_EQUAL:
+            return None
+        else:
+            key = (rhs.op.name, key, rhs.attrs)
         found = self.known.get(key)
         # An entry from a finished block is stale: its variables are out of sight.
         if found is not None and found.outs[0] in scope.definitions:

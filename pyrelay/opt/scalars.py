@@ -30,7 +30,7 @@ _ALSO_IN_KERNELS = frozenset(["extent", "undef", "raise"])
 _OF_EXTENTS = frozenset(["as_extent", "check_equal"])
 #: How deep loops and branches of one kernel may nest: Python refuses 20 nested loops.
 _DEEPEST = 12
-_LARGEST_VECTORS = 200  # Lets of a loop over vectors
+_LARGEST_VECTORS = 600  # Lets of a loop over vectors
 
 _few_threads: ContextVar[bool] = ContextVar("few_threads", default=False)
 

@@ -5,7 +5,8 @@ In: a loop. Out: an extent of which its rounds are at most twice as many and one
 A round that asks for the element at a number that each round steps to another one, as
 `for k in range(start[u], start[u + 1])` does with `neighbours[k]`, is refused unless the number is
 one of `-n` to `n - 1`. No two rounds ask for the same number, so after `2 * n` of them the next one
-raises, whatever the loop's count says.
+raises, whatever the loop's count says. A place that nobody asks about is there: a row of a list of
+lists has room for the items that its count says.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def visited(loop: Loop, changing: Container[Symbol]) -> Extent | None:
         call = let.rhs
         if not isinstance(call, OpCall) or not different.intersection(call.args):
             continue
+        sizes: list[Extent] = []
         match call.op.name, call.args:
             case name, (x, y) if name in _STEPS and _is_wide(let.outs[0]) and (
                 (x in different and y not in inside) or (y in different and x not in inside)
@@ -43,9 +45,14 @@ def visited(loop: Loop, changing: Container[Symbol]) -> Extent | None:
             case "cast", (_,) if _is_wide(let.outs[0]):
                 different.add(let.outs[0])
             case "check_index", _:
-                size = call.attrs["size"]
-                if not any(symbol in changing for symbol in dims.symbols(size)):
-                    return size
+                sizes = [call.attrs["size"]]
+            case "index", (array, *places) if isinstance(array.type, TensorType):
+                shape, axes = array.type.shape, call.attrs["axes"]
+                pairs = zip(axes, places, strict=True)
+                sizes = [shape[axis] for axis, place in pairs if place in different]
+        for size in sizes:
+            if not any(symbol in changing for symbol in dims.symbols(size)):
+                return size
     return None
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from core_programs import PROGRAMS
-from passes import after, assert_same_runs, core, loops, ops, ops_in
+from passes import after, assert_same_runs, core, lets, loops, ops, ops_in
 
+from pyrelay.ir.nodes import FnCall
 from pyrelay.opt.cse import cse
+from tests.infer.running import inferred
 
 X = np.linspace(-1, 2, 4)
 
@@ -81,3 +83,22 @@ def test_placeholders_extents_that_are_bound_and_tapes_are_not_merged() -> None:
         module = after(made.module, cse)
         for each in ("tape_push", "tape_pop", "tape_new", "as_extent", "undef"):
             assert ops(module)[each] == ops(made.module)[each]
+
+
+def test_a_key_is_sought_once_as_long_as_nothing_changes() -> None:
+    def program(text: Any) -> Any:
+        counts = {}
+        for c in text:
+            if c in counts:
+                counts[c] += 1
+            else:
+                counts[c] = 1
+        return len(counts)
+
+    def searches(module: Any) -> int:
+        found = [let.rhs for let in lets(module) if isinstance(let.rhs, FnCall)]
+        return sum(call.function.startswith("place_of") for call in found)
+
+    before = inferred(program, ("a text of more than sixteen",)).module
+    module = after(before, cse)
+    assert (searches(before), searches(module)) == (6, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from passes import after, assert_same_runs, lets
 
 import pyrelay
 from pyrelay.ir.nodes import KernelCall, Loop, Module
+from pyrelay.ir.walk import nested_lets
 from pyrelay.opt.rooms import rooms
 from pyrelay.pipeline import lowered
 from tests.infer.running import inferred
@@ -82,6 +84,22 @@ def both_ends(bounds, targets):
     return np.array(found)
 
 
+GRAPH = {n: TARGETS[STARTS[n] : STARTS[n + 1]].tolist() for n in range(40)}
+
+
+def steps_in_a_dict(graph):
+    """Steps from the first node, by a queue, of a dict of lists."""
+    found = {0: 0}
+    waiting = deque([0])
+    while waiting:
+        node = waiting.popleft()
+        for near in graph[node]:
+            if near not in found:
+                found[near] = found[node] + 1
+                waiting.append(near)
+    return np.array([found[node] for node in found])
+
+
 TURNS = np.array([-len(TARGETS), len(TARGETS), 0, 0, 3])
 PROGRAMS = (
     (steps, (STARTS, TARGETS)), (stack, (STARTS, TARGETS)), (paths, (STARTS, TARGETS, WEIGHTS)),
@@ -111,6 +129,19 @@ def test_compiled_programs_do_what_python_does(function: Callable[..., Any], arg
     parts = [r if isinstance(r, tuple) else (r,) for r in (got, wanted)]
     for a, b in zip(*parts, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_loop_over_lists_of_a_dict_is_parted_with_the_loop_over_its_items() -> None:
+    module = after(lowered(inferred(steps_in_a_dict, (GRAPH,)).module, "optimise"), rooms)
+    parted = [loop for loop in _appending(module) if loop.carried[-1].name == "again"]
+    inside = {
+        let.rhs for loop in _appending(module) for let in nested_lets(loop.body)
+        if isinstance(let.rhs, Loop)
+    }
+    assert [loop for loop in parted if loop not in inside and len(loop.dims) > 4]
+    assert not [loop for loop in parted if loop in inside]
+    compiled = pyrelay.jit(steps_in_a_dict)
+    np.testing.assert_array_equal(compiled(GRAPH), steps_in_a_dict(GRAPH))
 
 
 def test_a_round_beyond_the_array_raises_after_the_same_rounds() -> None:

@@ -264,8 +264,11 @@ class _Tables:
         places = {name: n for n, (name, _) in enumerate(self.columns())}
         self.order = [(name, places.get(name)) for name in schema_columns(self.schema)]
 
-    def packed(self, family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None:
-        """The trees in columns; None where they are unlike this schema."""
+    def packed(
+        self, family: Family | None, trees: Sequence[Any]
+    ) -> tuple[Packed, Places] | None:
+        """The trees in columns; None where they are unlike this schema. family: theirs, which
+        schemas without arrays do not need."""
         record = self.template[:]
         base, _ = record.buffer_info()
         owners = [bytearray() for _ in self.numbers]
@@ -302,6 +305,7 @@ class _Tables:
         stacks: dict[str, np.ndarray[Any, Any]] = {}
         for (path, (home, sort)), every in zip(self.arrays.items(), met, strict=True):
             every += [None] * (counts[home] - len(every))
+            assert family is not None
             stacks[path] = stacked(family, every, types.DTYPES[sort.dtype].numpy, sort.ones, path)
             kept[path] = every
         ordered = {

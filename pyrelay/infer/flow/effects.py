@@ -224,6 +224,8 @@ def _pieces(arg: V.Value, numbers: list[V.Value]) -> list[Any] | None:
             return _number(number, conversion, spec, numbers)
         case V.Text(function, (number,)) if function is str:
             return _number(number, "s", "", numbers)
+        case V.Text(function, (code,)) if function is chr:
+            return _number(code, "", "c", numbers)
     return None
 
 

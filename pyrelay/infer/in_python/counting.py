@@ -111,14 +111,6 @@ class Ordered(Entries):
     __hash__ = None
 
 
-def _enter(entries: Any, key: Any, value: Any) -> None:
-    """Give a dict a key that it does not have, beside which all values stay where they are."""
-    if hasattr(entries, "enter"):
-        entries.enter(key, entries.find(key), value)
-    else:
-        entries[key] = value
-
-
 class Defaults(Entries):
     """collections.defaultdict."""
 
@@ -127,10 +119,12 @@ class Defaults(Entries):
         self.default_factory = default_factory
 
     def __getitem__(self, key: Any) -> Any:
+        if self.default_factory is None:
+            return self.entries[key]
+        if hasattr(self.entries, "find"):  # a table, in which the key is sought once
+            return self.entries.found_or_made(key, self.default_factory)
         if key not in self.entries:
-            if self.default_factory is None:
-                raise KeyError(key)
-            _enter(self.entries, key, self.default_factory())
+            self.entries[key] = self.default_factory()
         return self.entries[key]
 
     def copy(self) -> Any:

@@ -63,39 +63,41 @@ def not_by_key(held: Any) -> None:
 
 @once
 def place_of(key: Any, slots: list[int], names: list[Any], alive: list[bool]) -> Any:
-    """The place of the entry of a key; of none, -1 - the free slot.
+    """The place of the entry of a key; of none, -1 - the slot that it would have.
 
     Slots are tried in an order that comes to all of them, and soon leaves those of neighbouring
-    numbers, which follow one another.
+    numbers, which follow one another. A key that comes and goes has one slot, that of its entry
+    that was deleted, however often it comes.
     """
     last = len(slots) - 1
     at = hash_of(key) & last
     while slots[at] >= 0:
         place = slots[at]
-        if alive[place] and names[place] == key:
-            return place
+        if names[place] == key:
+            return place if alive[place] else -1 - at
         at = (5 * at + 1) & last
     return -1 - at
 
 
 @once
-def fill(slots: list[int], names: list[Any]) -> None:
+def fill(slots: list[int], names: list[Any], alive: list[bool]) -> None:
     """Write the places of all entries into slots that are free."""
     last = len(slots) - 1
     for place in range(len(names)):
-        at = hash_of(names[place]) & last
-        while slots[at] >= 0:
-            at = (5 * at + 1) & last
-        slots[at] = place
+        if alive[place]:
+            at = hash_of(names[place]) & last
+            while slots[at] >= 0:
+                at = (5 * at + 1) & last
+            slots[at] = place
 
 
 @once
-def make_room(slots: list[int], names: list[Any]) -> None:
+def make_room(slots: list[int], names: list[Any], alive: list[bool]) -> None:
     """Make a table twice as long, with the places of all entries."""
     for at in range(len(slots)):
         slots[at] = -1
     slots.extend([-1] * len(slots))
-    fill(slots, names)
+    fill(slots, names, alive)
 
 
 @once
@@ -104,7 +106,7 @@ def enter_name(
 ) -> None:
     """Enter a key that is not there as the last one; place: what `place_of` gives of it."""
     if crowded(len(names) + 1, len(slots)):
-        make_room(slots, names)
+        make_room(slots, names, alive)
         place = place_of(key, slots, names, alive)
     slots[-1 - place] = len(names)
     names.append(key)
@@ -156,6 +158,18 @@ class Table:
         enter_name(key, place, self.slots, self.names, self.alive)
         self.held.append(value)
         self.size += 1
+
+    def take_up(self, key: Any, value: Any) -> None:
+        """Give a key a value that it always has: no other entry, nor another place in the order,
+        if it was there before."""
+        place = self.find(key)
+        if place < 0:
+            before = self.slots[-1 - place]
+            if before < 0:
+                self.enter(key, place, value)
+            else:
+                self.alive[before] = True
+                self.size += 1
 
     def __delitem__(self, key: Any) -> None:
         place = self.find(key)
@@ -235,6 +249,15 @@ class Table:
             place = len(self.names) - 1
         return self.held[place]
 
+    def found_or_made(self, key: Any, make: Any) -> Any:
+        """The value of a key, which `make()` is where the key was not there."""
+        place = self.find(key)
+        if place < 0:
+            value = make()
+            self.enter(key, self.find(key), value)
+            place = len(self.names) - 1
+        return self.held[place]
+
     def pop(self, key: Any, *default: Any) -> Any:
         place = self.find(key)
         if place < 0:
@@ -285,7 +308,7 @@ def entered(names: list[Any], held: list[Any]) -> Table:
     made.slots = [-1] * 8
     while len(made.slots) < 2 * len(names) + 2:
         made.slots.extend([-1] * len(made.slots))
-    fill(made.slots, names)
+    fill(made.slots, names, made.alive)
     return made
 
 
@@ -369,8 +392,7 @@ class Members:
 
     def add(self, item: Any) -> None:
         self.given = False
-        if item not in self.table:
-            self.table[item] = True
+        self.table.take_up(item, True)
 
     def update(self, *iterables: Any) -> None:
         for iterable in iterables:

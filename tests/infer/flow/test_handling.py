@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from tests.infer.running import inferred
 
 
 def in_one_arm(p: Any, t: int, c: bool) -> None:
@@ -70,3 +71,36 @@ def test_an_op_of_the_same_numbers_is_asked_once() -> None:
         return str(pyrelay.jit(stepped).ir(p, g, 3, stage="infer"))
 
     assert text(2).count("isinf(") == text(6).count("isinf(") == 1
+
+
+def test_a_dict_that_enters_as_a_table_is_not_taken_for_written():
+    def dearest(prices, names):
+        total = 0
+        for name in names:
+            total += prices[name]
+        return total
+
+    prices = {k: 2 * k for k in range(20)}
+    made = inferred(dearest, (prices, list(range(9))))
+    assert "RaisedResult" not in repr(made.binding.result)  # nothing is followed to the caller
+    with pytest.raises(KeyError) as caught:
+        pyrelay.jit(dearest)(prices, [1, 2, 3, 50, 4])
+    assert caught.value.args == (50,)
+
+
+def test_a_character_that_is_raised_is_part_of_a_kernel():
+    def told(text, known):
+        total = 0
+        for c in text:
+            total += known[c]
+        return total
+
+    text = "a text of more than sixteen"
+    known = {c: k for k, c in enumerate(sorted(set(text)))} | {str(k): k for k in range(9)}
+    compiled = pyrelay.jit(told)
+    assert compiled(text, known) == told(text, known)
+    assert "host" not in str(compiled.ir(text, known))
+    for odd in ("\U0001f600", "%", "\x00"):
+        with pytest.raises(KeyError) as caught:
+            compiled(text + odd, known)
+        assert caught.value.args == (odd,)

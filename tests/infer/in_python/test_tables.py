@@ -37,3 +37,17 @@ def test_copies_of_sets_are_their_tables_and_change_alone() -> None:
     assert sorted(copied) == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
     assert sorted(first.union([40])) == [1, 2, 4, 5, 6, 8, 9, 10, 11, 40]
     assert (len(copied), len(first)) == (11, 9)
+
+
+def test_keys_that_come_and_go_have_one_slot_each() -> None:
+    members, table = Members(), Table()
+    for k in range(300):
+        members.add(k % 3)
+        members.remove(k % 3)
+        table[k % 3] = k
+        del table[k % 3]
+    members.add(2)
+    table[2] = 5
+    assert len(members.table.names) == 3  # of a set, the entries that were there before
+    assert list(members.table) == list(table) == [2]
+    assert sum(place >= 0 for place in table.slots) <= 3

@@ -1,0 +1,128 @@
+"""Trees, objects and dicts in lists as arguments: the short way packs them by native code."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import pyrelay
+
+
+@dataclass
+class Point:
+    x: float
+    y: float
+
+
+@dataclass
+class Node:
+    value: int
+    left: Node | None = None
+    right: Node | None = None
+
+
+def tree(low: int, high: int) -> Node | None:
+    if low >= high:
+        return None
+    middle = (low + high) // 2
+    return Node(middle, tree(low, middle), tree(middle + 1, high))
+
+
+def centre(points):
+    x = 0.0
+    for p in points:
+        x += p.x * p.y
+    return x / len(points)
+
+
+def moved(points, step):
+    for p in points:
+        p.x += step
+    return points[0]
+
+
+def total(rows):
+    cost = 0.0
+    for row in rows:
+        cost += row["price"] * row["count"]
+    return cost
+
+
+def dearest(rows):
+    return sorted(rows, key=lambda row: row["price"])[-1]
+
+
+def summed(node):
+    if node is None:
+        return 0
+    return node.value + summed(node.left) + summed(node.right)
+
+
+def both(node, rows, scale):
+    return summed(node) * scale + rows[0]["price"]
+
+
+POINTS = [Point(0.5 * k, 1.0) for k in range(20)]
+ROWS = [{"price": 1.5 * k, "count": k} for k in range(20)]
+
+
+@pytest.mark.parametrize(("function", "first", "then"), [
+    (centre, (POINTS,), (POINTS[1:],)),
+    (moved, (POINTS, 1.0), (POINTS[3:], 2.0)),
+    (total, (ROWS,), (ROWS[2:],)),
+    (dearest, (ROWS,), (ROWS[:-1],)),
+    (summed, (tree(0, 9),), (tree(2, 30),)),
+    (both, (tree(0, 5), ROWS, 2), (tree(1, 5), ROWS[1:], 3)),
+])  # fmt: skip
+def test_objects_and_rows_take_the_short_way(function: Any, first: Any, then: Any) -> None:
+    compiled = pyrelay.jit(function)
+    compiled(*copy.deepcopy(first))
+    assert compiled._short is not None
+    compiled._dispatch = None
+    ours, plain = copy.deepcopy(then), copy.deepcopy(then)
+    got, wanted = compiled(*ours), function(*plain)
+    assert (got, ours) == (wanted, plain)
+    if function in (moved, dearest):  # the caller's own
+        assert any(got is item for item in ours[0])
+
+
+def test_objects_and_rows_that_do_not_fit_take_the_long_way() -> None:
+    compiled = pyrelay.jit(total)
+    compiled(ROWS)
+    others = [
+        [{"price": 1, "count": 2}] * 20, [*ROWS[:19], {"price": 1.0, "count": 2.0}],
+        [{"count": 1, "price": 2.0} for _ in range(20)], ROWS[:2],
+    ]  # fmt: skip
+    for rows in others:
+        assert compiled(rows) == total(rows)
+    compiled = pyrelay.jit(centre)
+    assert compiled(POINTS) == centre(POINTS)
+    assert compiled([Point(1, 2)] * 20) == 2.0
+    with pytest.raises(pyrelay.PyrelayError):
+        compiled([*POINTS, None])
+
+
+def test_a_row_that_is_found_elsewhere_takes_the_long_way() -> None:
+    def costs(rows, other):
+        return total(rows) + other["price"]
+
+    compiled = pyrelay.jit(costs)
+    for other in ({"price": 1.0, "count": 2}, {"price": 3.0, "count": 2}, ROWS[1]):
+        assert compiled(ROWS, other) == costs(ROWS, other)
+    assert compiled.cache_info()[1:3] == (2, 1)
+
+
+def test_one_tree_given_twice_is_one_tree() -> None:
+    def swapped(a, b):
+        a.value += 1
+        return b.value
+
+    compiled = pyrelay.jit(swapped)
+    one, other = tree(0, 3), tree(5, 9)
+    for a, b in ((one, other), (one, one), (other, one)):
+        plain = copy.deepcopy((a, b))
+        assert compiled(a, b) == swapped(*plain)
+        assert (a, b) == plain
