@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from pyrelay.errors import Span, locate
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.infer.containers import columns
+from pyrelay.infer.containers.code_points import from_items, texts_of
 from pyrelay.infer.nodes.datatypes import Schema
 from pyrelay.infer.nodes.pools import Unpacker
 from pyrelay.infer.objects import CAUSE, generator_classes, is_generator
@@ -280,7 +281,7 @@ def grown_items(
             found = unpacker.native.items(*places)
             if found is not None:
                 return found
-    simple = _in_columns(tree.item, arrays, count)
+    simple = _in_columns(tree.item, arrays, count, nodes)
     if simple is not None:
         return simple
     columns = _columns(tree.item, arrays)
@@ -289,10 +290,10 @@ def grown_items(
 
 
 def _in_columns(
-    item: ResultTree, rows: Sequence[Any], count: int
+    item: ResultTree, rows: Sequence[Any], count: int, nodes: Mapping[Any, Unpacker]
 ) -> list[Any] | None:
     """All items, made column by column of the arrays of their leaves; None unless they are numbers,
-    arrays, and tuples and lists of them, of which no item has one twice."""
+    arrays, texts, nodes, and tuples and lists of them, of which no item has one twice."""
     match item:
         case LeafResult(index, ty):
             return _leaves(rows[index], ty.weak)
@@ -305,12 +306,21 @@ def _in_columns(
             room = max((rows[k].shape[1] for k in inner), default=0)
             filled = np.arange(room) < lengths[:, None]
             ends = lengths.cumsum().tolist()
-            items = _in_columns(each, [rows[k][filled] for k in inner], ends[-1] if ends else 0)
+            items = _in_columns(
+                each, [rows[k][filled] for k in inner], ends[-1] if ends else 0, nodes
+            )
             if items is None or not inner:
                 return None
             return [items[start:end] for start, end in itertools.pairwise([0, *ends])]
+        case TreeResult(pool, kind, row) if ("tree", pool.number) in nodes:
+            made = nodes["tree", pool.number]
+            return made.several(rows[kind.index].tolist(), rows[row.index].tolist())
+        case NodeResult("call", function, _, (GrownResult((codes,), length, LeafResult()),)) if (
+            function is from_items
+        ):
+            return texts_of(rows[codes], rows[length])
         case NodeResult("tuple" | "list" as kind, cls, _, children) if children:
-            found = [_in_columns(child, rows, count) for child in children]
+            found = [_in_columns(child, rows, count, nodes) for child in children]
             parts = [part for part in found if part is not None]
             if len(parts) < len(found):
                 return None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import config
 from tests.infer.running import assert_same
 
 
@@ -60,3 +61,24 @@ def test_items_share_no_array_and_no_list():
     rows[2].append(None)
     assert_same(rows[3][1:], [np.ones(2), np.full(2, 2.0)])
     assert len(rows[1]) == 1
+
+
+def tokens(text):
+    found = []
+    for word in text.split():
+        if word.isdigit():
+            found.append(("number", word, len(word)))
+        elif word in "+-*/" or word == "\u03c0":
+            found.append(("sign" if word != "\u03c0" else "name", word, 0))
+        else:
+            found.append(("word", word, 0))
+    return found, text.split(), [(len(word), word) for word in text.split()]
+
+
+def test_texts_in_lists_are_made_all_at_once():
+    compiled = pyrelay.jit(tokens)
+    text = "12 + alpha * \u03c0 - 345 \ud800x" * 2
+    with config.override(interpret=True):
+        assert "host" not in compiled.ir(text)
+        assert_same(compiled(text), tokens(text))
+        assert_same(compiled(" " * 20), tokens(" " * 20))

@@ -248,6 +248,10 @@ def contains(it: Interpreter, container: V.Value, wanted: V.Value) -> V.Value | 
     code = code_of(wanted)
     if code is None and code_of(container) is None:
         string, part = written(it, container), written(it, wanted)
+        if isinstance(string, V.Known) and is_data(part):
+            known = codes(it, string)
+            assert known is not None
+            string = V.Text(from_codes, (known,))
         if not is_data(string) or not (is_data(part) or isinstance(part, V.Known)):
             return None
         return operators.compare(it, ">=", call(it, V.Known(strings.find), (string, part), {}),

@@ -5,6 +5,7 @@ In: strings of the caller's. Out: arrays of code points, which say nothing of th
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,13 @@ def from_codes(codes: Any) -> str:
 def from_items(codes: list[int]) -> str:
     """The string of the code points in a list: one that a program made longer item by item."""
     return "".join(map(chr, codes))
+
+
+def texts_of(codes: Any, lengths: Any) -> list[str]:
+    """The strings whose code points begin the rows of a matrix, as many as the lengths say."""
+    whole = from_codes(codes[np.arange(codes.shape[1]) < lengths[:, None]])
+    ends = lengths.cumsum().tolist()
+    return [whole[start:end] for start, end in itertools.pairwise([0, *ends])]
 
 
 def codes_of(string: str) -> np.ndarray[Any, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 
 def split(string: Any, sep: Any = None, maxsplit: Any = -1) -> Any:
     """string.split(sep, maxsplit). Raises ValueError for an empty separator."""
@@ -16,33 +18,49 @@ def split(string: Any, sep: Any = None, maxsplit: Any = -1) -> Any:
         return _words(string, maxsplit)
     if len(sep) == 0:
         raise ValueError("empty separator")
-    parts: list[Any] = []
-    first = 0
+    bounds = np.empty((len(string) // len(sep) + 1, 2), np.int64)
+    found = first = 0
     at = find(string, sep)
-    while at >= 0 and maxsplit != len(parts):
-        parts.append(string[first:at])
+    while at >= 0 and maxsplit != found:
+        bounds[found, 0], bounds[found, 1] = first, at
+        found += 1
         first = at + len(sep)
         at = find(string, sep, first)
-    parts.append(string[first:])
-    return parts
+    bounds[found, 0], bounds[found, 1] = first, len(string)
+    return between(string, bounds[: found + 1])
 
 
 def _words(string: Any, maxsplit: Any) -> Any:
-    parts: list[Any] = []
     count = len(string)
-    at = 0
+    bounds = np.empty((count // 2 + 1, 2), np.int64)
+    found = at = 0
     while at < count:
         if string[at].isspace():
             at += 1
             continue
-        if maxsplit == len(parts):
-            parts.append(string[at:])
-            break
-        first = at
-        while at < count and not string[at].isspace():
-            at += 1
-        parts.append(string[first:at])
-    return parts
+        bounds[found, 0] = at
+        if maxsplit == found:
+            at = count
+        else:
+            while at < count and not string[at].isspace():
+                at += 1
+        bounds[found, 1] = at
+        found += 1
+    return between(string, bounds[:found])
+
+
+def between(string: Any, bounds: Any) -> Any:
+    """The parts of a string between places, which are rows of two; a handler makes all at once."""
+    return [string[first:end] for first, end in bounds.tolist()]
+
+
+def rows_between(codes: Any, bounds: Any) -> Any:
+    """How long the parts of an array between places are, and the parts as rows of a matrix."""
+    counts = bounds[:, 1] - bounds[:, 0]
+    room = int(np.max(counts, initial=0))
+    behind = np.arange(room)
+    places = np.minimum(bounds[:, :1] + behind, codes.shape[0] - 1)
+    return counts, np.where(behind < counts[:, None], codes[places], 0)
 
 
 def partition(string: Any, sep: Any) -> Any:
@@ -359,18 +377,20 @@ def rpartition(string: Any, sep: Any) -> Any:
 
 def splitlines(string: Any) -> Any:
     """string.splitlines()."""
-    lines: list[Any] = []
-    first = at = 0
+    bounds = np.empty((len(string) + 1, 2), np.int64)
+    found = first = at = 0
     while at < len(string):
         if string[at] not in "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029":
             at += 1
             continue
-        lines.append(string[first:at])
+        bounds[found, 0], bounds[found, 1] = first, at
+        found += 1
         at += 2 if string[at] == "\r" and at + 1 < len(string) and string[at + 1] == "\n" else 1
         first = at
     if first < len(string):
-        lines.append(string[first:])
-    return lines
+        bounds[found, 0], bounds[found, 1] = first, len(string)
+        found += 1
+    return between(string, bounds[:found])
 
 
 def pairs_of_texts(x: Any, y: Any, z: Any) -> Any:

@@ -10,7 +10,7 @@ import os
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import get_attribute
-from pyrelay.infer.containers import characters, mappings
+from pyrelay.infer.containers import characters, column_content, columns, mappings
 from pyrelay.infer.containers.text import ask, called, is_text, text
 from pyrelay.infer.in_python import numbers_in_texts, strings
 from pyrelay.infer.interpreter import Interpreter
@@ -58,6 +58,21 @@ def maketrans(
     except (TypeError, ValueError) as error:
         raise raised(it, error) from None
     return new_dict(it, {k: V.Known(v) for k, v in made.items()})
+
+
+@handles(strings.between)
+def between(it: Interpreter, string: V.Value, bounds: V.Value) -> V.Value:
+    """The parts of a string between places: a list of texts, whose code points are one array."""
+    codes = characters.codes(it, string)
+    assert codes is not None
+    given = calls.call(it, V.Known(strings.rows_between), (codes, bounds), {})
+    assert isinstance(given, V.Tuple)
+    arrays = [it.new_array(it.builder.cast(it.atom(array), types.i64)) for array in given.items]
+    content = column_content.content(
+        columns.TEXT, range(len(arrays)),
+        lambda leaf, axis: arrays[leaf].type.shape[axis], lambda _, leaf: it.atom(arrays[leaf]),
+    )
+    return it.new_ref("list", content)
 
 
 @handles(strings.codes_of_python)

@@ -13,15 +13,16 @@ functions capture is `path|f0` and so on, which the cases share, and their nodes
 from __future__ import annotations
 
 import functools
+import itertools
 import types as python_types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
-from pyrelay.infer.containers.code_points import from_codes
+from pyrelay.infer.containers.code_points import from_codes, texts_of
 from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.nodes.datatypes import (
     MOST_SCHEMAS,
@@ -224,6 +225,8 @@ class Unpacker:
 
     def __call__(self, root: Place) -> Any:
         """The object at a place. Shared places become shared objects."""
+        if root in self.made:
+            return self.made[root]
         ready = None if self.native is None else self.native(root)
         if ready is not None:
             return ready
@@ -259,6 +262,51 @@ class Unpacker:
                     elif type(sort) not in (Number, Array, Constant):
                         pending.extend((p, False) for p in self._places(sort, path, row))
         return None if root[0] == NO_NODE else made[root]
+
+    def several(self, kinds: Sequence[int], rows: Sequence[int]) -> list[Any]:
+        """The objects at some places; tuples without nodes inside are made column by column."""
+        if self.native is None:
+            for kind in set(kinds):
+                cls = self.schema.classes[kind]
+                if issubclass(cls, tuple):
+                    own = map(kind.__eq__, kinds)
+                    self._make_tuples(kind, cls, set(itertools.compress(rows, own)))
+        return [self(place) for place in zip(kinds, rows, strict=True)]
+
+    def _make_tuples(self, kind: int, cls: Any, wanted: Iterable[int]) -> None:
+        """Make the tuples of some rows, unless there are nodes in them."""
+        new = [r for r in wanted if (kind, r) not in self.made and self.known((kind, r)) is None]
+        places = np.array(new, np.int64)
+        columns = [self._listed(sort, path, places) for _, sort, path in self._fields(kind)]
+        parts = [column for column in columns if column is not None]
+        if len(parts) == len(columns) > 0:
+            made = zip(*parts, strict=True)
+            tuples = made if is_anonymous(cls) else itertools.starmap(cls, made)
+            self.made.update(zip(((kind, r) for r in new), tuples, strict=True))
+
+    def _listed(self, sort: Sort, path: str, rows: np.ndarray[Any, Any]) -> list[Any] | None:
+        """The values of a field in some rows; None if it holds more than numbers and texts."""
+        match sort:
+            case Constant(value):
+                return [value] * len(rows)
+            case Number(ty):
+                numbers = self.columns[path][rows]
+                return numbers.tolist() if ty.weak else list(numbers)
+            case Text():
+                texts = self.columns[path][rows]
+                return texts_of(texts[:, 1:], texts[:, 0])
+            case Choice(cases):
+                chosen = self.columns[f"{path}.case"][rows]
+                found: list[Any] = [None] * len(rows)
+                for k in set(chosen.tolist()):
+                    own = np.flatnonzero(chosen == k)
+                    values = self._listed(cases[k], f"{path}|{k}", rows[own])
+                    if values is None:
+                        return None
+                    for place, value in zip(own.tolist(), values, strict=True):
+                        found[place] = value
+                return found
+        return None
 
     def column(self, kind: int, name: str, rows: Sequence[int]) -> list[Any]:
         """The values of a field of some nodes."""

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 import pyrelay
+from pyrelay import config
 from pyrelay.infer.in_python import strings
 
 STRINGS = (
@@ -77,3 +78,15 @@ def test_one_of_several_prefixes():
         return line.startswith(PREFIXES), line.endswith(("b4", "x")), line.startswith(("b", "z"))
 
     assert begins(5) == (True, True, False)
+
+
+@pytest.mark.parametrize(("string", "sep"), [(" one two  three " * 2, None), ("a,,b," * 5, ",")])
+def test_a_string_is_taken_apart_by_one_loop(string, sep):
+    """There was a round of the program, and a list that grew, for each part."""
+    def apart(text):
+        return text.split(sep)
+
+    compiled = pyrelay.jit(apart)
+    with config.override(interpret=True):
+        assert compiled(string) == string.split(sep)
+        assert "slice_update" not in compiled.ir(string)
