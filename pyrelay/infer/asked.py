@@ -114,6 +114,7 @@ class Asked:
     nested: frozenset[Let] = frozenset()  # makers of containers that are nodes
     keyed: frozenset[Let] = frozenset()  # makers of dicts that are nodes with a field for each key
     keyed_wanted: frozenset[Let] = frozenset()  # or those that could be
+    fixed_wanted: frozenset[Let] = frozenset()  # makers of lists that could be nodes likewise
     keys_wanted: bool = False
     sequences: bool | None = None  # tuples and strings may have run-time lengths; or may not again
     sequences_wanted: bool = False  # or would have had
@@ -134,6 +135,7 @@ class Asked:
         self.ranges |= attempt.ranges
         self.sequences_wanted |= attempt.sequences_wanted
         self.keyed_wanted |= attempt.keyed()
+        self.fixed_wanted |= attempt.fixed()
         self.shared_at |= attempt.shared_at
         self.in_lists, self.leaves = attempt.listed(), attempt.flat.leaves
         if self.own is not None:
@@ -401,6 +403,9 @@ class Asked:
             self.sequences = False
         elif self.listed:  # which this attempt, that lent, did not get to
             self._list(self.listed)
+        elif not self.fixed_wanted <= self.keyed:
+            self.lends, self.lent_at, self.sequences = 0, frozenset(), None
+            self.keyed |= self.fixed_wanted
         else:
             raise (self.refusal or failure) from None
         if not of_keys:  # what tables take says nothing of what may be wrong with them

@@ -127,6 +127,11 @@ class Attempt:
         for each key (in_python/entries.py)."""
         return frozenset(() if self.outermost is None else self.outermost.items.keyed)
 
+    def fixed(self) -> frozenset[Let]:
+        """What makes lists of known length that are items of others, which may be nodes with a
+        field for each item (in_python/fixed_lists.py)."""
+        return frozenset(() if self.outermost is None else self.outermost.items.fixed)
+
     def own_families(self) -> Families | None:
         """The data types of this program alone, if objects of the caller are nodes of any."""
         own = self.asked.families.entered.keys()

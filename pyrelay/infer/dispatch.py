@@ -24,8 +24,9 @@ from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.flow.unions import distribute, distribute_all, sample
 from pyrelay.infer.in_python.containers import standing_for
+from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.nodes import anonymous, dicts, trees
+from pyrelay.infer.nodes import anonymous, dicts, fixed_lists, trees
 from pyrelay.ir.nodes import UNSET
 
 Args = tuple[V.Value, ...]
@@ -248,7 +249,7 @@ def _list(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     made = starred.joined(it, args, attrs["starred"])
     if made is not None:
         return made
-    return it.new_ref("list", _items_of(it, args, attrs))
+    return fixed_lists.new_list(it, _items_of(it, args, attrs))
 
 
 def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
@@ -309,6 +310,9 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
         value = value.items
     if isinstance(value, V.Ref) and value.cls in standing_for:
         value = _as_list(it, value)
+    if isinstance(value, V.Data) and is_fixed(value.cls):
+        names = value.cls.names
+        value = V.Tuple(tuple(attributes.get_attribute(it, value, name) for name in names))
     content = lists.growing_content(it, value)
     if content is not None and not isinstance(content.count, V.Known):
         return lists.unpacked(it, value, content.count, before, after, rest)

@@ -38,6 +38,9 @@ class Items:
     #: of these, and of dicts and sets: the class, or the kind, and what made it
     made: set[tuple[type | str, Let]] = field(default_factory=set)
     keyed: set[Let] = field(default_factory=set)  # what made dicts of known keys that are items
+    #: what made lists of known length, and those of which one is an item
+    displays: dict[Root, Let] = field(default_factory=dict)
+    fixed: set[Let] = field(default_factory=set)
     kept: set[Root] = field(default_factory=set)  # arrays that lists keep, on some path
 
 
@@ -105,6 +108,8 @@ class Heap:
     def note_items(self, items: Iterable[Any]) -> None:
         """Note the classes of objects that become items of a list."""
         for ref in _objects(items):
+            if ref.root in self.items.displays:
+                self.items.fixed.add(self.items.displays[ref.root])
             if ref.cls is not None:
                 self.items.classes.add(ref.cls)
             if ref.root.made is not None:
@@ -161,7 +166,9 @@ def _objects(values: Iterable[Any]) -> Iterator[Ref]:
     for value in values:
         if isinstance(value, Tuple):
             yield from _objects(value.items)
-        elif isinstance(value, Ref) and value.root.kind in ("object", "dict", "set"):
+        elif isinstance(value, Ref) and value.root.kind in (
+            "object", "dict", "set", "list",
+        ):
             yield value
 
 

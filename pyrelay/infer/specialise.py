@@ -8,6 +8,7 @@ results become the Python result, which arguments it writes, and the guards it r
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.containers import columns
 from pyrelay.infer.effort import MOST_STEPS, MOST_STEPS_BY_ITEMS, Effort, TooManySteps
+from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.memoising import NeedsMemo
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.anonymous import NeedsNodes
@@ -139,10 +141,11 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
             return found
     if made is None and (entered.trees or entered.dicts or entered.texts):
         made = _tried(infer, columns.ALL_APART, entered)
-    if made is None and listed is None:
-        listed = _listed(every, 0)
-        if listed is not None:
-            made = _tried(infer, columns.MOST_APART, Entered(), listed)
+    for fixed in (False, True):
+        if made is None and (listed is None or fixed):
+            listed = _listed(every, 0, fixed=fixed)
+            if listed is not None:
+                made = _tried(infer, columns.MOST_APART, Entered(), listed)
     if made is None and any(_is_short_of_lists(a) for a in every):
         made = _tried(infer, columns.NONE_APART, Entered()) or (
             _tried(infer, columns.ALL_APART, Entered())
@@ -221,11 +224,12 @@ def _specialised(
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
 
 
-def _listed(args: Sequence[Any], least: int) -> Families | None:
+def _listed(args: Sequence[Any], least: int, *, fixed: bool = False) -> Families | None:
     """The data types of a program with lists of more than `least` objects of the user's classes, or
-    dicts, among its arguments; None if there are no such lists, or the objects are nodes anyway."""
+    dicts, or, if fixed, lists of a few items, among its arguments; None if there are no such lists,
+    or the objects are nodes anyway."""
     found: dict[tuple[type, ...], None] = {}
-    families = Families(EVERYWHERE, rows=True)
+    families = Families(EVERYWHERE, rows=True, fixed=fixed)
     pending, met = list(args), set[int]()
     while pending:
         value = pending.pop()
@@ -244,7 +248,8 @@ def _listed(args: Sequence[Any], least: int) -> Families | None:
             pending += vars(value).values() if hasattr(value, "__dict__") else ()
     for classes in found:
         families.declare(classes)
-    return families if found else None
+    wanted = any(map(is_fixed, itertools.chain.from_iterable(found))) if fixed else bool(found)
+    return families if wanted else None
 
 
 __all__ = ["specialise"]

@@ -25,6 +25,7 @@ from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.in_python.entries import is_entries
+from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, alternatives, ones_of
 from pyrelay.infer.nodes.instances import slots_of
@@ -126,15 +127,14 @@ def flatten(
 
 
 def _refuse_rows_elsewhere(into: Flattened) -> None:
-    """Raises TypeMismatchError if a dict is a node in one place and a dict in another."""
-    dicts = {id(c) for c in into.containers if type(c) is dict}
-    if not dicts:
-        return
+    """Raises TypeMismatchError if a dict or list is a node in one place and none in another."""
+    others = {id(c) for c in into.containers if type(c) in (dict, list)}
     for packed in into.pools:
         for cls, nodes in zip(packed.schema.classes, packed.objects, strict=False):
-            if is_entries(cls) and not dicts.isdisjoint(map(id, nodes)):
+            alike = is_entries(cls) or is_fixed(cls)
+            if alike and not others.isdisjoint(map(id, nodes)):
                 raise TypeMismatchError(
-                    "a dict in a list of rows is found outside of such lists, too.",
+                    f"a {cls.__name__} in a list of rows is found outside of such lists, too.",
                     hints=("pass its position in the list",),
                 )
 

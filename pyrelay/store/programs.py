@@ -28,6 +28,7 @@ from pyrelay.devices.compiler import native
 from pyrelay.devices.fingerprints import installation
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.in_python.entries import entries_class, is_entries
+from pyrelay.infer.in_python.fixed_lists import fixed_class, is_fixed
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, is_anonymous
 from pyrelay.infer.specialised import Binding, HiddenArgument
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
@@ -65,10 +66,11 @@ _Hidden = tuple[int, str, Key | None]
 
 @dataclass(frozen=True, slots=True)
 class _Types:
-    """A program's own data types: of each class the keys that it is for, or where it is found."""
+    """A program's own data types: of each class what tells it (`_told`)."""
 
     rows: bool
-    groups: list[list[tuple[bool, Any]]]
+    fixed: bool
+    groups: list[list[tuple[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +240,19 @@ def _classes_of(families: Families | None, key: Key) -> _Types | None:
     places.enter("key", key)
     own = dict.fromkeys(f for f in families.entered.values() if f is not None)
     groups = [
-        [(is_entries(cls), cls.labels if is_entries(cls) else places.path(cls))
-         for cls in f.classes[1:] if not is_anonymous(cls)]
+        [_told(cls, places) for cls in f.classes[1:] if not is_anonymous(cls)]
         for f in own
     ]  # fmt: skip
     if any(found is None for group in groups for _, found in group):
         raise NotStorableError("a class of nodes is not found among the arguments")
-    return _Types(families.rows, [group for group in groups if group])
+    return _Types(families.rows, families.fixed, [group for group in groups if group])
+
+
+def _told(cls: Any, places: Places) -> tuple[str, Any]:
+    """What tells a class: the keys of its dicts, the length of its lists, or where it is."""
+    if is_entries(cls):
+        return "keys", cls.labels
+    return ("list", (len(cls.names), cls.site)) if is_fixed(cls) else ("place", places.path(cls))
 
 
 def _families_at(types: _Types | None, key: Key) -> Families:
@@ -253,10 +261,11 @@ def _families_at(types: _Types | None, key: Key) -> Families:
         return EVERYWHERE
     places = Places()
     places.enter("key", key)
-    families = Families(EVERYWHERE, rows=types.rows)
+    families = Families(EVERYWHERE, rows=types.rows, fixed=types.fixed)
     for group in types.groups:
         families.declare([
-            entries_class(*found) if of_keys else places.at(found) for of_keys, found in group
+            entries_class(*found) if told == "keys" else
+            fixed_class(*found) if told == "list" else places.at(found) for told, found in group
         ])
     return families
 

@@ -22,6 +22,7 @@ import numpy as np
 from pyrelay.errors import SourceText
 from pyrelay.infer.guards import ABSENT
 from pyrelay.infer.in_python.entries import entries_class, is_entries
+from pyrelay.infer.in_python.fixed_lists import fixed_class, is_fixed
 from pyrelay.infer.nodes.datatypes import anonymous_class, is_anonymous
 from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DTYPES, DType
@@ -67,6 +68,8 @@ class _Writer(pickle.Pickler):
                 return "nodes", number, len(vars(value)["_fields"])
             case type() if is_entries(value):
                 return "entries", vars(value)["labels"]
+            case type() if is_fixed(value):
+                return "fixed", len(vars(value)["names"]), vars(value)["site"]
             case type() | types.FunctionType() if _root(value) in _OWN:
                 return None
             case types.ModuleType():
@@ -139,6 +142,8 @@ class _Reader(pickle.Unpickler):
                 return self.nodes[number]
             case ("entries", labels):
                 return entries_class(*labels)
+            case ("fixed", count, site):
+                return fixed_class(count, site)
             case ("module", name):
                 return sys.modules[name]
             case ("import", module, name):

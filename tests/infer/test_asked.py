@@ -36,12 +36,12 @@ def words_and_lists(xs: list[int]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("function", "tables"),
-    [(numbers, [0, 1]), (words_and_numbers, [0, 1]), (words_and_lists, [0, 1, 1, 0])],
+    [(numbers, [0, 1]), (words_and_numbers, [0, 0, 1]), (words_and_lists, [0, 0, 1, 0])],
 )
 def test_dicts_of_many_keys_become_tables_if_they_can(
     function: Any, tables: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where they hold lists, what may have an open length is looked at in between."""
+    """Numbers that are written have tables, which are captured first; lists cannot be held."""
     taken: list[frozenset[Any]] = []
     run = Attempt.run
 
@@ -119,7 +119,7 @@ def test_an_attempt_asks_for_many_texts_that_are_read_as_arrays(
     words = ["hot", "dot", "dog", "lag"]
     with config.override(interpret=True):
         assert pyrelay.jit(neighbours)(words, "hot") == neighbours(words, "hot")
-    assert len(attempts) <= 3
+    assert len(attempts) <= 4  # the tables of numbers that are written first
     assert len(attempts[-1].asked.captured) > 10
 
 

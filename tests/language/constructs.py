@@ -245,6 +245,17 @@ def lists_of_dicts(x):
     return sorted(rows, key=lambda row: -row["w"]), [row["id"] for row in rows]
 
 
+@compiled("Lists of records: a row is the same one wherever it is, and keeps its length", X)
+def lists_of_records(x):
+    rows = []
+    for i, v in enumerate(x):
+        rows.append([float(v), i, "small" if v < 2 else "large"])
+    rows.sort()
+    best = rows[-1]
+    best[2] = "best"
+    return rows, best[1]
+
+
 @compiled("Objects of your classes: attributes, methods, properties, operators", 2.0)
 def objects(x):
     s = Scale(x)

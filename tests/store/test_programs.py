@@ -369,10 +369,21 @@ def chained(n: Any) -> Any:
     return head, total
 
 
+def joined(spans: list[list[int]]) -> Any:
+    spans.sort()
+    found = [spans[0]]
+    for span in spans[1:]:
+        if span[0] > found[-1][1]:
+            found.append(span)
+        found[-1][1] = max(found[-1][1], span[1])
+    return found, [[end - start] for start, end in found]
+
+
 @pytest.mark.parametrize(("function", "args"), [
     (summed, lambda: (tree(),)), (grown, lambda: (tree(), 2.0)),
     (ranked, lambda: (2.0, Level.HIGH)), (heavy, lambda: (items(4), 0.2)),
     (lightest, lambda: (items(20),)), (chained, lambda: (5,)),
+    (joined, lambda: ([[5, 7], [1, 3], [6, 8], [2, 3], [9, 9]],)),
 ])  # fmt: skip
 def test_trees_nodes_and_members_of_enumerations_are_found_again(
     store: Path, function: Any, args: Any

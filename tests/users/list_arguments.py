@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from tests.users.corpus import refuse, use
+from tests.users.corpus import use
 
 FLOATS = [0.3, 1.2, -0.7, 2.0, 0.9, 1.1]
 INTS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -169,7 +169,7 @@ def rows_doubled_by_recursion(rows):
     return rows
 
 
-@refuse(([[1, 2, 3], [4], [5], [6], [7]], 1), "became an item of another list")
+@use(([[1, 2, 3], [4], [5], [6], [7]], 1))
 def a_row_and_the_table(rows, i):
     def total(row, k):
         if k == len(row):

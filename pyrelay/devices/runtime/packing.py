@@ -21,6 +21,7 @@ import numpy as np
 from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
 from pyrelay.devices.runtime.library import trees, want_trees
 from pyrelay.infer.in_python.entries import is_entries
+from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.nodes.datatypes import (
     MOST_SCHEMAS,
     Array,
@@ -199,6 +200,8 @@ class _Tables:
             return [0] * F.Kind.WORDS  # no object has this class
         fields = self.schema.of(kind)
         names = [sys.intern(name) for name in fields]
+        if is_fixed(cls):
+            raise _UnsupportedError  # how long a list is says which of them it is
         if is_entries(cls):
             if sum(map(is_entries, self.schema.classes)) > 1:
                 raise _UnsupportedError  # which of them a dict is, its keys say

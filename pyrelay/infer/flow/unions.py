@@ -77,6 +77,7 @@ def distribute_all(
     def on_case(i: int) -> Sequence[V.Value]:
         case = value.cases[i]
         with assuming(it, ((value.tag, frozenset((i,))),)):
+            it.program.effort.step(it)
             try:
                 given.append(use(case))
                 return given[-1]

@@ -30,6 +30,7 @@ from pyrelay.infer.in_python import (
     containers,
     counting,
     entries,
+    fixed_lists,
     heaps,
     queues,
     set_order,
@@ -236,6 +237,28 @@ def outgrown(it: Interpreter, dict_: V.Value) -> V.Value:
     """Refuse to give a dict other keys than it was made with."""
     assert isinstance(dict_, V.Data)
     raise refuse_keys(it, dict_.cls)
+
+
+@handles(fixed_lists.item_name)
+def item_name(it: Interpreter, items: V.Value, key: V.Value) -> V.Value:
+    """The name of the field of an item, where it is known which."""
+    assert isinstance(items, V.Data)
+    if not isinstance(key, V.Known):
+        return V.NONE
+    names = items.cls.names
+    if not -len(names) <= key.value < len(names):
+        raise raised(it, IndexError("list index out of range"))
+    return V.Known(names[key.value])
+
+
+@handles(fixed_lists.lengthened)
+def lengthened(it: Interpreter, items: V.Value) -> V.Value:
+    """Refuse to make a list longer or shorter whose items are fields of a node."""
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        "this list is an item of another one, and gets another length here",
+        hints=("make a new list: [*items, more]",),
+    )
 
 
 def without_order(it: Interpreter, iterable: V.Value, *, ranked: bool = False) -> V.Value:

@@ -17,6 +17,7 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay.infer.in_python.entries import entries_class, is_entries
+from pyrelay.infer.in_python.fixed_lists import fixed_class, is_fixed
 from pyrelay.infer.nodes.annotations import is_record_class, recursive_group
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
@@ -25,6 +26,9 @@ from pyrelay.records import dataclass
 
 NO_NODE = 0
 """The kind of None."""
+
+MOST_ITEMS = 8
+"""Lists of more items in a list are no nodes: each item would be a field."""
 
 MOST_SCHEMAS = 256
 """Schemas of which what every call asks is kept."""
@@ -431,12 +435,16 @@ class Families:
     """Which data type a class belongs to: everywhere, or in one program (`outer` is the former).
 
     rows: dicts in lists are nodes with a field for each key, and texts in fields are data.
+    fixed: so are lists of a few items in lists, which keep their length. sites: the numbers of the
+    expressions that make such lists.
     changes: what undoes each class entered by calls on their way, see `withdraw`.
     """
 
     outer: Families | None = None
     entered: dict[type, Family | None] = field(default_factory=dict)
     rows: bool = False
+    fixed: bool = False
+    sites: dict[Any, int] = field(default_factory=dict)
     changes: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -445,7 +453,10 @@ class Families:
         return self._class_of_row if self.rows else type
 
     def _class_of_row(self, value: Any) -> type:
-        """The class of an object, or of dicts with the same keys, which are texts."""
+        """The class of an object, of dicts with the same keys, which are texts, or of lists of so
+        many items."""
+        if self.fixed and type(value) is list and 0 < len(value) <= MOST_ITEMS:
+            return fixed_class(len(value), 0)
         if type(value) is not dict:
             return type(value)
         keys = (*value,)
@@ -465,6 +476,8 @@ class Families:
             return self.entered[cls]
         if self.rows and is_entries(cls):
             return self.declare([*filter(is_entries, self.entered), cls])
+        if self.fixed and is_fixed(cls):
+            return self.declare([*filter(is_fixed, self.entered), cls])
         return self._looked_up(cls) if self.outer is None else self.outer.of(cls)
 
     def declare(self, classes: Sequence[type]) -> Family:

@@ -18,6 +18,7 @@ import numpy as np
 from pyrelay.errors import InvalidValueError, TypeMismatchError
 from pyrelay.infer.containers.columns import columns_of_texts
 from pyrelay.infer.in_python.entries import is_entries
+from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.datatypes import (
     NO_NODE,
@@ -245,6 +246,9 @@ def _values(cls: Any, nodes: list[Any]) -> dict[str, list[Any]]:
     their fields."""
     if is_entries(cls):
         return {f"_{k}": [node[key] for node in nodes] for k, key in enumerate(cls.labels)}
+    if is_fixed(cls):
+        columns = map(list, zip(*nodes, strict=True))
+        return dict(zip(cls.names, columns, strict=True))
     if issubclass(cls, tuple):
         return {n: list(map(operator.itemgetter(k), nodes)) for k, n in enumerate(cls._fields)}
     if cls.__dictoffset__:

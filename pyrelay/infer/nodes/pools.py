@@ -167,9 +167,11 @@ def column_names(schema: Schema) -> tuple[str, ...]:
 
 
 def set_field(node: Any, name: str, value: Any) -> None:
-    """Assign a field of a node that is an object, or a dict with a field for each key."""
+    """Assign a field of a node that is an object, or a dict or list with a field for each item."""
     if type(node) is dict:
         node[list(node)[int(name[1:])]] = value
+    elif type(node) is list:
+        node[int(name[1:])] = value
     else:
         object.__setattr__(node, name, value)
 
