@@ -6,6 +6,7 @@ transposes absorbed by products, reads of what was just written, carried values 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -270,7 +271,17 @@ def _where(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     if isinstance(cond, Const):
         chosen = x if cond.value else y
         return chosen if _is_type(chosen, let) else None
-    return x if x is y and _is_type(x, let) else None
+    if x is y and _is_type(x, let):
+        return x
+    # An infinity in place of NaN is the greater or the lesser of both: what is reduced so goes
+    # through vectors, where LLVM makes none of the choice.
+    asked = scope.op(cond, "isnan")
+    if asked is None or asked.args[0] is not y or not _is_type(y, let) or not isinstance(x, Const):
+        return None
+    if x.value not in (math.inf, -math.inf) or _is_complex(let):
+        return None
+    found: Atom = b.call(OPS["fmax" if x.value < 0 else "fmin"], y, x).atom
+    return found
 
 
 @_identity("matmul")

@@ -72,6 +72,10 @@ np.cross(x[:2], y[:2])
 np.cross(x, y)
 np.unique(A[:0], axis=0)
 np.linalg.matrix_rank(S, rtol=0.3)
+np.linalg.pinv(Q, hermitian=True)
+np.linalg.matrix_rank(np.triu(Q, 1), hermitian=True)
+np.linalg.svd(Q, hermitian=True, compute_uv=False)
+u2, s2, v2 = np.linalg.svd(Q, hermitian=True); (u2 * s2) @ v2
 np.linalg.pinv(A, rtol=0.1)
 np.linalg.multi_dot([A, B, A], out=np.zeros((3, 4)))
 np.linalg.norm(x, 'fro')
@@ -1324,6 +1328,12 @@ w, V2 = np.linalg.eigh(S); V2 @ np.diag(w) @ V2.T
 np.linalg.svd(T, full_matrices=False).S
 np.linalg.qr(A)
 np.linalg.pinv(A)
+np.linalg.pinv(S, hermitian=True)
+np.linalg.svd(S, hermitian=True)[1]
+np.average(T, axis=(2, 0), weights=A[:2].T)
+np.quantile(A, [0.3, 0.9], axis=1, weights=[0.2, 0.5, 0.1, 0.3], method='inverted_cdf')
+np.cumulative_prod(A, axis=1, include_initial=True)
+np.cross(x[:2], Q)
 np.linalg.lstsq(B, v)[0]
 np.linalg.matrix_power(Q, -2)
 np.linalg.cond(Q)

@@ -82,6 +82,13 @@ def test_what_changes_a_bit_or_a_type_stays(
     assert ops(_simple(function, *args))[name] == 1
 
 
+def test_an_infinity_in_place_of_nan_is_the_greater_or_the_lesser() -> None:
+    assert ops(_simple(lambda x: np.where(np.isnan(x), -np.inf, x), X)) == {"fmax": 1}
+    assert ops(_simple(lambda x: np.where(np.isnan(x), np.inf, x), X)) == {"fmin": 1}
+    assert ops(_simple(lambda x: np.where(np.isnan(x), 0.0, x), X))["where"] == 1
+    assert ops(_simple(lambda x: np.where(np.isnan(x), -np.inf, x[::-1]), X))["where"] == 1
+
+
 def _chain(*steps: tuple[str, dict[str, Any]]) -> Any:
     """Ops without operands but the one before, on an array of shape 2, 3, 4; simplified."""
 

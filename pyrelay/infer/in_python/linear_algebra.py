@@ -117,9 +117,14 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = No
     """The Moore-Penrose inverse."""
     if rcond is not None and rtol is not None:
         raise ValueError("`rtol` and `rcond` can't be both set.")
-    x = _float(a)
+    x = _mirrored(_float(a)) if hermitian else _float(a)
     least = rtol if rcond is None else rcond
     return _pinv(x, 1e-15 if least is None else float(least))
+
+
+def _mirrored(a: Array) -> Array:
+    """The symmetric matrix whose lower triangle is given."""
+    return np.tril(a) + np.conj(np.swapaxes(np.tril(a, -1), -1, -2))
 
 
 def lstsq(a: Array, b: Array, rcond: Any = None) -> Any:
@@ -222,6 +227,15 @@ def svd(
 ) -> Any:
     """The singular value decomposition."""
     m = _float(a)
+    if hermitian:  # by the eigenvalues, whose magnitudes they are
+        w, v = _eigh(m, False)
+        order = np.argsort(np.abs(w), axis=-1)[..., ::-1]
+        w = np.take_along_axis(w, order, axis=-1)
+        if not compute_uv:
+            return np.abs(w)
+        u = np.take_along_axis(v, order[..., None, :], axis=-1)
+        vt = np.swapaxes(np.conj(u * np.sign(w)[..., None, :]), -1, -2)
+        return SVDResult(u, np.abs(w), vt)
     if not compute_uv:
         return svdvals(m)
     u, s, vt = _svd(m, full_matrices)
@@ -349,7 +363,7 @@ def matrix_rank(
     a = _float(A)
     if a.ndim < 2:
         return int(np.any(a != 0))
-    values = svdvals(a)
+    values = svdvals(_mirrored(a) if hermitian else a)
     if tol is None:
         least = rtol
         if rtol is None:

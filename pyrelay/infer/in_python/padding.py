@@ -88,6 +88,14 @@ def _padded(
         head = np.broadcast_to(_statistic(x[:first], mode), (before, *x.shape[1:]))
         tail = np.broadcast_to(_statistic(x[max(n - last, 0):], mode), (after, *x.shape[1:]))
         return np.concatenate([head, x, tail])
+    once = 1 if mode == "reflect" else 0  # elements at the ends that do not stand twice
+    if mode in ("wrap", "reflect", "symmetric") and max(before, after) <= n - once:
+        if mode == "wrap":
+            return np.concatenate([x[n - before :], x, x[:after]])
+        head, tail = x[once : before + once][::-1], x[n - once - after : n - once][::-1]
+        if reflect_type == "odd":
+            head, tail = 2 * x[0] - head, 2 * x[-1] - tail
+        return np.concatenate([head, x, tail])
     places = np.arange(-before, n + after)
     if mode == "wrap":
         return x[places % n]

@@ -316,7 +316,7 @@ def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
             if equal is None:
                 it.emit("check_equal", left=ty.shape[k], right=1, text=_NOT_ONE)
     if not axes:
-        return of_no_axes(it, a)
+        return of_no_axes(it, strong(it, a))
     result = TensorType(ty.dtype, tuple(d for k, d in enumerate(ty.shape) if k not in axes))
     return view(it, a, "squeeze", result, axes=axes)
 

@@ -179,6 +179,7 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
     """What may be moved of a loop, if that pays."""
     if loop.rescaled is not None:
         return None
+    loop = replace(loop, lanes=0)  # of lanes, too, there are blocks
     every = list(statements(loop.body))
     if len(every) > _MOST_STATEMENTS or any(isinstance(s, Call) for s in every):
         return None

@@ -30,6 +30,17 @@ def test_rows_are_looked_at_in_lanes_and_none_of_their_elements_is_left_over(dty
         assert " in lanes(16, " in str(compiled.code(few))
 
 
+def test_places_of_what_is_many_instructions_for_each_element_are_found() -> None:
+    def highest(x: Any) -> Any:
+        return np.argmax(np.sin(x))
+
+    compiled, rng = pyrelay.jit(highest), np.random.default_rng(0)
+    for size in (1, 15, 16, 33, 100, 9000):
+        for scale in (1.0, 1e7):  # of angles that vectors do not take, too
+            x = scale * rng.normal(size=size)
+            assert compiled(x) == highest(x)
+
+
 def test_the_first_nan_of_a_row_and_the_first_of_equal_infinities_are_found() -> None:
     compiled = pyrelay.jit(largest)
     for columns in (5, 16, 23, 40):
