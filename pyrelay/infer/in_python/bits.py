@@ -22,10 +22,15 @@ def packbits(a: Array, /, axis: Any = None, bitorder: str = "big") -> Array:
     lines = np.ravel(x) if axis is None else np.moveaxis(x, axis, -1)
     size = lines.shape[-1]
     count = (size + 7) // 8
-    padded = np.zeros((*lines.shape[:-1], 8 * count), dtype=np.uint8)
-    padded[..., :size] = lines != 0
-    bytes_of = padded.reshape((*lines.shape[:-1], count, 8)) << _shifts(bitorder)
-    found = np.bitwise_or.reduce(bytes_of, axis=-1)
+    whole = lines != 0
+    if size % 8 != 0:
+        padded = np.zeros((*lines.shape[:-1], 8 * count), dtype=bool)
+        padded[..., :size] = whole
+        whole = padded
+    groups = whole.reshape((*lines.shape[:-1], count, 8))
+    # a sum of what each of them is worth, which goes through vectors
+    worth = np.where(groups, np.uint8(1) << _shifts(bitorder), np.uint8(0))
+    found = np.sum(worth, axis=-1, dtype=np.uint8)
     return found if axis is None else np.moveaxis(found, -1, axis)
 
 
