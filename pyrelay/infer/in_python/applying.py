@@ -16,9 +16,18 @@ Array = Any
 __all__ = ["apply_along_axis", "apply_over_axes"]
 
 
+#: functions that do along an axis what they do to a vector
+_ALONG_AXES = (
+    np.sort, np.argsort, np.cumsum, np.cumprod, np.sum, np.prod, np.mean, np.std, np.var, np.max,
+    np.min, np.ptp, np.median, np.argmax, np.argmin, np.any, np.all,
+)
+
+
 def apply_along_axis(func1d: Any, axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
     """A function of vectors applied to each vector along an axis."""
     x = np.asarray(arr)
+    if func1d in _ALONG_AXES and len(args) == 0 and x.ndim > 1 and x.size > 0:
+        return func1d(x, axis=axis, **kwargs)
     moved = np.moveaxis(x, axis, -1)
     at = axis % x.ndim
     lanes = moved.reshape(-1, moved.shape[-1])

@@ -30,7 +30,7 @@ def packbits(a: Array, /, axis: Any = None, bitorder: str = "big") -> Array:
     groups = whole.reshape((*lines.shape[:-1], count, 8))
     # a sum of what each of them is worth, which goes through vectors
     worth = np.where(groups, np.uint8(1) << _shifts(bitorder), np.uint8(0))
-    found = np.sum(worth, axis=-1, dtype=np.uint8)
+    found: Array = np.sum(worth, axis=-1, dtype=np.uint8)
     return found if axis is None else np.moveaxis(found, -1, axis)
 
 

@@ -168,6 +168,7 @@ def _as_if_weighted(name: str, fn: Any) -> Callable[..., V.Value]:
 handles(np.quantile)(_as_if_weighted("np.quantile", quantiles.quantile))
 handles(np.percentile)(_as_if_weighted("np.percentile", quantiles.percentile))
 handles(np.cov)(_with_array("np.cov", statistics.cov))
+handles(np.apply_along_axis)(_with_array("np.apply_along_axis", applying.apply_along_axis))
 handles(np.cross)(_with_array("np.cross", products.cross))
 handles(np.piecewise)(_with_array("np.piecewise", elements.piecewise))
 handles(np.isin)(_with_array("np.isin", sets.isin))
