@@ -9,9 +9,7 @@ names apply. An attempt makes them only where one without them failed (`open_lay
 
 from __future__ import annotations
 
-import builtins
 import operator
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,10 +17,11 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.code_points import codes_of, from_codes, from_items
+from pyrelay.infer.containers.formats import Writing, writing_of
 from pyrelay.infer.containers.open_layouts import is_open, sequences
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python import characters as in_python
-from pyrelay.infer.in_python import digits
+from pyrelay.infer.in_python import digits, strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.layout import Layout, LNode, LPlace, LScalar
 from pyrelay.infer.names.handlers import handles, keeps_unions
@@ -178,12 +177,28 @@ def open_text(it: Interpreter, value: V.Value) -> V.Value:
         codes = call(it, V.Known(in_python.repeated_codes), value.args, {})
         assert isinstance(codes, V.Ref)
         return string_of(it, codes)
-    writing = _writing(value)
+    writing = writing_of(value)
     if writing is not None:
-        function, number, known = writing
-        codes = call(it, V.Known(function), (number,), {k: V.Known(v) for k, v in known.items()})
-        return in_list(it.builder, it.heap, it.atom, V.Text(from_codes, (codes,)))
+        return _written(it, writing)
     return in_list(it.builder, it.heap, it.atom, by_python(it, value))
+
+
+def _written(it: Interpreter, writing: Writing) -> V.Value:
+    """A string that the program writes, as one whose code points are in a list."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.names.builtins import float_
+
+    if writing.function is None:
+        found = open_text(it, writing.of)
+    else:
+        number = float_(it, writing.of) if writing.as_float else writing.of
+        known = {k: V.Known(v) for k, v in writing.form.items()}
+        codes = call(it, V.Known(writing.function), (number,), known)
+        found = in_list(it.builder, it.heap, it.atom, V.Text(from_codes, (codes,)))
+    if writing.room is None:
+        return found
+    filled = call(it, V.Known(strings.aligned), (found, *map(V.Known, writing.room)), {})
+    return open_text(it, filled)
 
 
 @keeps_unions
@@ -235,7 +250,10 @@ def _is_written(value: V.Value) -> bool:
         if value.function is operator.mul:
             return _is_written(value.args[0])
         own = value.function in (chr, from_codes, from_items)
-        return own or _writing(value) is not None
+        writing = None if own else writing_of(value)
+        return own or (
+            writing is not None and (writing.function is not None or _is_written(writing.of))
+        )
     if isinstance(value, V.Union):
         return all(map(_is_written, value.possible))
     return isinstance(value, V.Known)
@@ -269,75 +287,6 @@ def as_laid_out(it: Interpreter, value: V.Value, layout: Layout) -> V.Value:
         parts = zip(value.items, layout.children, strict=True)
         return replace(value, items=tuple(as_laid_out(it, v, x) for v, x in parts))
     return value
-
-
-def _writing(value: V.Text) -> tuple[Callable[..., Any], V.Value, dict[str, Any]] | None:
-    """What writes the number that a string shows, the number, and how it is to be written; None
-    for any other string."""
-    from pyrelay.infer.containers import text
-
-    number = value.args[0] if value.args else V.NONE
-    ty = V.number_type(number)
-    if ty is None or (isinstance(number, V.Scalar) and number.kinds):
-        return None
-    function: Callable[..., Any] = value.function
-    spec: V.Value = V.Known("")
-    match value:
-        case V.Text(text.formatted, (_, V.Known(conversion), given)):
-            function, spec = _CONVERSIONS[conversion], given
-        case V.Text(builtins.format, (_, given)):
-            spec = given
-    if function is repr and ty.weak:
-        function = str
-    if not isinstance(spec, V.Known) or (function is not format and spec.value):
-        return None
-    if ty.dtype.is_integer:
-        form = _BASES.get(function) or (_whole_form(spec.value) if function is format else None)
-        return None if form is None else (digits.digits_of, number, form)
-    if ty.dtype != types.f64 or function not in (str, format):
-        return None
-    if not spec.value:
-        return digits.shortest, number, {}
-    form = _real_form(spec.value)
-    return None if form is None else (digits.fixed, number, form)
-
-
-def _whole_form(spec: str) -> dict[str, Any] | None:
-    """What an int is written by for a format such as "08b"; None for others."""
-    found = re.fullmatch(r"(#?)(0?)(\d*)([bdoxX]?)", spec)
-    if not found:
-        return None
-    prefixed, zeros, width, letter = found.groups()
-    base, letters, prefix = _LETTERS[letter]
-    form = (base, letters, prefix if prefixed else "", int(width or 0), bool(zeros))
-    return dict(zip(digits.FORM, form, strict=True))
-
-
-def _real_form(spec: str) -> dict[str, Any] | None:
-    """What a float is written by for a format such as "8.3f"; None for others."""
-    found = re.fullmatch(r"(\+?)(0?)(\d*)(?:\.(\d+))?([f%])", spec)
-    if not found or int(found[4] or 6) > digits.MOST_PLACES:
-        return None
-    return {
-        "places": int(found[4] or 6), "width": int(found[3] or 0), "zeros": bool(found[2]),
-        "plus": bool(found[1]), "percent": found[5] == "%", "spec": spec,
-    }  # fmt: skip
-
-
-_LETTERS = {
-    "": (10, 0, ""), "d": (10, 0, ""), "b": (2, 0, "0b"), "o": (8, 0, "0o"),
-    "x": (16, ord("a"), "0x"), "X": (16, ord("A"), "0X"),
-}  # fmt: skip
-"""The base, the first letter that is a digit, and what stands in front."""
-_BASES: dict[Any, dict[str, Any]] = {
-    function: dict(zip(digits.FORM, (*_LETTERS[letter], 0, False), strict=True))
-    for function, letter in ((str, "d"), (bin, "b"), (oct, "o"), (hex, "x"))
-}
-
-
-_CONVERSIONS: dict[str, Callable[..., Any]] = {
-    "": format, "s": str, "r": repr, "a": ascii,
-}
 
 
 @handles(digits.shown_by_python)

@@ -7,6 +7,7 @@ asks about such a text (its length, whether it equals another) is asked of Pytho
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import characters
+from pyrelay.infer.containers import characters, templates
 from pyrelay.infer.in_python import strings
 from pyrelay.infer.in_python.containers import standing_for as tables
 from pyrelay.infer.interpreter import Interpreter
@@ -138,6 +139,10 @@ def _shown(it: Interpreter, value: V.Value, conversion: str, spec: V.Value) -> V
     return text(it, formatted, value, V.Known(conversion), spec)
 
 
+def _put(it: Interpreter, value: V.Value, conversion: str, spec: str) -> V.Value:
+    return _shown(it, value, conversion, V.Known(spec))
+
+
 def _grown(it: Interpreter, whole: V.Value, *of: V.Value) -> V.Value:
     """A string made of others: of run-time length where a loop may make it ever longer."""
     from pyrelay.infer.containers.open_sequences import becomes_longer, open_text
@@ -151,7 +156,11 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     if op == "+" and is_text(x) and is_text(y):
         return text(it, joined, x, y)
     if op == "%" and is_text(x):
-        return _grown(it, text(it, operator.mod, x, y), x, y)
+        pieces = None
+        if isinstance(x, V.Known):
+            pieces = templates.of_percent(x.value, y, functools.partial(_put, it))
+        whole = text(it, operator.mod, x, y) if pieces is None else text(it, joined, *pieces)
+        return _grown(it, whole, x, y)
     if op == "*":
         for string, count in ((x, y), (y, x)):
             ty = V.number_type(count)
@@ -220,6 +229,11 @@ def method(
                 errors.TypeMismatchError, f"'join' takes strings, not {V.describe(wrong)}",
                 hints=("write str(...) around the item",),
             )
+    if name == "format" and isinstance(receiver, V.Known):
+        put = functools.partial(_put, it)
+        pieces = templates.of_format(receiver.value, args, keywords, put)
+        if pieces is not None:
+            return _grown(it, text(it, joined, *pieces), *args, *keywords.values())
     if name == "translate" and any(isinstance(v, V.Ref) and v.cls in tables for v in args):
         from pyrelay.infer.calls import call
 

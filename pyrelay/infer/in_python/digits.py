@@ -14,17 +14,18 @@ import numpy as np
 
 from pyrelay.infer.in_python.numbers_in_texts import EXACT, lost, power_of_ten, quotient
 
-FORM = ("base", "letters", "prefix", "width", "zeros")
+FORM = ("base", "letters", "prefix", "width", "zeros", "plus", "group")
 MOST_PLACES = 22
 """Behind the point: powers of ten are floats up to this one."""
 
 
 def digits_of(
-    number: Any, base: Any, letters: Any, prefix: Any, width: Any, zeros: Any
+    number: Any, base: Any, letters: Any, prefix: Any, width: Any, zeros: Any, plus: Any, group: Any
 ) -> Any:
     """The code points of an int in a base, of which the digits from 10 on are from `letters` on,
-    behind a prefix, with spaces or zeros in front up to a width."""
-    codes = np.full(max(width, (66 if base == 2 else 24) + len(prefix)), 32)
+    in groups of three if there is a character between them, behind a prefix, with a sign if it is
+    negative or if `plus` says so, and with spaces or zeros in front up to a width."""
+    codes = np.full(max(width, (66 if base == 2 else 32) + len(prefix)), 32)
     end = len(codes)
     if number < 0:
         last = (base - number % base) % base
@@ -34,19 +35,22 @@ def digits_of(
     at = end - 1
     codes[at] = _digit(last, letters)
     while left > 0:
+        if group and (end - at) % 4 == 3:
+            at -= 1
+            codes[at] = ord(group)
         at -= 1
         codes[at] = _digit(left % base, letters)
         left = left // base
     if zeros:
-        while end - at + len(prefix) + (number < 0) < width:
+        while end - at + len(prefix) + (number < 0 or plus) < width:
             at -= 1
             codes[at] = 48
     for character in reversed(prefix):
         at -= 1
         codes[at] = ord(character)
-    if number < 0:
+    if number < 0 or plus:
         at -= 1
-        codes[at] = 45
+        codes[at] = 45 if number < 0 else 43
     return codes[min(at, end - width):]
 
 
@@ -62,20 +66,20 @@ def shown_by_python(x: Any, spec: Any) -> Any:
 
 
 def fixed(
-    x: Any, places: Any, width: Any, zeros: Any, plus: Any, percent: Any, spec: Any
+    x: Any, places: Any, width: Any, zeros: Any, plus: Any, group: Any, percent: Any, spec: Any
 ) -> Any:
-    """The code points of a float with so many places behind the point, with spaces or zeros in
-    front up to a width, a sign if it is negative or if `plus` says so, and as so many per cent if
-    `percent` does; `spec` says the same."""
+    """The code points of a float with so many places behind the point, those before it in groups as
+    an int's, with spaces or zeros in front up to a width, a sign if it is negative or if `plus`
+    says so, and as so many per cent if `percent` does; `spec` says the same."""
     size, ten = abs(x) * 100.0 if percent else abs(x), 10.0 ** places
     if not size * ten < EXACT:
         return shown_by_python(x, spec)
-    codes = np.full(max(width, places + 21), 32)
+    codes = np.full(max(width, places + 28), 32)
     end = len(codes)
     negative = math.copysign(1.0, x) < 0.0
     if percent:
         codes[end - 1] = 37
-    at = _written(codes, end - int(percent), _scaled(size, ten), places)
+    at = _written(codes, end - int(percent), _scaled(size, ten), places, group)
     if zeros:
         while end - at + (negative or plus) < width:
             at -= 1
@@ -116,16 +120,16 @@ def shortest(x: Any) -> Any:
     while places > 1 and number % 10 == 0:
         number, places = number // 10, places - 1
     codes = np.full(28, 32)
-    at = _written(codes, len(codes), number, places)
+    at = _written(codes, len(codes), number, places, "")
     if math.copysign(1.0, x) < 0.0:
         at -= 1
         codes[at] = 45
     return codes[at:]
 
 
-def _written(codes: Any, at: Any, number: Any, places: Any) -> Any:
-    """Write an int's digits into an array before a place, with a point before the last so many;
-    where they begin."""
+def _written(codes: Any, at: Any, number: Any, places: Any, group: Any) -> Any:
+    """Write an int's digits into an array before a place, with a point before the last so many, and
+    a character between groups of three of the others; where they begin."""
     for _ in range(places):
         at -= 1
         codes[at] = 48 + number % 10
@@ -133,10 +137,14 @@ def _written(codes: Any, at: Any, number: Any, places: Any) -> Any:
     if places > 0:
         at -= 1
         codes[at] = 46
+    point = at
     at -= 1
     codes[at] = 48 + number % 10
     number = number // 10
     while number > 0:
+        if group and (point - at) % 4 == 3:
+            at -= 1
+            codes[at] = ord(group)
         at -= 1
         codes[at] = 48 + number % 10
         number = number // 10

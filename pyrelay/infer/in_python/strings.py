@@ -331,6 +331,15 @@ def center(string: Any, width: Any, fillchar: Any = " ") -> Any:
     return _filled(string, before, spare - before, fillchar)
 
 
+def aligned(string: Any, width: Any, fillchar: Any, side: Any) -> Any:
+    """format(string, f"{fillchar}{side}{width}") of a side that is <, > or ^."""
+    gap = width - len(string)
+    if gap <= 0:
+        return string
+    before = gap if side == ">" else gap // 2 if side == "^" else 0
+    return _filled(string, before, gap - before, fillchar)
+
+
 def zfill(string: Any, width: Any) -> Any:
     """string.zfill(width)."""
     spare = max(width - len(string), 0)

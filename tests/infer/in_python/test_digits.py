@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay.infer.host import Invocation
 from pyrelay.infer.in_python import digits
 
 
@@ -39,7 +40,7 @@ def test_fixed_places_are_rounded_as_python_rounds_them(places):
         ):  # fmt: skip
             sign, fill, kind = "+" if plus else "", "0" if zeros else "", "%" if percent else "f"
             spec = f"{sign}{fill}{width or ''}.{places}{kind}"
-            found = digits.fixed(x, places, width, zeros, plus, percent, spec)
+            found = digits.fixed(x, places, width, zeros, plus, "", percent, spec)
             assert text(found) == format(x, spec), (x, spec)
 
 
@@ -72,3 +73,33 @@ def test_a_text_of_many_pieces_takes_no_program_of_its_own():
     # it was unrolled, and joined more deeply than Python recurses
     xs = [0.5 * k for k in range(700)]
     assert pyrelay.jit(lines)(xs) == lines(xs)
+
+
+FORMATS = (
+    ">10", "<10", "^11", "*^9", "#>8.2f", "<8.2f", "+.1f", ".1%", "10.3f", "12,.2f", ",", "d",
+    "05d", "+d", "x", "#010b", "s", "0>5",
+)
+
+
+@pytest.mark.parametrize("spec", FORMATS)
+@pytest.mark.parametrize(
+    "items", [[1.5, -1234567.25, 0.0], [7, -1234567, 0], ["fig", "", "grün", "elderberry tree"]],
+    ids=["floats", "ints", "texts"],
+)
+def test_formats_are_written_without_python(spec, items, monkeypatch):
+    items = items * 7
+    try:
+        expected = "".join(f"{item:{spec}};" for item in items)
+    except ValueError:
+        return
+    if spec == "," and isinstance(items[0], float):
+        return  # Python is asked
+
+    def lengthen(items, spec):
+        s = ""
+        for item in items:
+            s += format(item, spec) + ";"
+        return s
+
+    monkeypatch.setattr(Invocation, "__call__", None)
+    assert pyrelay.jit(lengthen)(items, spec) == expected
