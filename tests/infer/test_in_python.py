@@ -74,6 +74,10 @@ np.unique(A[:0], axis=0)
 np.apply_along_axis(np.sort, 0, A)
 np.apply_along_axis(np.std, -1, T, ddof=1)
 np.apply_along_axis(np.argmax, 1, K)
+np.isin(X, [np.nan, 4.0, s])
+np.isin(x, np.arange(60.0) * 0.7)
+np.isin(X, np.append(np.arange(60.0), np.nan))
+np.isin(A, x[:0])
 np.linalg.matrix_rank(S, rtol=0.3)
 np.linalg.pinv(Q, hermitian=True)
 np.linalg.matrix_rank(np.triu(Q, 1), hermitian=True)
@@ -1408,6 +1412,12 @@ def test_whole_numbers_are_looked_for_in_a_table_as_far_as_it_is_short(
     np.testing.assert_array_equal(sets.isin(x, x[::7]), np.isin(x, x[::7]))
     with pytest.raises(AssertionError):
         sets.isin(x, np.array([0, 10**6]))
+
+
+def test_a_few_numbers_are_compared_with_all_in_one_kernel() -> None:
+    text = pyrelay.jit(lambda x, w: np.isin(x, w)).code(VALUES["x"], VALUES["v"])
+    assert text.count("kernel(block") == 1
+    assert "search" not in text
 
 
 def test_divisors_of_vectors_are_found_with_divisions_of_floats() -> None:

@@ -102,16 +102,20 @@ def isin(
     return ~found if invert else found
 
 
-_FEW = 48  # elements are compared with so many sooner than looked for among them
+#: places of so many elements as are compared with sooner than looked for among
+_FEW = tuple(range(48))
 
 
 def _is_among(x: Array, wanted: Array) -> Array:
-    """Which elements occur in a vector: of a few each is compared with all, else each is looked for
-    in order."""
-    if wanted.shape[0] <= _FEW:
-        found = np.zeros(x.shape, dtype=bool)
-        for k in range(wanted.shape[0]):
-            found |= x == wanted[k]
+    """Which elements occur in a vector: each is compared with all of a few, in one kernel, else
+    looked for in order."""
+    count = wanted.shape[0]
+    if count == 0:
+        return np.zeros(x.shape, dtype=bool)
+    if count <= len(_FEW):
+        found = x == wanted[0]
+        for k in _FEW:
+            found = found | (x == wanted[min(k, count - 1)])
         return found
     ordered = sort(wanted)
     at = np.minimum(searchsorted(ordered, x), ordered.shape[0] - 1)
