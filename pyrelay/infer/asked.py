@@ -108,6 +108,7 @@ class Asked:
     deep: bool = False  # lists in lists may hold lists
     counts_known: bool = False  # see Program
     texts_known: bool = False  # see Program
+    fixes: bool = False  # lists that are items of others may be nodes with a field for each item
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
     ranges: frozenset[Let] = frozenset()  # makers of sets that were ranges in fields of nodes
@@ -403,7 +404,7 @@ class Asked:
             self.sequences = False
         elif self.listed:  # which this attempt, that lent, did not get to
             self._list(self.listed)
-        elif not self.fixed_wanted <= self.keyed:
+        elif self.fixes and not self.fixed_wanted <= self.keyed:
             self.lends, self.lent_at, self.sequences = 0, frozenset(), None
             self.keyed |= self.fixed_wanted
         else:

@@ -188,6 +188,7 @@ class Attempt:
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
             self.entered.counts |= program.counts_wanted
+            self.entered.fixed |= bool(self.fixed())
             self.entered.texts_read |= program.texts_read
             self.outgrown = program.outgrown
         lacking = program.lacking.error
@@ -567,6 +568,7 @@ class Entered:
     deep: bool = False  # whether lists in lists would hold lists
     open: bool = False  # whether a dict that did not is given keys that only the program knows
     texts_read: bool = False  # whether the program computed what methods of arguments give
+    fixed: bool = False  # whether lists of known length became items of others
     counts: bool = False  # whether arguments say how often loops over objects by index run
 
 

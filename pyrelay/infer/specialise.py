@@ -141,19 +141,34 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
             return found
     if made is None and (entered.trees or entered.dicts or entered.texts):
         made = _tried(infer, columns.ALL_APART, entered)
-    for fixed in (False, True):
-        if made is None and (listed is None or fixed):
-            listed = _listed(every, 0, fixed=fixed)
-            if listed is not None:
-                made = _tried(infer, columns.MOST_APART, Entered(), listed)
+    if made is None and listed is None:
+        listed = _listed(every, 0)
+        if listed is not None:
+            made = _tried(infer, columns.MOST_APART, Entered(), listed)
     if made is None and any(_is_short_of_lists(a) for a in every):
         made = _tried(infer, columns.NONE_APART, Entered()) or (
             _tried(infer, columns.ALL_APART, Entered())
         )
     if made is None:
+        made = _of_records(infer, every, entered.fixed)
+    if made is None:
         assert failure is not None
         raise failure from None
     return made
+
+
+def _of_records(
+    infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any], made_here: bool
+) -> Specialised | None:
+    """The program where lists of a few items in lists, of arguments or made here, are nodes; None
+    if there is none, or it would be too much."""
+    infer = functools.partial(infer, fixes=True)
+    try:
+        listed = _listed(every, 0, fixed=True)
+        made = listed and _tried(infer, columns.MOST_APART, Entered(), listed)
+        return made or (_tried(infer, columns.MOST_APART, Entered()) if made_here else None)
+    except TooManySteps:
+        return None
 
 
 def _is_short_table(value: Any) -> bool:
@@ -184,8 +199,8 @@ def _tried(
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
-    deep: bool = False, counts_known: bool = False, texts_known: bool = False, near: bool,
-    effort: Effort,
+    deep: bool = False, counts_known: bool = False, texts_known: bool = False,
+    fixes: bool = False, near: bool, effort: Effort,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -193,8 +208,8 @@ def _specialised(
     """
     def begun(own: frozenset[Function] | None) -> Asked:
         return Asked(
-            ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known, near=near,
-            families=listed or Families(EVERYWHERE), own=own, effort=effort,
+            ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known,
+            fixes=fixes, near=near, families=listed or Families(EVERYWHERE), own=own, effort=effort,
         )
 
     asked, checks = begun(own=frozenset()), False
