@@ -411,7 +411,19 @@ def _reader(key: Key | None, least: int) -> Callable[[list[Any]], Sequence[Any] 
     """What reads lists of this key natively, if anything does."""
     from pyrelay.devices.runtime.columns import reader
 
-    return None if key is None else reader(key, least)
+    if key is None or not columns.holds_lists(key):
+        return None if key is None else reader(key, least)
+    alone, apart = reader(key, least), reader(key, least, apart=True)
+    if alone is None or apart is None:
+        return None
+
+    def read(items: list[Any]) -> Sequence[Any] | None:
+        found = alone(items)
+        if found is None and len({*map(id, items)}) == len(items):
+            found = apart(items)  # others refer to the lists as well, as a dict does
+        return found
+
+    return read
 
 
 def _are_apart(nested: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -39,8 +39,11 @@ class _Head(np.ndarray[Any, Any]):
     owners: Any = None
 
 
-def reader(key: Key, least: int) -> Callable[[list[Any]], tuple[Any, ...] | None] | None:
-    """What reads lists of at least so many items of a key."""
+def reader(
+    key: Key, least: int, *, apart: bool = False
+) -> Callable[[list[Any]], tuple[Any, ...] | None] | None:
+    """What reads lists of at least so many items of a key. apart: no list is given that has one
+    list in two places; else none is read in which a list has other references."""
     made: list[list[int]] = []
     found: list[tuple[np.dtype[Any], int]] = []
     kept: list[Any] = []
@@ -61,8 +64,9 @@ def reader(key: Key, least: int) -> Callable[[list[Any]], tuple[Any, ...] | None
     columns = np.array(rows, np.int64)
     texts = any(row[0] == F.SORTS.index("text") for row in made)
     head = np.zeros(F.Head.WORDS, np.int64).view(_Head)
+    different = F.APART if apart else F.ALONE
     for place, value in (
-        (F.Head.SORT, sorts.ctypes.data), (F.Head.LISTS, int(of_lists)),
+        (F.Head.SORT, sorts.ctypes.data), (F.Head.LISTS, different if of_lists else 0),
         (F.Head.LEAST, max(least, 1)), (F.Head.MEASURED, int(texts)),
         (F.Head.COLUMN_COUNT, len(found)), (F.Head.COLUMNS, columns.ctypes.data),
         (F.Head.NDARRAY, id(np.ndarray)), *_known(),

@@ -6,13 +6,16 @@ In: nothing. Out: constants. Tables are rows of 64-bit words; places are byte of
 from __future__ import annotations
 
 MOST_COLUMNS = 32
+ALONE, APART = 1, 2
+"""How the lists in a list are known to be different: nothing else refers to them, or who calls has
+looked."""
 
 
 class Head:
     """One for a key of items."""
 
     SORT = 0  # address of the item's, or of that of the items of each list
-    LISTS = 8  # whether the items are lists
+    LISTS = 8  # whether the items are lists: 0, ALONE or APART
     LEAST = 16  # shorter lists are none of this key
     MEASURED = 24  # whether texts have to be measured first
     COLUMN_COUNT = 32

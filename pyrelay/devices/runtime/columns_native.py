@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
 from pyrelay.devices.runtime.boundary_fields import ARRAY_DATA, OBJECT_CLASS, SCALAR_VALUE
-from pyrelay.devices.runtime.columns_fields import MOST_COLUMNS, SORTS, Column, Head, Sort
+from pyrelay.devices.runtime.columns_fields import ALONE, MOST_COLUMNS, SORTS, Column, Head, Sort
 from pyrelay.devices.runtime.packing_fields import COUNT, LIST_ITEMS, REFERENCES, WORD
 
 _RAW = {"raw8": 8, "raw16": 16, "raw32": 32, "raw64": 64}
@@ -102,7 +102,7 @@ class ColumnReading:
             with f.counting(count) as index:
                 item = f.load(items + (index << 3))
                 self._refuse(f, f.load(item, OBJECT_CLASS).differs(f.load(head, Head.LIST)))
-                self._refuse(f, f.load(item, REFERENCES) > 1)  # perhaps one list in two places
+                self._refuse(f, self._is_shared(f, head, item))
                 size = f.load(item, COUNT)
                 total.set(total.now + size)
                 with f.when(f.load(rooms) < size):
@@ -115,6 +115,11 @@ class ColumnReading:
             self._refuse(f, done.equals(0))
         f.ret(1)
         return f
+
+    def _is_shared(self, f: Function, head: Word, item: Word) -> Flag:
+        """Whether a list may be in two places, as far as the caller has not looked."""
+        asked = f.load(head, Head.LISTS).equals(ALONE)
+        return asked & (f.load(item, REFERENCES) > 1)
 
     def _made(self) -> Function:
         """(head, count, rooms, addresses): a tuple of new arrays, whose addresses are noted; 0 for
@@ -238,7 +243,7 @@ class ColumnReading:
             inner = f.load(items + (index << 3))
             self._refuse(f, f.load(inner, OBJECT_CLASS).differs(f.load(head, Head.LIST)))
             size, own = f.load(inner, COUNT), f.load(inner, LIST_ITEMS)
-            self._refuse(f, (size > room) | (f.load(inner, REFERENCES) > 1))
+            self._refuse(f, (size > room) | self._is_shared(f, head, inner))
             f.store(sizes + (index << 3), 0, size)
             first = index * room
             with f.counting(size) as k:

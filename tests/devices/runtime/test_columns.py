@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import direct
 from pyrelay.devices.runtime.columns import reader, single
 from pyrelay.infer.containers.columns import columns_of
 
@@ -119,3 +120,27 @@ def test_dicts_of_texts_and_numbers():
         words = [f"w{n}" for n in range(0, 60, 3 + k)]
         expected = sum(counts.get(word, 0.0) for word in words)
         assert weigh(counts, words) == expected
+
+
+def test_lists_that_others_refer_to_are_read_where_they_are_known_to_be_different() -> None:
+    inner = [[1, 2], [3], []]
+    key = ("list", ("number", "int"))
+    alone, apart = reader(key, 1), reader(key, 1, apart=True)
+    assert alone is not None
+    assert apart is not None
+    assert alone([*inner]) is None
+    found = apart([*inner])
+    assert found is not None
+    assert found[0].tolist() == [2, 1, 0]
+    assert found[1][0].tolist() == [1, 2]
+
+    def lengths(graph):
+        return [len(near) for near in graph.values()], graph[3][0]
+
+    graph = {k: [k] * (k % 5) for k in range(20)}
+    compiled = pyrelay.jit(lengths)
+    assert compiled(graph) == lengths(graph)
+    read = direct._reader(key, 1)
+    assert read is not None
+    assert read([*graph.values()]) is not None
+    assert read([inner[0], inner[0]]) is None
