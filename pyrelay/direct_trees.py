@@ -63,7 +63,7 @@ class _Packer:
     ) -> None:
         """kinds: those that each root may be of. lists: whether it is a list of trees."""
         tables = tables_of(schema)
-        if tables is None or tables.arrays:
+        if tables is None or tables.holds_arrays:
             raise NeedsMore
         self.tables, self.schema = tables, schema
         self.names = [name for name, _ in tables.order]

@@ -65,6 +65,17 @@ def both(node, rows, scale):
     return summed(node) * scale + rows[0]["price"]
 
 
+def named(people, orders):
+    names = {person["id"]: person["name"] for person in people}
+    found = []
+    for order in orders:
+        if order["of"] in names and order["price"] > 2.0:
+            found.append((names[order["of"]], order["price"]))
+    return found
+
+
+PEOPLE = [{"id": k, "name": f"name {'é' * k}"} for k in range(20)]
+ORDERS = [{"of": 3 * k, "price": 0.5 * k} for k in range(20)]
 POINTS = [Point(0.5 * k, 1.0) for k in range(20)]
 ROWS = [{"price": 1.5 * k, "count": k} for k in range(20)]
 
@@ -76,6 +87,7 @@ ROWS = [{"price": 1.5 * k, "count": k} for k in range(20)]
     (dearest, (ROWS,), (ROWS[:-1],)),
     (summed, (tree(0, 9),), (tree(2, 30),)),
     (both, (tree(0, 5), ROWS, 2), (tree(1, 5), ROWS[1:], 3)),
+    (named, (PEOPLE, ORDERS), (PEOPLE[1:], ORDERS[2:])),
 ])  # fmt: skip
 def test_objects_and_rows_take_the_short_way(function: Any, first: Any, then: Any) -> None:
     compiled = pyrelay.jit(function)
@@ -113,6 +125,16 @@ def test_a_row_that_is_found_elsewhere_takes_the_long_way() -> None:
     for other in ({"price": 1.0, "count": 2}, {"price": 3.0, "count": 2}, ROWS[1]):
         assert compiled(ROWS, other) == costs(ROWS, other)
     assert compiled.cache_info()[1:3] == (2, 1)
+
+
+def test_rows_of_another_kind_take_the_long_way() -> None:
+    compiled = pyrelay.jit(named)
+    assert compiled(PEOPLE, ORDERS) == named(PEOPLE, ORDERS)
+    turned = [{"name": row["name"], "id": row["id"]} for row in PEOPLE]
+    longer = [{**row, "more": 1} for row in PEOPLE]
+    numbered = [{"id": row["id"], "name": 5} for row in PEOPLE]
+    for people in (turned, longer, numbered, PEOPLE):
+        assert compiled(people, ORDERS) == named(people, ORDERS)
 
 
 def test_one_tree_given_twice_is_one_tree() -> None:

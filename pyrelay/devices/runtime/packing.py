@@ -20,6 +20,7 @@ import numpy as np
 
 from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
 from pyrelay.devices.runtime.library import trees, want_trees
+from pyrelay.infer.containers.columns import columns_of_texts
 from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.nodes.datatypes import (
@@ -88,7 +89,8 @@ class _Tables:
             raise _UnsupportedError
         self.schema = schema
         self.groups: list[dict[str, np.dtype[Any]]] = [{"kind": _WORD, "row": _WORD}]
-        self.arrays: dict[str, tuple[int, Array]] = {}  # by path: the group, and the sort
+        #: by path: the group and the sort of what is collected as objects
+        self.arrays: dict[str, tuple[int, Array | Text]] = {}
         self._homes: dict[str, int] = {}  # by path: the group of a sequence's items
         own = self.own = dict[int, int]()  # the groups of kinds
         for kind in schema.known():
@@ -126,7 +128,7 @@ class _Tables:
         match sort:
             case Number(ty):
                 into[path] = ty.dtype.numpy
-            case Array():
+            case Array() | Text():
                 self.arrays[path] = group, sort
             case Child():
                 into.update({f"{path}.kind": _WORD, f"{path}.row": _WORD})
@@ -141,8 +143,13 @@ class _Tables:
                 into[f"{path}.case"] = _WORD
                 for k, case in enumerate(cases):
                     self._enter(case, f"{path}|{k}", group)
-            case Callee() | Grows() | Text():
+            case Callee() | Grows():
                 raise _UnsupportedError
+
+    @property
+    def holds_arrays(self) -> bool:
+        """Whether nodes hold arrays."""
+        return any(isinstance(sort, Array) for _, sort in self.arrays.values())
 
     def columns(self) -> Iterator[tuple[str, np.dtype[Any]]]:
         """The names and dtypes of the columns of a pool."""
@@ -178,6 +185,8 @@ class _Tables:
                     raise _UnsupportedError
                 number = list(self.arrays).index(path)
                 found = number, id(types.DTYPES[dtype].numpy), len(ones), id(np.ndarray)
+            case Text():
+                found = list(self.arrays).index(path), id(str)
         row = (F.SORTS.index(name), *found)
         self.sorts[at] = [*row, *[0] * (F.Sort.WORDS - len(row))]
 
@@ -203,8 +212,6 @@ class _Tables:
         if is_fixed(cls):
             raise _UnsupportedError  # how long a list is says which of them it is
         if is_entries(cls):
-            if sum(map(is_entries, self.schema.classes)) > 1:
-                raise _UnsupportedError  # which of them a dict is, its keys say
             labels = cls.labels  # type: ignore[attr-defined]
             names = [sys.intern(labels[int(name[1:])]) for name in fields]
             reading, places = "row", [0] * len(fields)
@@ -219,6 +226,8 @@ class _Tables:
             self._sort(sort, f"{kind}.{name}", at)
             self.fields.append([at, place, id(own)])
         keys = word_at(id(cls) + CLASS_KEYS) if reading == "attributes" else 0
+        if reading == "row":  # which of several a dict is, its keys say
+            keys = int(sum(map(is_entries, self.schema.classes)) > 1)
         met = dict if reading == "row" else cls
         return [id(met), F.READINGS.index(reading), group, first, len(fields), keys]
 
@@ -241,9 +250,9 @@ class _Tables:
             [[0, d.itemsize, 0] for group in self.groups for d in group.values()],
             [[0, 0, 0, len(group), 0] for group in self.groups],
             [
-                [0, 0, *(1 if n == 1 else -1 for n in sort.ones),
-                 *[0] * (F.MOST_AXES - len(sort.ones))]
+                [0, 0, *(1 if n == 1 else -1 for n in ones), *[0] * (F.MOST_AXES - len(ones))]
                 for _, sort in self.arrays.values()
+                for ones in [sort.ones if isinstance(sort, Array) else ()]
             ],
             [[0]] * len(self.schema.classes),
         )  # fmt: skip
@@ -308,6 +317,10 @@ class _Tables:
         stacks: dict[str, np.ndarray[Any, Any]] = {}
         for (path, (home, sort)), every in zip(self.arrays.items(), met, strict=True):
             every += [None] * (counts[home] - len(every))
+            if isinstance(sort, Text):
+                texts = every if None not in every else [text or "" for text in every]
+                stacks[path] = np.column_stack(columns_of_texts(texts))
+                continue
             assert family is not None
             stacks[path] = stacked(family, every, types.DTYPES[sort.dtype].numpy, sort.ones, path)
             kept[path] = every

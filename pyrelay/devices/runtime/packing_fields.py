@@ -66,7 +66,7 @@ class Kind:
     GROUP = 16
     FIRST = 24  # address of its first field
     COUNT = 32  # of its fields
-    KEYS = 40  # what its CLASS_KEYS has to be
+    KEYS = 40  # what its CLASS_KEYS has to be; of rows, whether there are such with other keys
     WORDS = 6
 
 
@@ -100,7 +100,8 @@ class Sort:
     int, float, bool, complex and numbers of NumPy ("raw", two words: "pair"): column, class, descr;
     constant: object; child: column, mask of kinds; items: column, class, group, address of the
     sort of the items; struct: address of the first part's sort, count; choice: column, address of
-    the first case's, count; array: number, descr, ndim, address of extents (1 or -1 for any).
+    the first case's, count; array: number, descr, ndim, address of extents (1 or -1 for any); text:
+    number among the arrays, class.
     """
 
     KIND = 0  # a number of SORTS
@@ -113,7 +114,7 @@ class Sort:
 
 SORTS = (
     "nothing", "int", "float", "bool", "complex", "raw8", "raw16", "raw32", "raw64", "pair",
-    "constant", "child", "items", "struct", "choice", "array",
+    "constant", "child", "items", "struct", "choice", "array", "text",
 )  # fmt: skip
 
 
@@ -141,7 +142,8 @@ MOST_AXES = 8
 
 
 class Arrays:
-    """The arrays of a field: the very objects, and the extents that all of them have."""
+    """The arrays of a field: the very objects, and the extents that all of them have; or its texts,
+    which have none."""
 
     LIST = 0
     KNOWN = 8  # whether there was one

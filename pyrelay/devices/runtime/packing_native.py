@@ -65,6 +65,7 @@ class Packing(Rows):
         self.fits = self._fits()
         self.number = self._number().expanded()
         self.array = self._array()
+        self.text = self._text()
         self.put = self.function("put", 5)
         self.items = self._items()
         self._write_put()
@@ -113,7 +114,7 @@ class Packing(Rows):
             f.ret(0)
 
         self.cases(f, f.load(sort, Sort.KIND), {
-            **dict.fromkeys(("int", "float", "bool", "complex", "pair", *_RAW), of_class),
+            **dict.fromkeys(("int", "float", "bool", "complex", "pair", "text", *_RAW), of_class),
             "constant": lambda: f.ret(self._is_constant(f, walk, sort, value)),
             "child": child, "items": of_class, "struct": struct, "choice": choice, "array": array,
         }, SORTS)  # fmt: skip
@@ -192,14 +193,27 @@ class Packing(Rows):
                 self.refuse(f, extent.equals(1).word().differs(first.equals(1).word()))
                 f.store(place, 0, extent)
         f.store(found, Arrays.KNOWN, 1)
-        arrays = f.load(found, Arrays.LIST)
-        with f.while_(lambda: f.load(arrays, COUNT) <= row):
-            failed = f.c("PyList_Append", arrays, f.load(walk, Walk.NONE), returns=INT32)
+        self._collect(f, walk, found, value, row)
+        return f
+
+    def _text(self) -> Function:
+        """(walk, sort, object, row): 1 where a text was taken."""
+        f = self.function("text", 4)
+        walk, sort, value, row = f.parameters
+        self.refuse(f, f.load(value, OBJECT_CLASS).differs(f.load(sort, Sort.B)))
+        found = f.load(walk, Walk.ARRAYS) + f.load(sort, Sort.A) * (Arrays.WORDS * WORD)
+        self._collect(f, walk, found, value, row)
+        return f
+
+    def _collect(self, f: Function, walk: Word, found: Word, value: Word, row: Word) -> None:
+        """Put an object into the list of those of a field, at its row."""
+        objects = f.load(found, Arrays.LIST)
+        with f.while_(lambda: f.load(objects, COUNT) <= row):
+            failed = f.c("PyList_Append", objects, f.load(walk, Walk.NONE), returns=INT32)
             self.give_up(f, failed)
         f.c("Py_IncRef", value, returns=VOID)
-        f.c("PyList_SetItem", arrays, row, value, returns=INT32)
+        f.c("PyList_SetItem", objects, row, value, returns=INT32)
         f.ret(1)
-        return f
 
     def _items(self) -> Function:
         """(walk, sort, object, row, shared): 1 where a list or tuple of any length was written."""
@@ -278,6 +292,7 @@ class Packing(Rows):
             "constant": lambda: f.ret(self._is_constant(f, walk, sort, value)),
             "items": lambda: f.ret(f.call(self.items, walk, sort, value, row, shared)),
             "array": lambda: f.ret(f.call(self.array, walk, sort, value, row)),
+            "text": lambda: f.ret(f.call(self.text, walk, sort, value, row)),
         }, SORTS)  # fmt: skip
 
     # -- nodes

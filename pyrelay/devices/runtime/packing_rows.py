@@ -14,11 +14,13 @@ from pyrelay.devices.runtime.packing_fields import (
     COUNT,
     LIST_ITEMS,
     OBJECT_CLASS,
+    READINGS,
     REFERENCES,
     STACK_WORDS,
     TABLE_WORDS,
     WORD,
     Column,
+    Field,
     Group,
     Kind,
     Walk,
@@ -32,6 +34,7 @@ class Rows:
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
+        self.is_row = self._is_row()
         self.kind_of = self._kind_of().expanded()
         self.enlarge = self._enlarge()
         self.make_room = self._make_room()
@@ -78,10 +81,33 @@ class Rows:
         walk, value = f.parameters
         cls, kinds = f.load(value, OBJECT_CLASS), f.load(walk, Walk.KINDS)
         with f.counting(f.load(walk, Walk.KIND_COUNT)) as kind:
-            same = f.load(kinds + kind * (Kind.WORDS * WORD)).equals(cls)
-            with f.when(same):
-                f.ret(kind)
+            entry = kinds + kind * (Kind.WORDS * WORD)
+            with f.when(f.load(entry).equals(cls)):
+                several = f.load(entry, Kind.READING).equals(READINGS.index("row")) & (
+                    f.load(entry, Kind.KEYS).differs(0)
+                )
+                with f.when(~several):
+                    f.ret(kind)
+                with f.when(f.call(self.is_row, entry, value).differs(0)):
+                    f.ret(kind)
         f.ret(-1)
+        return f
+
+    def _is_row(self) -> Function:
+        """(kind, dict): 1 where the keys of a dict are the very names of the kind's fields."""
+        f = self.function("is_row", 2)
+        entry, found = f.parameters
+        count = f.load(entry, Kind.COUNT)
+        self.refuse(f, f.c("PyDict_Size", found).differs(count))
+        place, name, value = (f.address(f.local_words(1)) for _ in range(3))
+        f.store(place, 0, 0)
+        field = f.variable(f.load(entry, Kind.FIRST))
+        with f.counting(count):
+            there = f.c("PyDict_Next", found, place, name, value, returns=INT32)
+            self.refuse(f, there.equals(0))
+            self.refuse(f, f.load(field.now, Field.NAME).differs(f.load(name)))
+            field.set(field.now + Field.WORDS * WORD)
+        f.ret(1)
         return f
 
     def _enlarge(self) -> Function:
