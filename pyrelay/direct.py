@@ -31,6 +31,7 @@ from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.nodes.datatypes import ones_of
+from pyrelay.infer.nodes.instances import slots_of
 from pyrelay.infer.objects import generator_classes
 from pyrelay.infer.result_trees import ArgumentResult, ConstantResult, LeafResult, NodeResult
 from pyrelay.infer.specialised import Binding
@@ -479,6 +480,11 @@ def _structure(
         case ("record", cls, names, *parts):
             if issubclass(cls, generator_classes()):  # its state is no attribute
                 raise NeedsMore
+            if not cls.__dictoffset__:
+                if list(names) != slots_of(cls):  # which of them have values is not told
+                    raise NeedsMore
+                values = _tuple([f"{name}.{field}" for field in names])
+                return f"type({name}) is {text.name(cls)}", tuple(parts), values
             fields = f"tuple({name}.__dict__) == {text.name(names)}"
             test = f"type({name}) is {text.name(cls)} and {fields}"
             return test, tuple(parts), f"{name}.__dict__.values()"

@@ -260,6 +260,53 @@ def test_a_result_that_stands_in_two_places_is_one_object() -> None:
         assert first is second
 
 
+class Slotted:
+    __slots__ = ("scale", "shift")
+
+    def __init__(self, scale: Any, shift: Any) -> None:
+        self.scale, self.shift = scale, shift
+
+
+class Tally:
+    calls = 0
+    scale = 2.0
+
+
+def test_objects_with_slots_and_attributes_of_classes_take_the_short_way() -> None:
+    def scaled_by(x, p):
+        p.shift = p.shift + x
+        return x * p.scale
+
+    compiled = pyrelay.jit(scaled_by)
+    compiled(2.0, Slotted(1.0, 0.5))
+    compiled._dispatch = None
+    p = Slotted(3.0, 0.5)
+    assert (compiled(2.0, p), p.shift) == (6.0, 2.5)
+
+    def called(x):
+        Tally.calls += 1
+        return x * Tally.scale
+
+    compiled = pyrelay.jit(called)
+    compiled(1.0)
+    compiled._dispatch = None
+    assert (compiled(3.0), Tally.calls) == (6.0, 2)
+    Tally.calls = 7
+    assert (compiled(3.0), Tally.calls) == (6.0, 8)
+
+
+def test_objects_of_which_slots_have_no_value_take_the_long_way() -> None:
+    def shifted(p):
+        return p.scale + 1.0
+
+    compiled = pyrelay.jit(shifted)
+    for _ in range(2):
+        assert compiled(Slotted(1.0, 2.0)) == 2.0
+        bare = Slotted(1.0, 2.0)
+        del bare.shift
+        assert compiled(bare) == 2.0
+
+
 def test_errors_of_the_program_come_as_they_are() -> None:
     @pyrelay.jit
     def first_above(p, least):
