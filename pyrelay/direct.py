@@ -22,6 +22,7 @@ from numpy import array_equal, ascontiguousarray, ndarray
 
 from pyrelay import config
 from pyrelay.boundary import Program
+from pyrelay.direct_columns import are_apart, columns_of, entries_of, read_entries, reader_of
 from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.direct_trees import FIELD, PLACE, pack_trees
@@ -310,7 +311,7 @@ def _arguments(
         _taken_apart(text, [name], (key,), apart, tables)
     others = [c for c in text.containers if c not in text.nested]
     if text.nested and len(text.containers) > 1:
-        text.test(f"{text.name(_are_apart)}({_tuple(text.nested)}, {_tuple(others)})")
+        text.test(f"{text.name(are_apart)}({_tuple(text.nested)}, {_tuple(others)})")
     handed = set(binding.parameters)
     for leaf, key in enumerate(text.keys):
         if leaf not in handed or leaf in binding.static:
@@ -400,45 +401,6 @@ def _taken_apart(
         waiting += list(zip(inner, parts, strict=True))[::-1]
 
 
-def _columns(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
-    """The arrays that the items of a list are. Raises ValueError if they are not of this key."""
-    found = columns.columns_of(items, texts=len(items) > columns.MOST_TEXTS)
-    if found is None or found[0] != key:
-        raise ValueError
-    return found[1]
-
-
-def _reader(key: Key | None, least: int) -> Callable[[list[Any]], Sequence[Any] | None] | None:
-    """What reads lists of this key natively, if anything does."""
-    from pyrelay.devices.runtime.columns import reader
-
-    if key is None or not columns.holds_lists(key):
-        return None if key is None else reader(key, least)
-    alone, apart = reader(key, least), reader(key, least, apart=True)
-    if alone is None or apart is None:
-        return None
-
-    def read(items: list[Any]) -> Sequence[Any] | None:
-        found = alone(items)
-        if found is None and len({*map(id, items)}) == len(items):
-            found = apart(items)  # others refer to the lists as well, as a dict does
-        return found
-
-    return read
-
-
-def _are_apart(nested: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether the lists in some containers are in one of these only, and none of the others."""
-    from pyrelay.devices.runtime.columns import single
-
-    if all(map(single(), nested)):
-        return True
-    inner = [
-        id(item) for each in nested for item in (each.values() if isinstance(each, dict) else each)
-    ]
-    return len({*inner, *map(id, others)}) == len(inner) + len(others)
-
-
 def _unpacking(names: list[str], value: str) -> str:
     return f"{', '.join(names)}, = {value}"
 
@@ -453,8 +415,8 @@ def _structure(
     match key:
         case ("grown", item):
             test = f"type({name}) is list and len({name}) > {apart}"
-            made = f"{text.name(_columns)}({name}, {text.name(item)})"
-            read = _reader(item, columns.MOST_TEXTS + 1 if columns.holds_texts(item) else 1)
+            made = f"{text.name(columns_of)}({name}, {text.name(item)})"
+            read = reader_of(item, columns.MOST_TEXTS + 1 if columns.holds_texts(item) else 1)
             if read is not None:
                 made = f"{text.name(read)}({name}) or {made}"
             return test, (_COLUMN,) * columns.count_of(item), made
@@ -507,25 +469,11 @@ def _structure(
 def _of_table(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
     """The keys of the arrays of a dict that enters as a table, and where they are found."""
     count = sum(map(columns.count_of, of))
-    made = f"{text.name(_entries)}({name}, {text.name(tuple(of))})"
-    readers = [_reader(each, 1) for each in of]
+    made = f"{text.name(entries_of)}({name}, {text.name(tuple(of))})"
+    readers = [reader_of(each, 1) for each in of]
     if None not in readers:
-        made = f"{text.name(_read_entries)}({name}, {text.name(tuple(readers))}) or {made}"
+        made = f"{text.name(read_entries)}({name}, {text.name(tuple(readers))}) or {made}"
     return (_COLUMN,) * count, made
-
-
-def _entries(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
-    """The arrays of such a dict. Raises ValueError if they are not of this key."""
-    found = columns.columns_of_dict(entries)
-    if found is None or found[0] != of:
-        raise ValueError
-    return found[1]
-
-
-def _read_entries(entries: dict[Any, Any], readers: tuple[Any, Any]) -> tuple[Any, ...] | None:
-    """The same by native code, None where that cannot read them."""
-    names, held = readers[0](list(entries)), readers[1](list(entries.values()))
-    return None if names is None or held is None else (*names, *held)
 
 
 def _of_subclass(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay import direct
 from pyrelay.devices.runtime.columns import reader, single
+from pyrelay.direct_columns import reader_of
 from pyrelay.infer.containers.columns import columns_of
 
 Point = namedtuple("Point", "x y")
@@ -140,7 +140,7 @@ def test_lists_that_others_refer_to_are_read_where_they_are_known_to_be_differen
     graph = {k: [k] * (k % 5) for k in range(20)}
     compiled = pyrelay.jit(lengths)
     assert compiled(graph) == lengths(graph)
-    read = direct._reader(key, 1)
+    read = reader_of(key, 1)
     assert read is not None
     assert read([*graph.values()]) is not None
     assert read([inner[0], inner[0]]) is None

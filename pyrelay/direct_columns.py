@@ -1,0 +1,68 @@
+"""What the short way into a program makes arrays of lists and dicts with (`direct`).
+
+In: lists, and dicts that enter as tables, and the keys of their items. Out: the arrays that these
+are for the program, by native code where that knows such items; ValueError for other items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy import ndarray
+
+from pyrelay.infer.containers import columns
+from pyrelay.infer.structure import Key
+
+
+def columns_of(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
+    """The arrays that the items of a list are. Raises ValueError if they are not of this key."""
+    found = columns.columns_of(items, texts=len(items) > columns.MOST_TEXTS)
+    if found is None or found[0] != key:
+        raise ValueError
+    return found[1]
+
+
+def reader_of(key: Key | None, least: int) -> Callable[[list[Any]], Sequence[Any] | None] | None:
+    """What reads lists of this key natively, if anything does."""
+    from pyrelay.devices.runtime.columns import reader
+
+    if key is None or not columns.holds_lists(key):
+        return None if key is None else reader(key, least)
+    alone, apart = reader(key, least), reader(key, least, apart=True)
+    if alone is None or apart is None:
+        return None
+
+    def read(items: list[Any]) -> Sequence[Any] | None:
+        found = alone(items)
+        if found is None and len({*map(id, items)}) == len(items):
+            found = apart(items)  # others refer to the lists as well, as a dict does
+        return found
+
+    return read
+
+
+def are_apart(nested: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether the lists in some containers are in one of these only, and none of the others."""
+    from pyrelay.devices.runtime.columns import single
+
+    if all(map(single(), nested)):
+        return True
+    inner = [
+        id(item) for each in nested for item in (each.values() if isinstance(each, dict) else each)
+    ]
+    return len({*inner, *map(id, others)}) == len(inner) + len(others)
+
+
+def entries_of(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
+    """The arrays of a dict that is a table. Raises ValueError if they are not of this key."""
+    found = columns.columns_of_dict(entries)
+    if found is None or found[0] != of:
+        raise ValueError
+    return found[1]
+
+
+def read_entries(entries: dict[Any, Any], readers: tuple[Any, Any]) -> tuple[Any, ...] | None:
+    """The same by native code, None where that cannot read them."""
+    names, held = readers[0](list(entries)), readers[1](list(entries.values()))
+    return None if names is None or held is None else (*names, *held)
