@@ -116,10 +116,12 @@ def holds_strings(layout: Any) -> bool:
 @dataclass
 class Sequences:
     """Whether tuples of different lengths that meet make one of run-time length, and strings that
-    a loop makes longer; `wanted`: whether some would have; `tried`: whether that was asked for."""
+    a loop makes longer; `wanted`: whether some would have, `lengthened`: strings among them;
+    `tried`: whether that was asked for."""
 
     open: bool = False
     wanted: bool = False
+    lengthened: bool = False
     tried: bool = False
 
 

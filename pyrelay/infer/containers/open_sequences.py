@@ -115,7 +115,7 @@ def becomes_longer(it: Interpreter, *parts: V.Value) -> bool:
     if not it.rolling and (known or not it.conditional):
         return False
     state = sequences()
-    state.wanted = True
+    state.wanted = state.lengthened = True
     return state.open
 
 

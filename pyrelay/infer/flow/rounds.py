@@ -247,7 +247,7 @@ class Runner:
         unrolled."""
         strings = sequences()
         few = isinstance(count, V.Known) and count.value <= needs.SHORT
-        if strings.wanted and not strings.open and not strings.tried and not few:
+        if strings.lengthened and not strings.open and not strings.tried and not few:
             raise needs.NeedsSequences
 
     def _ask_for_entries(self) -> None:
