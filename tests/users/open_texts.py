@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from tests.users.corpus import use
@@ -259,3 +261,25 @@ def codes_of_repeated_texts(text):
             numbers[last + char] = len(numbers)
             last = char
     return [*found, numbers[last]], len(numbers)
+
+
+LADDER = (
+    "hot dot dog lot log cog hat cat bat bag big bog fog fig fit hit sit set bet get got gut cut"
+).split()
+
+
+@use(("hit", "cog", LADDER), ("hot", "cut", LADDER[::-1]), ("hit", "zzz", LADDER[2:]), long=True)
+def ladder_of_many_words(first, last, words):
+    known, seen = set(words), {first}
+    waiting = deque([(first, 1)])
+    while waiting:
+        word, steps = waiting.popleft()
+        if word == last:
+            return steps
+        for i in range(len(word)):
+            for letter in "abcdefghijklmnopqrstuvwxyz":
+                other = word[:i] + letter + word[i + 1 :]
+                if other in known and other not in seen:
+                    seen.add(other)
+                    waiting.append((other, steps + 1))
+    return 0

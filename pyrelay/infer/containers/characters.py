@@ -15,13 +15,14 @@ from pyrelay import errors
 from pyrelay.infer import needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.code_points import MOST_KNOWN, from_codes, from_items
+from pyrelay.infer.containers.open_layouts import sequences
 from pyrelay.infer.in_python import characters as in_python
 from pyrelay.infer.in_python import numbers_in_texts, strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
 
-#: Known strings up to this length are gone through by unrolled loops.
+#: Known strings up to this length are gone through by unrolled loops, short ones in any case.
 MOST_UNROLLED = 64
 #: Properties of characters that the program looks up.
 PROPERTIES = frozenset({
@@ -162,9 +163,9 @@ def iteration(
         from pyrelay.infer.containers.open_sequences import open_text
 
         value = open_text(it, value)
+    most = needs.SHORT if sequences().open else MOST_UNROLLED
     if not is_data(value) and not (
-        isinstance(value, V.Known) and isinstance(value.value, str)
-        and len(value.value) > MOST_UNROLLED
+        isinstance(value, V.Known) and isinstance(value.value, str) and len(value.value) > most
     ):
         return None
     array = codes(it, value)
