@@ -80,6 +80,8 @@ def _written(
     near, far = program.build.native, program.build.direct
     if not (near or far) or (pools and not near) or _is_involved(binding):
         raise NeedsMore
+    if binding.trees and not pools:
+        raise NeedsMore  # what are nodes for this program were none when it was called
     from pyrelay.devices.runtime.entry import MISMATCH, Whole, guarded
 
     looked_at = [g for g in binding.names if not _never_changes(g)]

@@ -94,7 +94,7 @@ class Emitter:
         items = np.array([rule(r) for r in _indices(extents)])
         return np.int64(items.argmax() if kind == "max" else items.argmin())
 
-    def bisect(self, extent: int, asked: Callable[[Any], Any]) -> Any:
+    def bisect(self, extent: int, asked: Callable[[Any], Any], number: Any = None) -> Any:
         return np.int64(sum(1 for k in range(extent) if asked(np.int64(k))))
 
     def scaled(self, g: Any, slope: Any) -> Any:
