@@ -302,8 +302,8 @@ def _arguments(
     if pools:
         pack_trees(text, pools)
     for hidden in binding.hidden:
-        (key,), pools = hidden.key
-        if pools:
+        (key,), trees = hidden.key
+        if trees:
             raise NeedsMore
         (name,) = text.fresh(1)
         source = hidden.source

@@ -27,8 +27,10 @@ def reader_of(key: Key | None, least: int) -> Callable[[list[Any]], Sequence[Any
     """What reads lists of this key natively, if anything does."""
     from pyrelay.devices.runtime.columns import reader
 
-    if key is None or not columns.holds_lists(key):
-        return None if key is None else reader(key, least)
+    if key is None:
+        return None
+    if not columns.holds_lists(key):
+        return reader(key, least)
     alone, apart = reader(key, least), reader(key, least, apart=True)
     if alone is None or apart is None:
         return None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.devices.runtime import columns_fields as F  # noqa: N812
-from pyrelay.devices.runtime.entry import c_function, numpy_function, one_argument
+from pyrelay.devices.runtime.entry import Record, c_function, numpy_function, one_argument
 from pyrelay.devices.runtime.library import lists
 from pyrelay.devices.runtime.packing_fields import WORD
 from pyrelay.ir import types
@@ -31,12 +31,6 @@ _WORDS = np.dtype(np.int64)
 
 class _UnsupportedError(Exception):
     """The native code cannot read items of a key."""
-
-
-class _Head(np.ndarray[Any, Any]):
-    """A head; it keeps alive what its words are the addresses of."""
-
-    owners: Any = None
 
 
 def reader(
@@ -63,7 +57,7 @@ def reader(
     rows = [[id(dtype), dtype.itemsize, room] for dtype, room in found]
     columns = np.array(rows, np.int64)
     texts = any(row[0] == F.SORTS.index("text") for row in made)
-    head = np.zeros(F.Head.WORDS, np.int64).view(_Head)
+    head = np.zeros(F.Head.WORDS, np.int64).view(Record)
     different = F.APART if apart else F.ALONE
     for place, value in (
         (F.Head.SORT, sorts.ctypes.data), (F.Head.LISTS, different if of_lists else 0),
@@ -113,7 +107,7 @@ def _fill(
 @functools.cache
 def single() -> Callable[[Any], bool | None]:
     """What gives True for a list that alone refers to each of its items, else None."""
-    head = np.zeros(F.Head.WORDS, np.int64).view(_Head)
+    head = np.zeros(F.Head.WORDS, np.int64).view(Record)
     for place, value in _known():
         head[place // WORD] = value
     return c_function(head, _method("pyrelay_single"))

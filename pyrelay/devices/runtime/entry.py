@@ -64,8 +64,8 @@ class Whole:
     answer: tuple[str, Any]
 
 
-class _Record(np.ndarray[Any, Any]):
-    """An executable's control record, as the object that owns all it refers to."""
+class Record(np.ndarray[Any, Any]):
+    """Words that native code reads, as the object that owns all they are the addresses of."""
 
     owners: tuple[Any, ...]
 
@@ -86,7 +86,7 @@ class Executable:
         self.call: Callable[..., Any] = c_function(_control(plan, addresses, machine), _method())
 
 
-def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record:
+def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> Record:
     """The control record of a plan and everything it points to."""
     code, constants = plan.code.copy(), plan.constants.copy()
     for word, kernel in plan.kernel_words:
@@ -103,7 +103,7 @@ def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record
     parameters, kept = _parameter_table(plan.parameters)
     results = _result_table(plan.results)
     lent = _lent_slots(plan.parameters)
-    control = np.zeros(Control.BYTES // WORD, np.int64).view(_Record)
+    control = np.zeros(Control.BYTES // WORD, np.int64).view(Record)
     for field, value in (
         (Control.PROCESS, machine.process),
         (Control.CODE, code.ctypes.data),
@@ -147,7 +147,7 @@ def guarded(
     As a `whole` call it never gives MISMATCH; None if the executable's results are others.
     """
     control = getattr(call, "__self__", None)
-    if not isinstance(control, _Record):
+    if not isinstance(control, Record):
         return None
     table = np.zeros((len(guards), fields.GUARD_WORDS), np.int64)
     for row, (kind, place, key, found) in zip(table, guards, strict=True):
@@ -166,7 +166,7 @@ def guarded(
     return c_function(own, _whole_method() if whole is not None else _method())
 
 
-def _answers(own: _Record, whole: Whole) -> bool:
+def _answers(own: Record, whole: Whole) -> bool:
     """Write into a control record how a whole call ends; false if its results are others."""
     kind, value = whole.answer
     results = int(own[Control.RESULT_COUNT // WORD])
@@ -185,7 +185,7 @@ def _answers(own: _Record, whole: Whole) -> bool:
     return True
 
 
-def _disposed_of(control: _Record, machine: Runtime) -> None:
+def _disposed_of(control: Record, machine: Runtime) -> None:
     """Give back what calls have left to a control record when nobody has it any more."""
     dispose = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(machine.symbols["pyrelay_dispose"])
     weakref.finalize(control, dispose, control.ctypes.data).atexit = False

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.devices.runtime import items_fields as F  # noqa: N812
-from pyrelay.devices.runtime.entry import c_function, many_arguments, numpy_function
+from pyrelay.devices.runtime.entry import Record, c_function, many_arguments, numpy_function
 from pyrelay.devices.runtime.library import lists
 from pyrelay.devices.runtime.packing_fields import WORD
 from pyrelay.infer.containers.code_points import from_items
@@ -35,12 +35,6 @@ _PYTHON = {"i": "int", "f": "float", "b": "bool", "c": "complex"}
 
 class UnsupportedError(Exception):
     """Native code makes no items of a tree."""
-
-
-class _Head(np.ndarray[Any, Any]):
-    """A head; it keeps alive what its words are the addresses of."""
-
-    owners: Any = None
 
 
 def writer(item: ResultTree) -> tuple[Callable[..., list[Any] | None], list[int]] | None:
@@ -148,7 +142,7 @@ class _Tables:
             raise UnsupportedError
         return list(self.columns).index(own)
 
-    def head(self) -> _Head:
+    def head(self) -> Record:
         """The words that native code reads."""
         sorts = np.array(self.sorts, np.int64)
         for row, word in self.moved:
@@ -158,7 +152,7 @@ class _Tables:
             for dtype, rooms in self.columns.values()
         ]
         columns = np.array(rows or [[0] * F.Column.WORDS], np.int64)
-        head = np.zeros(F.Head.WORDS, np.int64).view(_Head)
+        head = np.zeros(F.Head.WORDS, np.int64).view(Record)
         for place, value in (
             (F.Head.SORT, sorts.ctypes.data), (F.Head.COLUMN_COUNT, len(rows)),
             (F.Head.COLUMNS, columns.ctypes.data), (F.Head.NDARRAY, id(np.ndarray)),

@@ -26,6 +26,7 @@ class Writing:
     function   from a number and `form` to an array of code points; None if `of` is the string
     of         the number or the string
     form       how, as keywords
+    as_float   whether the number is made a float first
     room       at least so many characters, filled up by one, the string being at a side: < > ^
     """
 
