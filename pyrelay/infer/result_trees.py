@@ -274,13 +274,6 @@ def grown_items(
     nodes = {key: known for key, known in made.items() if isinstance(known, Unpacker)}
     count = int(results[tree.count])
     arrays = [results[k][:count] for k in tree.rows]
-    if isinstance(tree.item, TreeResult):
-        unpacker = nodes_of(tree.item.pool, results, flat, made)
-        if unpacker is not None and unpacker.native is not None:
-            places = arrays[tree.item.kind.index], arrays[tree.item.row.index]
-            found = unpacker.native.items(*places)
-            if found is not None:
-                return found
     simple = _in_columns(tree.item, arrays, count, nodes)
     if simple is not None:
         return simple
@@ -313,8 +306,7 @@ def _in_columns(
                 return None
             return [items[start:end] for start, end in itertools.pairwise([0, *ends])]
         case TreeResult(pool, kind, row) if ("tree", pool.number) in nodes:
-            made = nodes["tree", pool.number]
-            return made.several(rows[kind.index].tolist(), rows[row.index].tolist())
+            return nodes["tree", pool.number].several(rows[kind.index], rows[row.index])
         case NodeResult("call", function, _, (GrownResult((codes,), length, LeafResult()),)) if (
             function is from_items
         ):

@@ -265,15 +265,20 @@ class Unpacker:
                         pending.extend((p, False) for p in self._places(sort, path, row))
         return None if root[0] == NO_NODE else made[root]
 
-    def several(self, kinds: Sequence[int], rows: Sequence[int]) -> list[Any]:
-        """The objects at some places; tuples without nodes inside are made column by column."""
+    def several(
+        self, kinds: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
+    ) -> list[Any]:
+        """The objects at some places; where native code does not make them, tuples without nodes
+        inside are made column by column."""
+        found = None if self.native is None else self.native.items(kinds, rows)
+        if found is not None:
+            return found
         if self.native is None:
-            for kind in set(kinds):
+            for kind in set(kinds.tolist()):
                 cls = self.schema.classes[kind]
                 if issubclass(cls, tuple):
-                    own = map(kind.__eq__, kinds)
-                    self._make_tuples(kind, cls, set(itertools.compress(rows, own)))
-        return [self(place) for place in zip(kinds, rows, strict=True)]
+                    self._make_tuples(kind, cls, set(rows[kinds == kind].tolist()))
+        return [self(place) for place in zip(kinds.tolist(), rows.tolist(), strict=True)]
 
     def _make_tuples(self, kind: int, cls: Any, wanted: Iterable[int]) -> None:
         """Make the tuples of some rows, unless there are nodes in them."""
