@@ -450,6 +450,7 @@ def turn(
     """The same for ``b`` contiguous along ``k``.
 
     Writes whole blocks of ``lanes`` values of ``k``; beyond ``columns`` are copies of the last.
+    The next columns, which no cache finds out about by itself, are fetched meanwhile.
     """
     b, shape = code.b, code.shape
     base, target = code.pointer(right), code.pointer(packed)
@@ -457,10 +458,14 @@ def turn(
 
     def panel(first: Any, _carried: list[Any]) -> list[Any]:
         sources = code.clamped_rows(base, b_column, shape.lanes, columns, first)
+        following = b.mul(b_column, code.word(shape.lanes))
 
         def body(index: Any, _carried: list[Any]) -> list[Any]:
             mask = code.below(b.sub(k, index), 0)
-            lines = [code.load_masked(code.at(source, index), mask) for source in sources]
+            places = [code.at(source, index) for source in sources]
+            lines = [code.load_masked(place, mask) for place in places]
+            for place in places:
+                code.prefetch(code.at(place, following), written=False)
             for t, column in enumerate(transposed(code, lines)):
                 row = b.add(index, code.word(t))
                 code.store(column, code.at(target, b.add(b.mul(row, apart), first)))
