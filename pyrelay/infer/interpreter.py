@@ -420,6 +420,7 @@ class Interpreter:
                 return self.atom(wide.settled(self, value))
             case V.ArrayRef(root, view):
                 handle = self.builder.handle(self.content(root))
+                before = len(self.builder.lets)
                 try:
                     with dims.decided_by(self._decide_equal):
                         for step in view:
@@ -428,6 +429,8 @@ class Interpreter:
                             )
                 except NeedsCheck as need:  # the array is another one, since paths met
                     raise needs.NeedsUnrolling(self._shape_unknown(need)) from None
+                # Whether it reaches beyond the array was asked where the view was made.
+                self.program.checked.update(self.builder.lets[before:])
                 return handle.atom
         raise self.failure(
             errors.TypeMismatchError, f"{V.describe(value)} cannot be used as a number or an array"

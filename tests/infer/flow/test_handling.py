@@ -104,3 +104,22 @@ def test_a_character_that_is_raised_is_part_of_a_kernel():
         with pytest.raises(KeyError) as caught:
             compiled(text + odd, known)
         assert caught.value.args == (odd,)
+
+
+def test_what_looks_at_a_diagonal_raises_nothing_to_catch():
+    def traced(a, b, n):
+        try:
+            if n > 3:
+                raise ValueError("more than three")
+            m = np.outer(a[a > 0], b)
+            seen = np.diagonal(m) if n > 1 else a[:0]
+            for k in range(1):
+                seen = seen + np.diagonal(m)[k]
+        except ValueError:
+            return -1.0
+        return seen.sum() + m.trace()
+
+    compiled = pyrelay.jit(traced)
+    a, b = np.array([1.0, 0.0, 2.0, -1.0, 3.0]), np.arange(5.0)
+    for n in (2, 3, 4):
+        assert compiled(a, b, n) == traced(a, b, n)
