@@ -582,7 +582,7 @@ def _has_columns(key: Any) -> bool:
     return key[:1] in (("grown",), ("table",)) or any(map(_has_columns, key))
 
 
-def _packed(family: Any, trees: Sequence[Any]) -> Any:
+def _packed(family: Any, trees: list[Any]) -> Any:
     """Trees of a data type that was met before, packed by native code, or None."""
     from pyrelay.devices.runtime.packing import packed
 

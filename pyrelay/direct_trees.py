@@ -13,7 +13,8 @@ from typing import Any
 from pyrelay.devices.runtime.packing import tables_of
 from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.infer.in_python.entries import is_entries
-from pyrelay.infer.nodes.datatypes import NO_NODE, Schema, alternatives
+from pyrelay.infer.in_python.fixed_lists import is_fixed
+from pyrelay.infer.nodes.datatypes import MOST_ITEMS, NO_NODE, Schema, alternatives
 from pyrelay.infer.nodes.pools import Packed
 from pyrelay.infer.structure import Key
 
@@ -50,7 +51,7 @@ def pack_trees(text: Text, pools: Key) -> None:
         text.keys += [FIELD] * len(columns)
         text.objects.append(pool)
         text.pools.append(pool)
-        if any(map(is_entries, packer.schema.classes)):
+        if any(is_entries(cls) or is_fixed(cls) for cls in packer.schema.classes):
             others = "".join(f"{name}, " for name in text.containers)
             text.test(f"{text.name(_are_rows_apart)}({pool}, ({others}))")
 
@@ -84,7 +85,9 @@ class _Packer:
         for k, own in enumerate(trees):
             stop = start + len(own)
             of_root = kinds[start:stop]
-            met = frozenset(of_root.tolist())
+            first = int(of_root[0])
+            alike = bool((of_root == first).all())
+            met = frozenset([first] if alike else of_root.tolist())
             if met not in self.known[k]:
                 self._look_at(met, k)
             if self.lists[k]:
@@ -103,9 +106,12 @@ class _Packer:
 
 
 def _are_rows_apart(packed: Packed, containers: Sequence[Any]) -> bool:
-    """Whether no dict is a node in one place and a dict in another."""
-    dicts = {id(c) for c in containers if type(c) is dict}
-    return not dicts or all(dicts.isdisjoint(map(id, nodes)) for nodes in packed.objects)
+    """Whether no dict or short list is a node in one place and a container in another."""
+    others = {
+        id(c) for c in containers
+        if type(c) is dict or (type(c) is list and 0 < len(c) <= MOST_ITEMS)
+    }
+    return not others or all(others.isdisjoint(map(id, nodes)) for nodes in packed.objects)
 
 
 __all__ = ["FIELD", "PLACE", "pack_trees"]

@@ -74,10 +74,32 @@ def named(people, orders):
     return found
 
 
+def merged(rows):
+    rows = sorted(rows, key=lambda row: row[0])
+    out = [rows[0]]
+    for row in rows[1:]:
+        if row[0] <= out[-1][2]:
+            out[-1][2] = max(out[-1][2], row[2])
+        else:
+            out.append(row)
+    return out
+
+
+def entered(people, orders):
+    names = {person["id"]: person for person in people}
+    out = []
+    for order in orders:
+        if order["of"] in names:
+            person = names[order["of"]]
+            out.append({"name": person["name"], "price": order["price"]})
+    return out
+
+
 PEOPLE = [{"id": k, "name": f"name {'é' * k}"} for k in range(20)]
 ORDERS = [{"of": 3 * k, "price": 0.5 * k} for k in range(20)]
 POINTS = [Point(0.5 * k, 1.0) for k in range(20)]
 ROWS = [{"price": 1.5 * k, "count": k} for k in range(20)]
+SPANS = [[7 * k % 20, 0.5 * k, 7 * k % 20 + k % 4] for k in range(20)]
 
 
 @pytest.mark.parametrize(("function", "first", "then"), [
@@ -88,6 +110,8 @@ ROWS = [{"price": 1.5 * k, "count": k} for k in range(20)]
     (summed, (tree(0, 9),), (tree(2, 30),)),
     (both, (tree(0, 5), ROWS, 2), (tree(1, 5), ROWS[1:], 3)),
     (named, (PEOPLE, ORDERS), (PEOPLE[1:], ORDERS[2:])),
+    (entered, (PEOPLE, ORDERS), (PEOPLE[1:], ORDERS[2:])),
+    (merged, (SPANS,), (SPANS[3:],)),
 ])  # fmt: skip
 def test_objects_and_rows_take_the_short_way(function: Any, first: Any, then: Any) -> None:
     compiled = pyrelay.jit(function)
@@ -97,8 +121,9 @@ def test_objects_and_rows_take_the_short_way(function: Any, first: Any, then: An
     ours, plain = copy.deepcopy(then), copy.deepcopy(then)
     got, wanted = compiled(*ours), function(*plain)
     assert (got, ours) == (wanted, plain)
-    if function in (moved, dearest):  # the caller's own
-        assert any(got is item for item in ours[0])
+    if function in (moved, dearest, merged):  # the caller's own
+        first = got[0] if function is merged else got
+        assert any(first is item for item in ours[0])
 
 
 def test_objects_and_rows_that_do_not_fit_take_the_long_way() -> None:
@@ -135,6 +160,23 @@ def test_rows_of_another_kind_take_the_long_way() -> None:
     numbered = [{"id": row["id"], "name": 5} for row in PEOPLE]
     for people in (turned, longer, numbered, PEOPLE):
         assert compiled(people, ORDERS) == named(people, ORDERS)
+
+
+def test_short_lists_of_other_lengths_take_the_long_way() -> None:
+    def first(rows):
+        low = rows[0]
+        for row in rows:
+            if row[0] < low[0]:
+                low = row
+        low[1] += 1.0
+        return low
+
+    compiled = pyrelay.jit(first)
+    pairs, shared = [row[:2] for row in SPANS], SPANS[3:]
+    for rows in (SPANS, pairs, SPANS[1:], [*shared, *shared], SPANS[:2]):
+        ours, plain = copy.deepcopy((rows, rows))
+        assert compiled(ours) == first(plain)
+        assert ours == plain
 
 
 def test_one_tree_given_twice_is_one_tree() -> None:

@@ -6,6 +6,7 @@ Python objects; the caller's own where a program gives them back.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -254,14 +255,20 @@ def nodes_of(
     if ("tree", pool.number) not in made:
         given = None if pool.given is None else flat.pools[pool.given]
         arrays = {name: assemble(c, results, flat, made) for name, c in pool.columns}
-        native = None if flat.unpack is None else flat.unpack(pool.schema, arrays, given)
+        making = _nothing if flat.unpack is None else (
+            functools.partial(flat.unpack, pool.schema, arrays, given)
+        )
         known = _nowhere if given is None else given.object_at
-        made["tree", pool.number] = Unpacker(pool.schema, arrays, known, native)
+        made["tree", pool.number] = Unpacker(pool.schema, arrays, known, making)
     found: Unpacker = made["tree", pool.number]
     return found
 
 
 def _nowhere(place: tuple[int, int]) -> None:
+    return None
+
+
+def _nothing() -> None:
     return None
 
 

@@ -32,9 +32,7 @@ from pyrelay.devices.runtime.items_fields import (
     Sort,
 )
 from pyrelay.devices.runtime.packing_fields import WORD
-
-_SHORT_TEXT = 128
-"""Characters of a text that is made without memory of its own."""
+from pyrelay.devices.runtime.texts_native import text_making
 
 
 class ItemWriting:
@@ -42,7 +40,7 @@ class ItemWriting:
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
-        self.text = self._text()
+        self.text = text_making(module, "pyrelay_items_text")
         self.make = self._function("make", 5)
         self.filled = self._filled()
         self._write_make()
@@ -59,26 +57,6 @@ class ItemWriting:
     def _shared(self, f: Function, value: Word) -> Word:
         f.c("Py_IncRef", value, returns=VOID)
         return value
-
-    def _text(self) -> Function:
-        """(code points, count): a string."""
-        f = self._function("text", 2)
-        codes, count = f.parameters
-        own = f.address(f.local_words(_SHORT_TEXT // 2))
-        room = f.variable(own)
-        with f.when(count > _SHORT_TEXT, likely=False):
-            room.set(f.c("PyMem_Malloc", count << 2))
-            with f.when(room.now.equals(0)):
-                f.ret(f.c("PyErr_NoMemory"))
-        with f.counting(count) as index:
-            code = f.load(codes + (index << 3))
-            f.store_narrow(room.now + (index << 2), 32, code)
-        native = f.symbol("PyUnicode_FromKindAndData", [INT32, WORD_TYPE, WORD_TYPE], WORD_TYPE)
-        found = Word(f, f.b.call(native, [INT32(4), room.now.raw, count.raw]))
-        with f.when(room.now.differs(own), likely=False):
-            f.c("PyMem_Free", room.now, returns=VOID)
-        f.ret(found)
-        return f
 
     def _filled(self) -> Function:
         """(head, sort, place, addresses, rooms): a list or tuple of as many parts as a node has."""

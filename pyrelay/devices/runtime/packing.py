@@ -57,7 +57,7 @@ _PYTHON = {"b": (bool, "bool"), "i": (int, "int"), "f": (float, "float"), "c": (
 """Python's class of numbers by the kind of a dtype, and the sort's name."""
 
 
-def packed(family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None:
+def packed(family: Family, trees: list[Any]) -> tuple[Packed, Places] | None:
     """Trees of a family in columns, and where their roots are; None where Python has to look.
 
     Raises nothing: what is wrong with a tree is for Python to say.
@@ -209,12 +209,13 @@ class _Tables:
             return [0] * F.Kind.WORDS  # no object has this class
         fields = self.schema.of(kind)
         names = [sys.intern(name) for name in fields]
+        met = cls
         if is_fixed(cls):
-            raise _UnsupportedError  # how long a list is says which of them it is
-        if is_entries(cls):
+            reading, places, met = "list", [F.WORD * k for k in range(len(fields))], list
+        elif is_entries(cls):
             labels = cls.labels  # type: ignore[attr-defined]
             names = [sys.intern(labels[int(name[1:])]) for name in fields]
-            reading, places = "row", [0] * len(fields)
+            reading, places, met = "row", [0] * len(fields), dict
         else:
             reading, places = _reading(cls, names)
         self.names += names
@@ -228,7 +229,8 @@ class _Tables:
         keys = word_at(id(cls) + CLASS_KEYS) if reading == "attributes" else 0
         if reading == "row":  # which of several a dict is, its keys say
             keys = int(sum(map(is_entries, self.schema.classes)) > 1)
-        met = dict if reading == "row" else cls
+        elif reading == "list":
+            keys = int(not cls.site)  # type: ignore[attr-defined]
         return [id(met), F.READINGS.index(reading), group, first, len(fields), keys]
 
     # -- calls
@@ -277,7 +279,7 @@ class _Tables:
         self.order = [(name, places.get(name)) for name in schema_columns(self.schema)]
 
     def packed(
-        self, family: Family | None, trees: Sequence[Any]
+        self, family: Family | None, trees: list[Any] | tuple[Any, ...]
     ) -> tuple[Packed, Places] | None:
         """The trees in columns; None where they are unlike this schema. family: theirs, which
         schemas without arrays do not need."""
@@ -289,7 +291,10 @@ class _Tables:
         objects: list[list[Any]] = [
             [] if group is None else [None] * rooms[group] for group in self.kinds
         ]
-        met: list[list[Any]] = [[] for _ in self.arrays]
+        met: list[list[Any]] = [
+            [""] * rooms[home] if isinstance(sort, Text) else []
+            for home, sort in self.arrays.values()
+        ]
         record[self.owners], record[self.lists] = _ids(owners), _ids(objects)
         if met:
             record[self.met] = _ids(met)
@@ -297,10 +302,9 @@ class _Tables:
             record[row + _GROUP_COLUMNS] = base + start
             record[row + _GROUP_ROOM] = max(room + (room >> 3), _LEAST_ROWS)
         columns, groups, lists, arrays = self.parts
-        roots = _ids(trees)
         record[_PARTS] = array("q", (base + columns, base + groups, base + lists, base + arrays))
         record[_STACK_OWNER], record[_TABLE_OWNER] = id(stack), id(table)
-        record[_ROOTS], record[_ROOT_COUNT] = roots.buffer_info()
+        record[_ROOTS], record[_ROOT_COUNT] = _items(trees), len(trees)
         if not _walk()(base):
             return None
         counts = self.rooms = record[self.counts].tolist()
@@ -316,11 +320,14 @@ class _Tables:
         kept: dict[str, list[Any]] = {}
         stacks: dict[str, np.ndarray[Any, Any]] = {}
         for (path, (home, sort)), every in zip(self.arrays.items(), met, strict=True):
-            every += [None] * (counts[home] - len(every))
             if isinstance(sort, Text):
-                texts = every if None not in every else [text or "" for text in every]
+                texts = every[: counts[home]]
+                if len(every) > rooms[home]:  # rows of other cases
+                    texts = [text or "" for text in every]
+                texts += [""] * (counts[home] - len(texts))
                 stacks[path] = np.column_stack(columns_of_texts(texts))
                 continue
+            every += [None] * (counts[home] - len(every))
             assert family is not None
             stacks[path] = stacked(family, every, types.DTYPES[sort.dtype].numpy, sort.ones, path)
             kept[path] = every
@@ -334,6 +341,13 @@ _GROUP_COLUMNS, _GROUP_ROOM = F.Group.COLUMNS // F.WORD, F.Group.FIRST_ROOM // F
 _PARTS = slice(F.Walk.COLUMNS // F.WORD, F.Walk.ARRAYS // F.WORD + 1)
 _STACK_OWNER, _TABLE_OWNER = F.Walk.STACK_OWNER // F.WORD, F.Walk.TABLE_OWNER // F.WORD
 _ROOTS, _ROOT_COUNT = F.Walk.ROOTS // F.WORD, F.Walk.ROOT_COUNT // F.WORD
+
+
+def _items(objects: list[Any] | tuple[Any, ...]) -> int:
+    """Where a list or tuple has the addresses of its items."""
+    if type(objects) is list:
+        return word_at(id(objects) + F.LIST_ITEMS)
+    return id(objects) + tuple.__basicsize__
 
 
 def _ids(objects: Iterable[Any]) -> array[int]:

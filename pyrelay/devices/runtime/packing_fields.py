@@ -66,11 +66,12 @@ class Kind:
     GROUP = 16
     FIRST = 24  # address of its first field
     COUNT = 32  # of its fields
-    KEYS = 40  # what its CLASS_KEYS has to be; of rows, whether there are such with other keys
+    KEYS = 40  # what its CLASS_KEYS has to be; of rows, whether there are such with other keys; of
+    # lists, whether the caller's are of this kind, which those of a program's are not
     WORDS = 6
 
 
-READINGS = ("none", "attributes", "dict", "slots", "items", "row")
+READINGS = ("none", "attributes", "dict", "slots", "items", "row", "list")
 
 
 class Field:
@@ -143,12 +144,13 @@ MOST_AXES = 8
 
 class Arrays:
     """The arrays of a field: the very objects, and the extents that all of them have; or its texts,
-    which have none."""
+    which have none. Of unpacking, texts only: where their rows are, and the words of a row."""
 
     LIST = 0
     KNOWN = 8  # whether there was one
     EXTENTS = 16
     WORDS = EXTENTS // WORD + MOST_AXES
+    ROWS, WIDTH = LIST, KNOWN
 
 
 #: Words of an entry of the stack: an object, then kind and row; or -1 - column and row of where

@@ -208,6 +208,9 @@ class Packing(Rows):
     def _collect(self, f: Function, walk: Word, found: Word, value: Word, row: Word) -> None:
         """Put an object into the list of those of a field, at its row."""
         objects = f.load(found, Arrays.LIST)
+        with f.when(row < f.load(objects, COUNT), likely=True):
+            self.replace(f, f.load(objects, LIST_ITEMS) + (row << 3), value)
+            f.ret(1)
         with f.while_(lambda: f.load(objects, COUNT) <= row):
             failed = f.c("PyList_Append", objects, f.load(walk, Walk.NONE), returns=INT32)
             self.give_up(f, failed)
@@ -259,8 +262,7 @@ class Packing(Rows):
                 f.ret(f.call(self.push, walk, value, f.number(-1) - column, row))
             own = f.call(self.new_node, walk, kind, value)
             self.refuse(f, own < 0)
-            f.store(self.cell(f, walk, column, row), 0, kind)
-            f.store(self.cell(f, walk, column + 1, row), 0, own)
+            self._write_place(f, walk, column, row, kind, own)
             f.ret(f.call(self.push, walk, value, kind, own))
 
         def struct() -> None:
@@ -333,10 +335,15 @@ class Packing(Rows):
             self.refuse(f, f.load(node, COUNT).differs(count))
             each(lambda place: node + place)
 
+        def listed() -> None:
+            self.refuse(f, f.load(node, COUNT).differs(count))
+            each(lambda place: f.load(node, LIST_ITEMS) + place)
+
         self.cases(f, f.load(entry, Kind.READING), {
             "attributes": attributes, "dict": own_dict,
             "slots": lambda: each(lambda place: node + place),
-            "items": items, "row": lambda: self._from_dict(f, walk, node, first, count, row),
+            "items": items, "list": listed,
+            "row": lambda: self._from_dict(f, walk, node, first, count, row),
         }, READINGS)  # fmt: skip
         return f
 
@@ -389,10 +396,16 @@ class Packing(Rows):
             code.set(own * ROW + kind)
             self.refuse(f, f.call(self.enter, walk, node, code.now).equals(0))
             self.refuse(f, f.call(self.push, walk, node, kind, own).equals(0))
-        f.store(self.cell(f, walk, column, row), 0, code.now & (ROW - 1))
-        f.store(self.cell(f, walk, column + 1, row), 0, code.now >> 16)
+        self._write_place(f, walk, column, row, code.now & (ROW - 1), code.now >> 16)
         f.ret(1)
         return f
+
+    def _write_place(
+        self, f: Function, walk: Word, column: Word, row: Word, kind: Word, own: Word
+    ) -> None:
+        """Write the kind and the row of a node where it was found."""
+        f.store(self.cell(f, walk, column, row), 0, kind)
+        f.store(self.cell(f, walk, column + 1, row), 0, own)
 
     def _pack(self) -> Function:
         """(walk): go through the trees; the places of their roots are the rows of column 0."""
@@ -403,7 +416,16 @@ class Packing(Rows):
         with f.counting(f.load(walk, Walk.ROOT_COUNT)) as index:
             root = f.load(roots + (index << 3))
             self.refuse(f, f.call(self.new_row, f.load(walk, Walk.GROUPS)) < 0)
-            self.refuse(f, f.call(self.arrive, walk, root, f.number(0), index).equals(0))
+            with f.either(f.load(root, REFERENCES).equals(1)) as (single, other):
+                with single:  # the caller's list has it, and nothing else
+                    kind = f.call(self.kind_of, walk, root)
+                    self.refuse(f, kind < 1)
+                    own = f.call(self.new_node, walk, kind, root)
+                    self.refuse(f, own < 0)
+                    self._write_place(f, walk, f.number(0), index, kind, own)
+                    self.refuse(f, f.call(self.push, walk, root, kind, own).equals(0))
+                with other:
+                    self.refuse(f, f.call(self.arrive, walk, root, f.number(0), index).equals(0))
             with f.while_(lambda: f.load(walk, Walk.DEPTH).differs(0)):
                 depth = f.load(walk, Walk.DEPTH) - 1
                 f.store(walk, Walk.DEPTH, depth)

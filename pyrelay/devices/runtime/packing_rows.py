@@ -83,12 +83,15 @@ class Rows:
         with f.counting(f.load(walk, Walk.KIND_COUNT)) as kind:
             entry = kinds + kind * (Kind.WORDS * WORD)
             with f.when(f.load(entry).equals(cls)):
-                several = f.load(entry, Kind.READING).equals(READINGS.index("row")) & (
-                    f.load(entry, Kind.KEYS).differs(0)
-                )
-                with f.when(~several):
+                reading, keys = f.load(entry, Kind.READING), f.load(entry, Kind.KEYS)
+                of_rows = reading.equals(READINGS.index("row")) & keys.differs(0)
+                of_lists = reading.equals(READINGS.index("list"))
+                with f.when(~(of_rows | of_lists)):
                     f.ret(kind)
-                with f.when(f.call(self.is_row, entry, value).differs(0)):
+                with f.when(of_rows), f.when(f.call(self.is_row, entry, value).differs(0)):
+                    f.ret(kind)
+                as_long = f.load(value, COUNT).equals(f.load(entry, Kind.COUNT))
+                with f.when(of_lists & as_long & keys.differs(0)):
                     f.ret(kind)
         f.ret(-1)
         return f
@@ -162,15 +165,18 @@ class Rows:
         self.refuse(f, row < 0, -1)
         nodes = f.load(f.load(walk, Walk.LISTS) + (kind << 3))
         with f.when(row < f.load(nodes, COUNT), likely=True):
-            item = f.load(nodes, LIST_ITEMS) + (row << 3)
-            before = f.load(item)
-            f.store(node, REFERENCES, f.load(node, REFERENCES) + 1)
-            f.store(item, 0, node)
-            f.store(before, REFERENCES, f.load(before, REFERENCES) - 1)
+            self.replace(f, f.load(nodes, LIST_ITEMS) + (row << 3), node)
             f.ret(row)
         self.give_up(f, f.c("PyList_Append", nodes, node, returns=INT32), -1)
         f.ret(row)
         return f
+
+    def replace(self, f: Function, item: Word, value: Word) -> None:
+        """Put an object where a list had one to which there are always other references."""
+        before = f.load(item)
+        f.store(value, REFERENCES, f.load(value, REFERENCES) + 1)
+        f.store(item, 0, value)
+        f.store(before, REFERENCES, f.load(before, REFERENCES) - 1)
 
     def group(self, f: Function, walk: Word, number: Word) -> Word:
         return f.load(walk, Walk.GROUPS) + number * (Group.WORDS * WORD)

@@ -22,6 +22,7 @@ from pyrelay.devices.runtime.packing_fields import (
     SORTS,
     STACK_WORDS,
     WORD,
+    Arrays,
     Column,
     Field,
     Group,
@@ -31,6 +32,7 @@ from pyrelay.devices.runtime.packing_fields import (
     Walk,
 )
 from pyrelay.devices.runtime.packing_rows import STACK_ENTRY, Rows
+from pyrelay.devices.runtime.texts_native import text_making
 
 _TUPLE_ITEMS = tuple.__basicsize__
 _BEGUN, _MADE = 1, 2  # 0 before
@@ -43,6 +45,7 @@ class Unpacking:
         self.module, self.rows = module, rows
         self.state = self._state()
         self.object = self._object()
+        self.text = text_making(module, "pyrelay_unpacking_text")
         self.value = self._function("value", 3)
         self.sequence = self._sequence()
         self._write_value()
@@ -177,6 +180,14 @@ class Unpacking:
             inner = f.load(sort, Sort.D)
             f.ret(f.call(self.sequence, walk, inner, start, count, is_tuple, 0))
 
+        def text() -> None:
+            found = f.load(walk, Walk.ARRAYS) + f.load(sort, Sort.A) * (Arrays.WORDS * WORD)
+            width = f.load(found, Arrays.WIDTH)
+            own = f.load(found, Arrays.ROWS) + ((row * width) << 3)
+            count = f.load(own)
+            self.rows.refuse(f, (count < 0) | (count >= width))
+            f.ret(f.call(self.text, own + WORD, count))
+
         self.rows.cases(f, f.load(sort, Sort.KIND), {
             "int": lambda: f.ret(f.c("PyLong_FromLongLong", f.load(cell(8)))),
             "float": lambda: f.ret(self._float(f, "PyFloat_FromDouble", f.load(cell(8)))),
@@ -187,7 +198,7 @@ class Unpacking:
             "raw8": scalar(1), "raw16": scalar(2), "raw32": scalar(4), "raw64": scalar(8),
             "pair": scalar(16),
             "constant": lambda: f.ret(self._shared(f, f.load(sort, Sort.A))),
-            "child": child, "items": items,
+            "child": child, "items": items, "text": text,
             "struct": lambda: f.ret(f.call(
                 self.sequence, walk, f.load(sort, Sort.A), row, f.load(sort, Sort.B), 1, 1
             )),
@@ -219,9 +230,9 @@ class Unpacking:
                 self.rows.refuse(f, f.call(f, walk, part.now, row).equals(0))
                 part.set(part.now + Sort.WORDS * WORD)
 
-        others = ("int", "float", "bool", "complex", "pair", "constant", "raw8", "raw16", "raw32")
+        others = ("int", "float", "bool", "complex", "pair", "constant", "text")
         self.rows.cases(f, f.load(sort, Sort.KIND), {
-            **{name: lambda: f.ret(1) for name in (*others, "raw64")},
+            **{name: lambda: f.ret(1) for name in (*others, "raw8", "raw16", "raw32", "raw64")},
             "child": child, "items": items, "struct": struct,
             "choice": lambda: f.ret(f.call(f, walk, self._case(f, walk, sort, row), row)),
         }, SORTS)  # fmt: skip
@@ -235,25 +246,30 @@ class Unpacking:
         first, count = f.load(entry, Kind.FIRST), f.load(entry, Kind.COUNT)
         made = f.variable(0)
         reading = f.load(entry, Kind.READING)
-        is_tuple, is_dict = (reading.equals(READINGS.index(name)) for name in ("items", "row"))
-        with f.either(is_tuple) as (items, others):
-            with items:
-                made.set(f.c("PyTuple_New", count))
-            with others, f.either(is_dict) as (entries, attributes):
-                with entries:
-                    made.set(f.c("PyDict_New"))
-                with attributes:
-                    cls = f.load(entry, Kind.CLASS)
-                    made.set(f.c("PyObject_CallOneArg", f.load(walk, Walk.NEW_OBJECT), cls))
+        is_tuple, is_dict, is_list = (
+            reading.equals(READINGS.index(name)) for name in ("items", "row", "list")
+        )
+        with f.when(is_tuple):
+            made.set(f.c("PyTuple_New", count))
+        with f.when(is_dict):
+            made.set(f.c("PyDict_New"))
+        with f.when(is_list):
+            made.set(f.c("PyList_New", count))
+        with f.when(~(is_tuple | is_dict | is_list)):
+            cls = f.load(entry, Kind.CLASS)
+            made.set(f.c("PyObject_CallOneArg", f.load(walk, Walk.NEW_OBJECT), cls))
         self.rows.give_up(f, made.now.equals(0).word())
         node = made.now
+        items = f.variable(node + _TUPLE_ITEMS)
+        with f.when(is_list):
+            items.set(f.load(node, LIST_ITEMS))
         field = f.variable(first)
         with f.counting(count) as index:
             value = f.call(self.value, walk, f.load(field.now, Field.SORT), row)
             failed = f.variable(1)
-            with f.when(value.differs(0)), f.either(is_tuple) as (items, others):
-                with items:
-                    f.store(node + _TUPLE_ITEMS + (index << 3), 0, value)
+            with f.when(value.differs(0)), f.either(is_tuple | is_list) as (in_place, others):
+                with in_place:
+                    f.store(items.now + (index << 3), 0, value)
                     failed.set(0)
                 with others:
                     name = f.load(field.now, Field.NAME)

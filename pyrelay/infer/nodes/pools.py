@@ -84,10 +84,12 @@ class Packed:
                 continue
             sort = nodes.schema.of(kind)[name]
             columns = [c for c, _ in column_sorts(sort, f"{kind}.{name}") if "[]" not in c]
-            changed = np.zeros(len(own), bool)
+            changed: Any = False
             for column in columns:
-                changed |= self._changed(nodes.columns[column], column, len(own))
+                changed = changed | self._changed(nodes.columns[column], column, len(own))
             rows = np.flatnonzero(changed).tolist()
+            if not rows:
+                continue
             for row, value in zip(rows, nodes.column(kind, name, rows), strict=True):
                 set_field(own[row], name, value)
 
@@ -95,6 +97,10 @@ class Packed:
         """Which of the first rows of a column are other than they were, to the bit."""
         before = self.columns.get(name)
         now = column[:count]
+        if before is not None and before.ndim == 1 and before.dtype == now.dtype:
+            bits = _UNSIGNED.get(before.itemsize)
+            if bits is not None:  # the usual case
+                return now.view(bits) != before.view(bits)
         if before is None:
             before = np.zeros_like(now)
         if before.shape[1:] != now.shape[1:]:  # texts, some of which are longer than any was
@@ -110,6 +116,9 @@ class Packed:
             if array is not None:
                 array[...] = row
 
+
+_UNSIGNED = {dtype().itemsize: dtype for dtype in (np.uint8, np.uint16, np.uint32, np.uint64)}
+"""Dtypes by the bytes of a number whose bits they have."""
 
 Column = Number | Array | Grows | Text
 """What a column may hold."""
@@ -214,16 +223,22 @@ class NativeUnpacker(Protocol):
 class Unpacker:
     """Makes the objects of places again. `known` gives an object that exists already, or None.
 
-    native: makes most objects in native code, and gives None for one that it cannot make.
+    making: gives what makes most objects in native code, if anything does; asked for once there is
+    an object to make.
     """
 
     schema: Schema
     columns: Columns
     known: Callable[[Place], Any] = lambda place: None
-    native: NativeUnpacker | None = None
+    making: Callable[[], NativeUnpacker | None] = lambda: None
     made: dict[Place, Any] = field(default_factory=dict)
     fields: dict[int, list[tuple[str, Sort, str]]] = field(default_factory=dict)
     numbers: dict[str, list[Any]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def native(self) -> NativeUnpacker | None:
+        """What makes most objects in native code; it gives None for one that it cannot make."""
+        return self.making()
 
     def __call__(self, root: Place) -> Any:
         """The object at a place. Shared places become shared objects."""

@@ -16,7 +16,7 @@ from test_packing import Call, Held, Node, Number, Slotted, chain, some_trees, t
 import pyrelay
 from pyrelay.devices.runtime import unpacking
 from pyrelay.errors import TypeMismatchError
-from pyrelay.infer.nodes.datatypes import EVERYWHERE
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.nodes.packing import Packer
 from pyrelay.infer.nodes.pools import Packed, Place, Unpacker
 
@@ -96,9 +96,32 @@ def test_what_contains_itself_or_is_not_there_is_not_made() -> None:
     columns = {k: c.copy() for k, c in content.columns.items()}
     columns["1.first.row"][0] = 0
     made = unpacking.unpacker(content.schema, columns, None)
-    found = Unpacker(content.schema, columns, native=made)(place)
+    found = Unpacker(content.schema, columns, making=lambda: made)(place)
     assert found.first is found
     assert found.others[0].value == 3.0
+
+
+def test_texts_dicts_and_lists_are_those_of_python() -> None:
+    families = Families(EVERYWHERE, rows=True, fixed=True)
+    rows = [{"name": "é" * k, "pair": [k, "x" * (140 * k)], "or": k if k % 2 else "\U0001f600"}
+            for k in range(3)]
+    family = families.declare([families.class_of(rows[0]), families.class_of([1, 2])])
+    packer = Packer(family)
+    places = packer.add(rows)
+    content = packer.pack()
+    for columns in (content.columns, {
+        name: c if c.ndim == 1 else np.hstack([c, np.ones((len(c), 2), np.int64)])
+        for name, c in content.columns.items()
+    }):
+        made = unpacking.unpacker(content.schema, columns, None)
+        assert made is not None
+        assert [made(place) for place in places] == rows
+    texts = next(name for name, c in content.columns.items() if c.ndim == 2)
+    wrong = {**content.columns, texts: content.columns[texts].copy()}
+    wrong[texts][:, 0] = 1000
+    made = unpacking.unpacker(content.schema, wrong, None)
+    assert made is not None
+    assert made(places[1]) is None
 
 
 def test_a_tuple_that_contains_itself_is_refused() -> None:
