@@ -17,7 +17,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays import identity
+from pyrelay.infer.arrays import identity, memory_order
 from pyrelay.infer.containers import growing
 from pyrelay.infer.containers.code_points import from_items
 from pyrelay.infer.containers.columns import ALL_APART
@@ -63,8 +63,10 @@ from pyrelay.infer.wide import WHOLE
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Attrs, FnCall, Function, Jvp, Let, Module, OpCall, Vjp
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, free_vars, nested_lets
+from pyrelay.ops.shape import inverse
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
@@ -347,9 +349,7 @@ class Close:
         if root.leaf is None and (not view or self.mentions[root] == 1):
             key = (root, view)
             if key not in self.arrays:
-                atom = self.it.atom(V.ArrayRef(root, view, self.it.content(root).type))
-                assert isinstance(atom.type, TensorType)
-                self.arrays[key] = LeafResult(self._result(atom), atom.type)
+                self.arrays[key] = self._new(root, view)
                 if not view:
                     self._know(root)
             return self.arrays[key]
@@ -357,9 +357,24 @@ class Close:
             base: ArgumentResult | LeafResult = ArgumentResult(root.leaf)
         else:
             whole = self._certain(root, ())
-            assert isinstance(whole, LeafResult)
+            assert isinstance(whole, LeafResult)  # what is mentioned again is not turned
             base = whole
         return ViewResult(base, tuple(map(self._step, view))) if view else base
+
+    def _new(self, root: V.Root, view: tuple[V.ViewStep, ...]) -> LeafResult | ViewResult:
+        """A new array, in the order in which NumPy has it in memory where that costs nothing."""
+        it = self.it
+        atom = it.atom(V.ArrayRef(root, view, it.content(root).type))
+        assert isinstance(atom.type, TensorType)
+        # What is mentioned again, or may be, must be the same object, or is seen by views.
+        lone = self.mentions[root] == 1 and not any(r.is_chosen for r in self.mentions)
+        order = memory_order.kept(it, V.ArrayRef(root, view, atom.type)) if lone else None
+        if order is not None:
+            atom = it.builder.call(OPS["transpose"], atom, axes=order).atom
+        leaf = LeafResult(self._result(atom), atom.type)
+        if order is None:
+            return leaf
+        return ViewResult(leaf, (ViewStepResult("transpose", (), (("axes", inverse(order)),)),))
 
     def _node(self, value: V.Value) -> ResultTree:
         """A node of an argument, or of a tree whose columns the program made."""

@@ -1,9 +1,10 @@
-"""Reductions of transposed arrays, as reductions of the arrays that they are the transposes of.
+"""What is computed of transposed arrays, as computed of the arrays that they are the transposes of.
 
 In: a module whose derivatives are expanded. Out: one where what is computed of a transposed array
 element by element, and summed or compared along its axes, is computed of the array as it lies,
-along the axes that these are of it; results are transposed instead, which is an index. The loops of
-schedules go through memory in order then. What nobody reduces stays: it is stored in order.
+along the axes that these are of it; results are transposed instead, which is an index. So is what
+is transposed again, as results of a program are that lie turned in memory. The loops of schedules
+go through memory in order then. What nobody reduces or transposes stays: it is stored in order.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def _of(function: Function) -> Function:
         if isinstance(let.rhs, OpCall) and len(let.outs) == 1
     }
     names = {call.op.name for call in calls.values()}
-    if "transpose" not in names or not names & _REDUCTIONS:
+    if "transpose" not in names:
         return function
-    reduced = _reduced(calls)
+    again = _turned_again(calls)
 
     def rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
         call = let.rhs
@@ -44,15 +45,18 @@ def _of(function: Function) -> Function:
             return None
         if call.op.name in _REDUCTIONS:
             return _reduction(call, builder, scope)
-        return _elementwise(let, call, builder, scope) if let.outs[0] in reduced else None
+        return _elementwise(let, call, builder, scope) if let.outs[0] in again else None
 
     return rewrite(function, rule)
 
 
-def _reduced(calls: Mapping[Var, OpCall]) -> set[Atom]:
-    """What is computed element by element and then reduced."""
+def _turned_again(calls: Mapping[Var, OpCall]) -> set[Atom]:
+    """What is computed element by element and then reduced, or transposed again."""
     found: set[Atom] = set()
-    waiting = [call.args[0] for call in calls.values() if call.op.name in _REDUCTIONS]
+    waiting = [
+        call.args[0] for call in calls.values()
+        if call.op.name in _REDUCTIONS or call.op.name == "transpose"
+    ]
     while waiting:
         atom = waiting.pop()
         call = calls.get(atom) if isinstance(atom, Var) else None

@@ -78,8 +78,18 @@ def test_positions_among_all_elements_and_sums_of_differently_turned_ones_stay()
 
 
 def test_what_nobody_reduces_is_computed_in_the_order_in_which_it_is_stored() -> None:
-    before = after(core(lambda x: np.exp(x.T) * 2 + x.sum(), X), *CLEAN)
+    before = after(core(lambda x: np.ascontiguousarray(np.exp(x.T) * 2 + x.sum()), X), *CLEAN)
     assert turned(before) is before
+
+
+def test_what_is_transposed_again_is_computed_as_it_lies() -> None:
+    before = after(core(lambda x: np.exp(x.T) * 2 + x[:, 0], X), *CLEAN)
+    module = after(before, turned, *CLEAN)
+    assert_same_runs(before, module, (X,))
+    calls = [let.rhs for let in walk.nested_lets(module.main.body)]
+    assert [c.args for c in calls if isinstance(c, OpCall) and c.op.name == "exp"] == [
+        module.main.params
+    ]
 
 
 def test_compiled_ones_give_the_same_numbers() -> None:

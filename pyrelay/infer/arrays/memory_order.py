@@ -19,6 +19,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.infer.arrays.device_arrays import DeviceArray
+from pyrelay.ir.nodes import OpCall
+from pyrelay.ir.op import Fusion
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
@@ -116,6 +118,24 @@ def outermost_first(it: Interpreter, array: V.ArrayRef) -> tuple[int, ...]:
     along them tells."""
     depths = _depths(it, of_root(it.program, array.root), array)
     return tuple(_best(len(depths), [depths]))
+
+
+def kept(it: Interpreter, array: V.ArrayRef) -> tuple[int, ...] | None:
+    """The axes of a new array in the order in which NumPy has them in memory; None where that is
+    how they stand, or where the array would have to be copied for it."""
+    rank = len(array.type.shape)
+    order = tuple(range(rank)) if rank < 2 else outermost_first(it, array)
+    if order == tuple(range(rank)):
+        return None
+    if any(step.kind == "transpose" for step in array.view):
+        return order
+    content = it.content(array.root)
+    made = next((let.rhs for let in reversed(it.builder.lets) if content in let.outs), None)
+    if isinstance(made, OpCall) and (
+        made.op.fusion is Fusion.ELEMENTWISE or made.op.name in ("transpose", "broadcast_to")
+    ):
+        return order
+    return None
 
 
 def _followed(it: Interpreter, memory: Memory, array: V.ArrayRef) -> list[int | None] | None:

@@ -86,3 +86,42 @@ def test_places_in_the_flat_array_are_written_however_it_lies():
         return ()
 
     assert_as_in_python(flat_places)
+
+
+def test_results_lie_in_memory_as_in_python():
+    def turned(x, z):
+        kept = x.T * 3.0
+        return (
+            x.T + 1.0, (x * 2).T, (x.T @ x + 1.0).T, np.exp(z.transpose(1, 2, 0)) * z[0, 0, 0],
+            x.T.copy(), (x.T + 1.0).T, x.T + x.reshape(6, 4), np.zeros_like(x.T), z.T[0] * 2,
+            {"kept": kept}, [x.T.astype(np.float32)],
+        )
+
+    given = np.arange(24.0).reshape(4, 6), np.arange(24.0).reshape(2, 3, 4) / 24
+    compiled = pyrelay.jit(turned)
+    for _ in range(2):
+        found, expected = compiled(*given), turned(*given)
+        for one, other in zip(arrays_of(found), arrays_of(expected), strict=True):
+            np.testing.assert_allclose(one, other)
+            assert one.strides == other.strides
+
+
+def arrays_of(result):
+    """The arrays of a tuple, and of the dicts and lists in it."""
+    for part in result.values() if isinstance(result, dict) else result:
+        yield from (part,) if isinstance(part, np.ndarray) else arrays_of(part)
+
+
+def test_arrays_that_stand_in_a_result_twice_are_one_array():
+    @pyrelay.jit
+    def twice(x, k):
+        y, z = x.T + 1.0, x.T * 2.0
+        return y, z, y, z[1:], y if k else z
+
+    x = np.arange(24.0).reshape(4, 6)
+    for k in (0, 1):
+        y, z, again, part, chosen = twice(x, k)
+        assert y is again
+        assert chosen is (y if k else z)
+        assert np.shares_memory(part, z)
+        np.testing.assert_array_equal(y, x.T + 1.0)
