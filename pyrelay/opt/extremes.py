@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Function, Let, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import i64
@@ -28,6 +30,18 @@ def extremes(function: Function) -> Function:
 def extremes_of_columns(function: Function) -> Function:
     """The function with two reductions for each position along the leading axes."""
     return rewrite(function, lambda let, builder, _: _rule(let, builder, leading=True))
+
+
+def columns_of_extremes(let: Let) -> Extent | None:
+    """How many columns there are in whose rows a Let seeks the place of an extreme, if it does."""
+    rhs = let.rhs
+    if not isinstance(rhs, OpCall) or rhs.op.name not in _EXTREMES:
+        return None
+    shape = shape_of(rhs.args[0])
+    axes = sorted(axis % len(shape) for axis in rhs.attrs["axes"])
+    if axes != list(range(len(axes))) or len(axes) == len(shape):
+        return None
+    return dims.product(shape[len(axes) :])
 
 
 def _rule(let: Let, builder: Builder, *, leading: bool) -> Replacement:

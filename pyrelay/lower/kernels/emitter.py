@@ -82,6 +82,7 @@ class Emitter:
         self.trips: dict[Local, Extent] = {}
         self.often_short = False  # reductions have few elements, if their number is not known
         self.alone = False  # a reduction that stands in a kernel is done by one thread
+        self.apart = False  # what is reduced does not lie side by side
         self.told_sizes = False  # sizes made of divisions and sums are told, not computed
         self.span: Span | None = None
         self.result: tuple[TensorType, ...] = ()

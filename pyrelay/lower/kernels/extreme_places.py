@@ -23,6 +23,7 @@ _LANES = 16  # elements that are looked at side by side
 _SOUGHT = 128  # elements among which an extreme of few bytes is sought once more
 _SOUGHT_LONG = 512  # the same among so many that this is little
 _LONG = 8192  # elements, at least
+_LONG_APART = 256  # the same where they lie apart
 _FEW_INTEGERS, _LONG_INTEGERS = 8, 256  # so many are looked at one by one, and block by block
 
 
@@ -137,6 +138,7 @@ class _Runs:
         else:
             floats = self.dtype.kind == "f"
             few, long = (_LANES, _LONG) if floats else (_FEW_INTEGERS, _LONG_INTEGERS)
+            long = _LONG_APART if s.apart else long
             by_lanes = s.primitive("greater_equal", length, _LANES)
             by_lanes = by_lanes & s.primitive("less", length, long)
             found = s.choose(
@@ -234,7 +236,7 @@ class _Runs:
             """Takes in a block; whether there is something in it beyond all before."""
             start = b * sought
             stop = s.primitive("minimum", start + sought, length)
-            found = one_block(s, [extreme], start, stop, None, lambda k: [self.at(k)])[0]
+            found = self._extreme_of(extreme, start, stop)
             held = s.now(best)
             better = s.primitive(beyond, found, held)
             if dtype.kind == "f":  # the first NaN is beyond all, and nothing beyond it
@@ -267,3 +269,16 @@ class _Runs:
         least = Reduction("minimum", tuple(self.extents), self.element, i32)
         found = one_block(s, [least], first, last, None, lambda k: [place(k)])[0]
         return first + s.cast(found, i64)
+
+    def _extreme_of(self, extreme: Reduction, start: Value, stop: Value) -> Value:
+        """The extreme among elements of a block. Those that lie apart are gathered first: only then
+        vectors are made of them."""
+        s = self.s
+        if not s.apart:
+            return one_block(s, [extreme], start, stop, None, lambda k: [self.at(k)])[0]
+        gathered, zero = s.local_array(self.dtype, _SOUGHT_LONG), s.const(0, i64)
+        with s.loop(start, stop, trips=_SOUGHT_LONG) as k:
+            s.store(gathered, k - start, self.at(k))
+        return one_block(
+            s, [extreme], zero, stop - start, None, lambda k: [s.reload(gathered, k)]
+        )[0]

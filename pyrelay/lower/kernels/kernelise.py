@@ -51,7 +51,7 @@ from pyrelay.lower.passes.single_elements import single_elements
 from pyrelay.lower.planning.finishing import finished
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
-from pyrelay.opt.extremes import extremes, extremes_of_columns
+from pyrelay.opt.extremes import columns_of_extremes, extremes, extremes_of_columns
 from pyrelay.opt.finishing import product_of
 from pyrelay.opt.half_attention import half_attention_of
 from pyrelay.opt.half_products import half_product_of
@@ -61,6 +61,7 @@ Shape = tuple[Extent, ...]
 Write = Callable[[Schedule], Extent]
 
 
+_FEW_COLUMNS = 10  # that are gone through one after the other for where their extremes are
 _FEW_LETS = 4  # that compute an element which is added to a small array beside its neighbours
 
 
@@ -85,6 +86,7 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     product = product_of(function.body)
     if product is not None:
         return finished(function, product)
+    given = function
     if not splits:
         function = extremes_of_columns(function)  # lanes are columns
     group = _Group(function, joins_few=splits)
@@ -95,7 +97,10 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     aliases = tuple(made[k] for k in range(len(function.body.results)))
     written = frozenset(a for a in aliases if a is not None)
     shares = shared_buffers(function, kernels)
-    long = _long(function) if splits else None
+    if splits:
+        long = _long(function)
+    else:
+        long = None if function is given else _few_columns(given)
     if long is not None:
         also = shared_buffers(function, long.kernels)
         shares = tuple(a & b for a, b in zip(shares, also, strict=True))
@@ -112,6 +117,18 @@ def _long(function: Function) -> Long | None:
     return Long(group.when, tuple(kernels), tuple(group.scratch)) if group.when != 0 else None
 
 
+def _few_columns(function: Function) -> Long:
+    """The kernels where places of extremes are sought in columns that are too few to be lanes: one
+    column after the other."""
+    group = _Group(function, apart=True)
+    found = [n for let in function.body.lets if (n := columns_of_extremes(let)) is not None]
+    when: Extent = 1
+    for columns in found:
+        few = dims.quotient(_FEW_COLUMNS + 1, dims.add(columns, 1))
+        when = dims.minimum(when, few)
+    return Long(when, tuple(group.kernels()), tuple(group.scratch))
+
+
 def _of_halves(function: Function, product: Let) -> Lowering:
     """A product of matrices of 16-bit floats: the device's kernel reads them as they are."""
     source = {let.outs[0]: let.rhs.args[0] for let in function.body.lets if let is not product}  # type: ignore[union-attr]
@@ -125,14 +142,17 @@ class _Group:
 
     split  cut rows into parts; `when` is then 1 where that is worth it, and else 0; `whole` says
            that there is one row.
+    apart  reduce columns one after the other.
     joins_few  reduce few elements in one kernel, and add rows one by one to narrow arrays, as many
                threads share both out.
     """
 
     def __init__(
-        self, function: Function, *, split: bool = False, joins_few: bool = False
+        self, function: Function, *, split: bool = False, joins_few: bool = False,
+        apart: bool = False,
     ) -> None:
         self.function, self.split, self.joins_few = function, split, joins_few
+        self.apart = apart
         self.when: Extent = 0
         self.whole = False
         self.lets = {out: let for let in function.body.lets for out in let.outs}
@@ -407,6 +427,7 @@ class _Group:
     def _elements(self) -> Elements:
         emitter = RuleEmitter(self.function.dims)
         emitter.alone = not self.joins_few
+        emitter.apart = self.apart
         return Elements(emitter, self.function)
 
     def _collapsing(

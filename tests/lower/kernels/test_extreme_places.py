@@ -52,3 +52,31 @@ def test_the_first_nan_of_a_row_and_the_first_of_equal_infinities_are_found() ->
         x[columns] = -np.inf
         x[columns + 1, columns // 2 :] = np.inf
         np.testing.assert_array_equal(compiled(x), largest(x))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i1", "?"])
+def test_few_columns_are_gone_through_one_after_the_other(dtype: str) -> None:
+    @pyrelay.jit
+    def of_columns(x: Any) -> Any:
+        return np.argmax(x, axis=0), np.argmin(x, axis=0, keepdims=True)
+
+    rng = np.random.default_rng(0)
+    for columns in (1, 3, 10, 11):
+        for rows in (1, 7, 16, 255, 256, 300, 1100):
+            x = rng.integers(0, 2 * rows, (rows, columns)).astype(dtype)
+            if dtype in ("f8", "f4") and rows > 20:
+                x[rows // 2, 0] = np.nan
+                x[rows // 3 :, -1] = np.inf
+            found = of_columns(x)
+            np.testing.assert_array_equal(found[0], np.argmax(x, axis=0))
+            np.testing.assert_array_equal(found[1], np.argmin(x, axis=0, keepdims=True))
+    of_three_axes = pyrelay.jit(lambda x: np.argmax(x.transpose(1, 0, 2), axis=1))
+    x = rng.integers(0, 9, (40, 3, 2)).astype(dtype)
+    np.testing.assert_array_equal(of_three_axes(x), np.argmax(x, axis=0))
+
+
+def test_elements_that_lie_apart_are_gathered() -> None:
+    x = np.random.default_rng(0).normal(size=(600, 2))
+    code = str(pyrelay.jit(lambda x: np.argmin(x, axis=0)).code(x))
+    assert "local_f64(512)" in code
+    assert "local_f64(32)" in code  # columns as lanes, where there are more
