@@ -88,7 +88,7 @@ class Close:
     keys: dict[V.Root, int] = field(default_factory=dict)
     columns: dict[V.Root, Any] = field(default_factory=dict)  # of pools of new nodes
     schemas: dict[V.Root, Any] = field(default_factory=dict)
-    arrays: dict[Any, LeafResult] = field(default_factory=dict)
+    arrays: dict[Any, LeafResult | ViewResult] = field(default_factory=dict)
     #: Arguments, and arrays that the result has; those of them that may be others.
     known: dict[V.Root, None] = field(default_factory=dict)
     chosen: dict[V.Root, None] = field(default_factory=dict)
@@ -369,11 +369,10 @@ class Close:
         # What is mentioned again, or may be, must be the same object, or is seen by views.
         lone = self.mentions[root] == 1 and not any(r.is_chosen for r in self.mentions)
         order = memory_order.kept(it, V.ArrayRef(root, view, atom.type)) if lone else None
-        if order is not None:
-            atom = it.builder.call(OPS["transpose"], atom, axes=order).atom
-        leaf = LeafResult(self._result(atom), atom.type)
         if order is None:
-            return leaf
+            return LeafResult(self._result(atom), atom.type)
+        turned = it.builder.call(OPS["transpose"], atom, axes=order)
+        leaf = LeafResult(self._result(turned.atom), turned.type)
         return ViewResult(leaf, (ViewStepResult("transpose", (), (("axes", inverse(order)),)),))
 
     def _node(self, value: V.Value) -> ResultTree:

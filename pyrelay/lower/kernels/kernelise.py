@@ -97,10 +97,7 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     aliases = tuple(made[k] for k in range(len(function.body.results)))
     written = frozenset(a for a in aliases if a is not None)
     shares = shared_buffers(function, kernels)
-    if splits:
-        long = _long(function)
-    else:
-        long = None if function is given else _few_columns(given)
+    long = _long(function) if splits else _few_columns(given, function)
     if long is not None:
         also = shared_buffers(function, long.kernels)
         shares = tuple(a & b for a, b in zip(shares, also, strict=True))
@@ -117,9 +114,11 @@ def _long(function: Function) -> Long | None:
     return Long(group.when, tuple(kernels), tuple(group.scratch)) if group.when != 0 else None
 
 
-def _few_columns(function: Function) -> Long:
+def _few_columns(function: Function, of_lanes: Function) -> Long | None:
     """The kernels where places of extremes are sought in columns that are too few to be lanes: one
-    column after the other."""
+    column after the other. None if there are no such places: then it has no form for lanes."""
+    if of_lanes is function:
+        return None
     group = _Group(function, apart=True)
     found = [n for let in function.body.lets if (n := columns_of_extremes(let)) is not None]
     when: Extent = 1
