@@ -9,7 +9,7 @@ Importing this package registers all of them in `pyrelay.ir.op.OPS`.
     order                           which element comes before which
     normalised                      softmax and its logarithms, with derivatives of their own
     contract  convolution           products of matrices and of images
-    linalg  fourier                 decompositions, transforms, by NumPy
+    linalg  least_squares  fourier  decompositions, transforms, by NumPy
     program                         extents, checks, tapes: what programs need besides numbers
     host                            calls of Python that do something besides computing
 
@@ -26,6 +26,7 @@ from pyrelay.ops import (
     functions,
     host,
     index,
+    least_squares,
     linalg,
     logic,
     normalised,
@@ -39,6 +40,6 @@ from pyrelay.ops import (
 
 __all__ = [
     "arithmetic", "contract", "convolution", "decompositions", "fourier", "functions", "host",
-    "index", "linalg", "logic", "normalised", "order", "program", "reduce", "running", "shape",
-    "special",
+    "index", "least_squares", "linalg", "logic", "normalised", "order", "program", "reduce",
+    "running", "shape", "special",
 ]

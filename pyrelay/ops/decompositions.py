@@ -76,10 +76,10 @@ def _q_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return qr_type(args[:1], attrs)[:1]
 
 
-def _q(reflections: Any, factors: Any) -> Any:
-    from numpy.linalg import _umath_linalg  # the one function that np.linalg.qr has for it
+def _q(reflections: Any, factors: Any, *, full: bool) -> Any:
+    from numpy.linalg import _umath_linalg  # the two functions that np.linalg.qr has for it
 
-    return _umath_linalg.qr_reduced(reflections, factors)
+    return (_umath_linalg.qr_complete if full else _umath_linalg.qr_reduced)(reflections, factors)
 
 
 qr_reflections: Op = host(
@@ -87,6 +87,9 @@ qr_reflections: Op = host(
     "Householder's reflections of a matrix below the triangle that they leave, and their factors",
 )
 qr_product: Op = host(
-    "qr_product", _q_type, _q, _WRITTEN_LATE, tuple(Sample(_raw(s.args[0])) for s in _MATRICES),
-    "the first columns of the product of `qr_reflections`",
+    "qr_product", _q_type, _q, _WRITTEN_LATE, (
+        *(Sample(_raw(s.args[0]), {"full": False}) for s in _MATRICES),
+        Sample(_raw(_MATRICES[1].args[0]), {"full": True}),
+    ),
+    "the first columns of the product of `qr_reflections`, or all",
 )

@@ -11,8 +11,7 @@ Rules: Giles, "Collected matrix derivative results for forward and reverse mode 
 differentiation" (2008); Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend,
 "Differentiating the singular value decomposition" (2016); Walter and Lehmann, "Algorithmic
 differentiation of linear algebra functions" (2013), for qr; Boeddeker et al., "On the computation
-of complex-valued gradients with application to statistically optimum beamforming" (2017), for eig;
-Golub and Pereyra (1973) for pinv.
+of complex-valued gradients with application to statistically optimum beamforming" (2017), for eig.
 """
 
 from __future__ import annotations
@@ -78,12 +77,12 @@ def _same(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (a,)
 
 
-def _real_of(ty: TensorType) -> Any:
+def real_of(ty: TensorType) -> Any:
     """The dtype of absolute values."""
     return {"c64": types.f32, "c128": types.f64}.get(ty.dtype.name, ty.dtype)
 
 
-def _of_reals(rule: Any) -> Any:
+def of_reals(rule: Any) -> Any:
     """A derivative that is written for real matrices; an error for complex ones."""
     def vjp(y: Any, g: Any, a: Handle, *others: Handle, **attrs: Any) -> tuple[Any, ...]:
         if a.dtype.kind == "c":
@@ -115,25 +114,25 @@ def host(
 # -- handles ---------------------------------------------------------------------------------------
 
 
-def _turned(x: Handle) -> Handle:
+def turned(x: Handle) -> Handle:
     """The last two axes exchanged."""
     order = (*range(x.rank - 2), x.rank - 1, x.rank - 2)
     result: Handle = transpose(x, axes=order)
     return result
 
 
-def _product(a: Handle, b: Handle, left: bool = False, right: bool = False) -> Handle:
+def product(a: Handle, b: Handle, left: bool = False, right: bool = False) -> Handle:
     """a @ b; `left` and `right` say which factor is transposed."""
     result: Handle = matmul(a, b, transpose_a=left, transpose_b=right)
     return result
 
 
-def _row(w: Handle) -> Handle:
+def as_row(w: Handle) -> Handle:
     result: Handle = expand_dims(w, axes=(w.rank - 1,))
     return result
 
 
-def _column(w: Handle) -> Handle:
+def as_column(w: Handle) -> Handle:
     result: Handle = expand_dims(w, axes=(w.rank,))
     return result
 
@@ -148,7 +147,7 @@ def _lower(x: Handle, offset: int = 0) -> Handle:
 
 def _of_triangle(s: Handle, upper: bool = False) -> Handle:
     """The derivative by the triangle that is read, from that by independent elements."""
-    both = s + _turned(s)
+    both = s + turned(s)
     if upper:
         return both - _lower(both) + (_lower(s) - _lower(s, -1))
     return _lower(both, -1) + (_lower(s) - _lower(s, -1))
@@ -156,7 +155,7 @@ def _of_triangle(s: Handle, upper: bool = False) -> Handle:
 
 def _inverse_differences(w: Handle, v: Handle) -> Handle:
     """1 / (v[j] - w[i]), 0 where they are equal."""
-    difference = _row(v) - _column(w)
+    difference = as_row(v) - as_column(w)
     same = equal(difference, 0)
     result: Handle = where(same, 0, 1 / where(same, 1, difference))
     return result
@@ -172,7 +171,7 @@ def _columns(x: Handle, start: Extent, size: Extent) -> Handle:
 # -- samples ---------------------------------------------------------------------------------------
 
 
-def _general(*batch: int, n: int = 3, dtype: str = "f8") -> Any:
+def general(*batch: int, n: int = 3, dtype: str = "f8") -> Any:
     return (spread((*batch, n, n), -1.0, 1.0, 5) + 2.0 * np.eye(n)).astype(dtype)
 
 
@@ -182,10 +181,10 @@ def _definite(*batch: int, n: int = 3) -> Any:
 
 
 _SQUARES = (
-    Sample((_general(),)), Sample((_general(2, n=2),)), Sample((_general(dtype="f4"),)),
+    Sample((general(),)), Sample((general(2, n=2),)), Sample((general(dtype="f4"),)),
     Sample((np.zeros((0, 0)),), {}, False), Sample((np.array([[2, 1], [1, 3]]),)),
 )
-_COMPLEX = Sample((_general() + 1j * spread((3, 3), -0.5, 0.5, 7),))
+_COMPLEX = Sample((general() + 1j * spread((3, 3), -0.5, 0.5, 7),))
 _HERMITIAN = (_COMPLEX.args[0] @ np.conj(_COMPLEX.args[0].T) + np.eye(3),)
 
 
@@ -215,15 +214,15 @@ def _system(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 def _cotangents_of_solve(
     y: Handle, g: Handle, a: Handle, b: Handle, *, small: bool
 ) -> tuple[Any, ...]:
-    of_b = solve(_turned(a), g, small=small)
-    return -_product(of_b, y, right=True), of_b
+    of_b = solve(turned(a), g, small=small)
+    return -product(of_b, y, right=True), of_b
 
 
 solve: Op = host(
     "solve", _system, np.linalg.solve, _cotangents_of_solve,
     _sized(
-        Sample((_general(), spread((3, 2)))), Sample((_general(2), spread((3, 1)))),
-        Sample((_general(n=2), spread((4, 2, 3)))),
+        Sample((general(), spread((3, 2)))), Sample((general(2), spread((3, 1)))),
+        Sample((general(n=2), spread((4, 2, 3)))),
         Sample((_COMPLEX.args[0], spread((3, 2)) + 0j)),
     ),
     "x with a @ x = b, b of at least two axes",
@@ -231,43 +230,13 @@ solve: Op = host(
 
 
 def _cotangent_of_inv(y: Handle, g: Handle, a: Handle, *, small: bool) -> tuple[Any, ...]:
-    return (-_product(_product(y, g, left=True), y, right=True),)
+    return (-product(product(y, g, left=True), y, right=True),)
 
 
 inv: Op = host(
     "inv", _same, np.linalg.inv, _cotangent_of_inv, _sized(*_SQUARES, _COMPLEX), "the inverse"
 )
 
-
-def _pinv_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
-    a, rcond = tensors(args)
-    batch, rows, columns = matrix(a, "fc")
-    if rcond.shape or rcond.dtype.kind != "f":
-        raise RelationError(f"takes a float as rcond, and got {rcond}", arg=1)
-    return (TensorType(a.dtype, (*batch, columns, rows)),)
-
-
-def _cotangent_of_pinv(y: Handle, g: Handle, a: Handle, rcond: Handle) -> tuple[Any, ...]:
-    turned = _turned(g)
-    left = turned - _product(a, _product(y, turned))
-    right = turned - _product(_product(turned, y), a)
-    return (
-        _product(_product(left, y), y, right=True)
-        + _product(y, _product(y, right), left=True)
-        - _product(_product(y, g, left=True), y, right=True),
-        None,
-    )
-
-
-pinv: Op = host(
-    "pinv", _pinv_type, np.linalg.pinv, _of_reals(_cotangent_of_pinv),
-    (
-        Sample((_general()[:, :2], 1e-15)), Sample((_general(2)[:, :2], 1e-15)),
-        Sample((_general(dtype="f4"), 1e-3)), Sample((*_COMPLEX.args, 1e-15), {}, False),
-    ),
-    "the Moore-Penrose inverse; singular values of up to rcond times the greatest count as 0",
-    Promotion.NONE,
-)
 
 # -- determinants ----------------------------------------------------------------------------------
 
@@ -295,7 +264,7 @@ def _cotangent_of_cofactors(y: Handle, g: Handle, a: Handle, *, small: bool) -> 
         sum_(g * y, axes=(a.rank - 2, a.rank - 1), keepdims=False), axes=(a.rank - 2, a.rank - 1)
     )
     whole = expand_dims(det(a, small=small), axes=(a.rank - 2, a.rank - 1))
-    return ((total * y - _product(_product(y, g, right=True), y)) / whole,)
+    return ((total * y - product(product(y, g, right=True), y)) / whole,)
 
 
 cofactors: Op = host(
@@ -318,18 +287,18 @@ det: Op = host(
 def _sign_and_logarithm(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
     batch, _ = _square(a, "fc")
-    return TensorType(a.dtype, batch), TensorType(_real_of(a), batch)
+    return TensorType(a.dtype, batch), TensorType(real_of(a), batch)
 
 
 def _cotangent_of_slogdet(y: Any, g: Any, a: Handle, *, small: bool) -> tuple[Any, ...]:
     if g[1] is None:
         return (None,)
-    return (expand_dims(g[1], axes=(a.rank - 2, a.rank - 1)) * _turned(inv(a, small=small)),)
+    return (expand_dims(g[1], axes=(a.rank - 2, a.rank - 1)) * turned(inv(a, small=small)),)
 
 
 slogdet: Op = host(
     "slogdet", _sign_and_logarithm, lambda a: tuple(np.linalg.slogdet(a)),
-    _of_reals(_cotangent_of_slogdet),
+    of_reals(_cotangent_of_slogdet),
     _sized(*_SQUARES[:3], Sample(_COMPLEX.args, {}, False)),
     "the sign and the logarithm of the determinant",
 )
@@ -344,16 +313,16 @@ def _cholesky(a: Any, *, upper: bool) -> Any:
 def _cotangent_of_cholesky(
     y: Handle, g: Handle, a: Handle, *, upper: bool, small: bool
 ) -> tuple[Any, ...]:
-    low, moved = (_turned(y), _turned(g)) if upper else (y, g)
-    inner = _product(low, moved, left=True)
+    low, moved = (turned(y), turned(g)) if upper else (y, g)
+    inner = product(low, moved, left=True)
     half = _lower(inner, -1) + 0.5 * (_lower(inner) - _lower(inner, -1))
-    left = solve(_turned(low), half, small=small)
-    both = _turned(solve(_turned(low), _turned(left), small=small))
+    left = solve(turned(low), half, small=small)
+    both = turned(solve(turned(low), turned(left), small=small))
     return (_of_triangle(both, upper),)
 
 
 cholesky: Op = host(
-    "cholesky", _same, _cholesky, _of_reals(_cotangent_of_cholesky),
+    "cholesky", _same, _cholesky, of_reals(_cotangent_of_cholesky),
     _sized(
         Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": False}),
         Sample((_definite(),), {"upper": True}), Sample(_HERMITIAN, {"upper": False}, False),
@@ -366,39 +335,52 @@ cholesky: Op = host(
 def qr_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
     batch, rows, columns = matrix(a, "fc")
-    inner = dims.minimum(rows, columns)
+    inner = rows if attrs["full"] else dims.minimum(rows, columns)
     return (
         TensorType(a.dtype, (*batch, rows, inner)), TensorType(a.dtype, (*batch, inner, columns)),
     )
 
 
-def _cotangent_of_qr(y: Any, g: Any, a: Handle) -> tuple[Any, ...]:
+def _cotangent_of_qr(y: Any, g: Any, a: Handle, *, full: bool) -> tuple[Any, ...]:
     """a = q [u | v] with a square u: the last columns are q v, and q is the factor of the first.
 
     Where there are at least as many rows as columns, v has no columns.
     """
+    if full:
+        raise GradientError(
+            "the complete q of a matrix with more rows than columns has no derivative.",
+            span=a.builder.span,
+            notes=("only its first columns follow from the matrix; the others may be any that "
+                   "complete them to a basis",),
+            hints=("write np.linalg.qr(a), or np.linalg.qr(a, mode='r') for r alone",),
+        )
     (q, r), (of_q, of_r) = y, g
     size, columns = r.shape[-2], a.shape[-1]
     rest = dims.add(columns, dims.multiply(-1, size))
     of_last = _columns(of_r, size, rest)
-    of_q = of_q + _product(_columns(a, size, rest), of_last, right=True)
+    of_q = of_q + product(_columns(a, size, rest), of_last, right=True)
     first = _of_tall(q, _columns(r, 0, size), of_q, _columns(of_r, 0, size))
-    return (concatenate(first, _product(q, of_last), axis=a.rank - 1),)
+    return (concatenate(first, product(q, of_last), axis=a.rank - 1),)
 
 
 def _of_tall(q: Handle, r: Handle, of_q: Handle, of_r: Handle) -> Handle:
-    inner = _product(r, of_r, right=True) - _product(of_q, q, left=True)
-    mirrored = _lower(inner) + _turned(_lower(inner, -1))
-    return _turned(solve(r, _turned(of_q + _product(q, mirrored)), small=False))
+    inner = product(r, of_r, right=True) - product(of_q, q, left=True)
+    mirrored = _lower(inner) + turned(_lower(inner, -1))
+    return turned(solve(r, turned(of_q + product(q, mirrored)), small=False))
 
 
 qr: Op = host(
-    "qr", qr_type, lambda a: tuple(np.linalg.qr(a)), _of_reals(_cotangent_of_qr),
+    "qr", qr_type, lambda a, *, full: tuple(np.linalg.qr(a, "complete" if full else "reduced")),
+    of_reals(_cotangent_of_qr),
     (
-        Sample((_general(),)), Sample((_general(2)[..., :2],)), Sample((_general()[:2],)),
-        Sample((_general(dtype="f4"),)), Sample(_COMPLEX.args, {}, False),
+        *(Sample((a,), {"full": False}) for a in (
+            general(), general(2)[..., :2], general()[:2], general(dtype="f4"),
+        )),
+        Sample(_COMPLEX.args, {"full": False}, False),
+        Sample((general(2)[..., :2],), {"full": True}, False),
     ),
-    "the orthogonal and the upper triangular factor, as thin as they can be",
+    "the orthogonal and the upper triangular factor, as thin as they can be; `full`, of a matrix "
+    "with more rows than columns: all columns of the first",
 )
 
 # -- eigenvalues and singular values ---------------------------------------------------------------
@@ -407,19 +389,19 @@ qr: Op = host(
 def eigh_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     (a,) = tensors(args)
     batch, rows = _square(a, "fc")
-    return TensorType(_real_of(a), (*batch, rows)), a
+    return TensorType(real_of(a), (*batch, rows)), a
 
 
 def _cotangent_of_eigh(y: Any, g: Any, a: Handle, *, upper: bool) -> tuple[Any, ...]:
     (w, v), (of_w, of_v) = y, g
-    turns = _inverse_differences(w, w) * _product(v, of_v, left=True)
-    whole = _product(_product(v, turns) + v * _row(of_w), v, right=True)
+    turns = _inverse_differences(w, w) * product(v, of_v, left=True)
+    whole = product(product(v, turns) + v * as_row(of_w), v, right=True)
     return (_of_triangle(whole, upper),)
 
 
 eigh: Op = host(
     "eigh", eigh_type, lambda a, *, upper: tuple(np.linalg.eigh(a, "U" if upper else "L")),
-    _of_reals(_cotangent_of_eigh),
+    of_reals(_cotangent_of_eigh),
     (
         Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": True}),
         Sample((np.eye(3),), {"upper": False}, False), Sample(_HERMITIAN, {"upper": True}, False),
@@ -434,7 +416,7 @@ def svd_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     inner = dims.minimum(rows, columns)
     left, right = (rows, columns) if attrs["full"] else (inner, inner)
     return (
-        TensorType(a.dtype, (*batch, rows, left)), TensorType(_real_of(a), (*batch, inner)),
+        TensorType(a.dtype, (*batch, rows, left)), TensorType(real_of(a), (*batch, inner)),
         TensorType(a.dtype, (*batch, right, columns)),
     )
 
@@ -442,24 +424,24 @@ def svd_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 def _cotangent_of_svd(y: Any, g: Any, a: Handle, *, full: bool) -> tuple[Any, ...]:
     """With u = [u1 | u2] and v = [v1 | v2], of which u1 and v1 belong to the singular values."""
     (u, s, vt), (of_u, of_s, of_vt) = y, g
-    v, of_v = _turned(vt), _turned(of_vt)
+    v, of_v = turned(vt), turned(of_vt)
     size = s.shape[-1]
     u1, of_u1 = _columns(u, 0, size), _columns(of_u, 0, size)
     v1, of_v1 = _columns(v, 0, size), _columns(of_v, 0, size)
     differences = _inverse_differences(s * s, s * s)
     zero = equal(s, 0)
     inverse = where(zero, 0, 1 / where(zero, 1, s))
-    of_left = _product(u1, of_u1, left=True)
-    of_right = _product(v1, of_v1, left=True)
-    inner = differences * (of_left - _turned(of_left)) * _row(s)
-    inner = inner + differences * (of_right - _turned(of_right)) * _column(s)
-    found = _product(_product(u1, inner) + u1 * _row(of_s), v1, right=True)
-    beside_u = (of_u1 - _product(u1, of_left)) * _row(inverse)
-    beside_v = (of_v1 - _product(v1, of_right)) * _row(inverse)
+    of_left = product(u1, of_u1, left=True)
+    of_right = product(v1, of_v1, left=True)
+    inner = differences * (of_left - turned(of_left)) * as_row(s)
+    inner = inner + differences * (of_right - turned(of_right)) * as_column(s)
+    found = product(product(u1, inner) + u1 * as_row(of_s), v1, right=True)
+    beside_u = (of_u1 - product(u1, of_left)) * as_row(inverse)
+    beside_v = (of_v1 - product(v1, of_right)) * as_row(inverse)
     if full:
-        beside_u = beside_u - _crossed(u, u1, of_u) * _row(inverse)
-        beside_v = beside_v - _crossed(v, v1, of_v) * _row(inverse)
-    return (found + _product(beside_u, v1, right=True) + _product(u1, beside_v, right=True),)
+        beside_u = beside_u - _crossed(u, u1, of_u) * as_row(inverse)
+        beside_v = beside_v - _crossed(v, v1, of_v) * as_row(inverse)
+    return (found + product(beside_u, v1, right=True) + product(u1, beside_v, right=True),)
 
 
 def _crossed(u: Handle, u1: Handle, of_u: Handle) -> Handle:
@@ -467,16 +449,16 @@ def _crossed(u: Handle, u1: Handle, of_u: Handle) -> Handle:
     size, whole = u1.shape[-1], u.shape[-1]
     rest = dims.add(whole, dims.multiply(-1, size))
     u2, of_u2 = _columns(u, size, rest), _columns(of_u, size, rest)
-    return _product(u2, _product(of_u2, u1, left=True))
+    return product(u2, product(of_u2, u1, left=True))
 
 
 svd: Op = host(
     "svd", svd_type, lambda a, *, full: tuple(np.linalg.svd(a, full)),
-    _of_reals(_cotangent_of_svd),
+    of_reals(_cotangent_of_svd),
     (
-        Sample((_general(),), {"full": False}), Sample((_general(2)[..., :2],), {"full": False}),
-        Sample((_general()[:2],), {"full": False}), Sample((np.eye(2),), {"full": True}, False),
-        Sample((_general()[:2],), {"full": True}, False),
+        Sample((general(),), {"full": False}), Sample((general(2)[..., :2],), {"full": False}),
+        Sample((general()[:2],), {"full": False}), Sample((np.eye(2),), {"full": True}, False),
+        Sample((general()[:2],), {"full": True}, False),
         Sample(_COMPLEX.args, {"full": False}, False),
     ),
     "left singular vectors, singular values, right singular vectors as rows",
@@ -501,9 +483,9 @@ def _cotangent_of_eig(y: Any, g: Any, a: Handle) -> tuple[Any, ...]:
     """With vectors of length 1 whose greatest component is real, as LAPACK gives them."""
     (_, w, v), (_, of_w, of_v) = y, g
     along = sum_(of_v * v, axes=(v.rank - 2,), keepdims=False)
-    free = of_v - conj(v) * _row(real(along)) + _of_phases(v, imag(along))
-    inner = _inverse_differences(w, w) * _product(v, free, left=True)
-    found = solve(_turned(v), _product(inner, v, right=True) + _turned(v * _row(of_w)), small=False)
+    free = of_v - conj(v) * as_row(real(along)) + _of_phases(v, imag(along))
+    inner = _inverse_differences(w, w) * product(v, free, left=True)
+    found = solve(turned(v), product(inner, v, right=True) + turned(v * as_row(of_w)), small=False)
     return (found if a.dtype.kind == "c" else real(found),)
 
 
@@ -514,7 +496,8 @@ def _of_phases(v: Handle, turn: Handle) -> Handle:
     place = argmax(sizes, axes=(axis,), keepdims=True)
     rows = expand_dims(b.call(iota, size=v.shape[axis], dtype=types.i64), axes=(1,))
     greatest = equal(rows, place)
-    result: Handle = where(greatest, make_complex(0, -_row(turn) / where(greatest, real(v), 1)), 0)
+    phase = make_complex(0, -as_row(turn) / where(greatest, real(v), 1))
+    result: Handle = where(greatest, phase, 0)
     return result
 
 

@@ -23,6 +23,7 @@ _DOUBLE = {types.f32: types.f64, types.c64: types.c128}
 _SINGLE = {double: single for single, double in _DOUBLE.items()}
 _IN_DOUBLE = frozenset([
     "solve", "inv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "svdvals",
+    "least_squares",
 ])  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def _wide(b: Builder, name: str, *given: Handle, **attrs: Any) -> list[Handle]:
     found = b.call(OPS[name], *(_as(b, x, _DOUBLE.get(x.dtype, x.dtype)) for x in given), **attrs)
     results = found if isinstance(found, tuple) else (found,)
     single = given[0].dtype in _DOUBLE
-    return [_as(b, y, _SINGLE[y.dtype]) if single else y for y in results]
+    return [_as(b, y, _SINGLE.get(y.dtype, y.dtype)) if single else y for y in results]
 
 
 def _eig(b: Builder, a: Handle) -> list[Handle]:
@@ -86,11 +87,11 @@ def _all_real(b: Builder, a: Handle, w: Handle) -> Handle:
     return _all(b, b.call(OPS["equal"], b.call(OPS["imag"], w), 0))
 
 
-def _qr(b: Builder, a: Handle) -> list[Handle]:
+def _qr(b: Builder, a: Handle, *, full: bool) -> list[Handle]:
     dtype = a.dtype
     wide = _as(b, a, _DOUBLE.get(dtype, dtype))
     reflections, factors = b.call(OPS["qr_reflections"], wide)
-    size = dims.minimum(a.shape[-2], a.shape[-1])
+    size = a.shape[-2] if full else dims.minimum(a.shape[-2], a.shape[-1])
     upper = b.call(
         OPS["slice"], reflections, starts=(0,) * a.rank, steps=(1,) * a.rank,
         sizes=(*a.shape[:-2], size, a.shape[-1]),
@@ -101,11 +102,11 @@ def _qr(b: Builder, a: Handle) -> list[Handle]:
     )
     inside = b.call(OPS["less_equal"], row, column)
     triangle = b.call(OPS["where"], inside, upper, b.cast(0.0, wide.dtype))
-    q = b.call(OPS["qr_product"], reflections, factors)
+    q = b.call(OPS["qr_product"], reflections, factors, full=full)
     return [_as(b, q, dtype), _as(b, triangle, dtype)]
 
 
-def _pinv(b: Builder, a: Handle, rcond: Handle) -> list[Handle]:
+def _pinv(b: Builder, a: Handle, rcond: Handle, *, cut: bool) -> list[Handle]:
     conjugate = b.call(OPS["conj"], a) if a.dtype.kind == "c" else a
     u, s, vt = _wide(b, "svd", conjugate, full=False)
     greatest = b.call(OPS["max"], s, axes=(s.rank - 1,), keepdims=True)

@@ -47,16 +47,20 @@ def _slogdet(a: Array) -> Any:
     return tuple(np.linalg.slogdet(a))
 
 
-def _pinv(a: Array, rcond: float) -> Array:
+def _pinv(a: Array, rcond: float, cut: bool) -> Array:
     return np.linalg.pinv(a, rcond)
+
+
+def _least_squares(a: Array, b: Array, rcond: float, cut: bool) -> Any:
+    return np.linalg.lstsq(a, b, rcond)
 
 
 def _cholesky(a: Array, upper: bool) -> Array:
     return np.linalg.cholesky(a, upper=upper)
 
 
-def _qr(a: Array) -> Any:
-    return tuple(np.linalg.qr(a))
+def _qr(a: Array, full: bool) -> Any:
+    return tuple(np.linalg.qr(a, "complete" if full else "reduced"))
 
 
 def _eigh(a: Array, upper: bool) -> Any:
@@ -76,7 +80,8 @@ def _eig(a: Array) -> Any:
 #: function -> op and the names of its attributes, which follow the operands
 PRIMITIVES: Any = {
     _solve: ("solve", ()), _inv: ("inv", ()), _det: ("det", ()), _slogdet: ("slogdet", ()),
-    _pinv: ("pinv", ()), _cholesky: ("cholesky", ("upper",)), _qr: ("qr", ()),
+    _pinv: ("pinv", ("cut",)), _least_squares: ("least_squares", ("cut",)),
+    _cholesky: ("cholesky", ("upper",)), _qr: ("qr", ("full",)),
     _eigh: ("eigh", ("upper",)), _svd: ("svd", ("full",)), _eig: ("eig", ()),
 }
 
@@ -119,7 +124,7 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = No
         raise ValueError("`rtol` and `rcond` can't be both set.")
     x = _mirrored(_float(a)) if hermitian else _float(a)
     least = rtol if rcond is None else rcond
-    return _pinv(x, 1e-15 if least is None else float(least))
+    return _pinv(x, 1e-15 if least is None else float(least), least is not None)
 
 
 def _mirrored(a: Array) -> Array:
@@ -130,22 +135,28 @@ def _mirrored(a: Array) -> Array:
 def lstsq(a: Array, b: Array, rcond: Any = None) -> Any:
     """The least-squares solution of least norm, its residuals, the rank, the singular values."""
     m, right = _float(a), _float(b)
+    if m.ndim != 2 or right.ndim > 2:
+        wrong = right.ndim if m.ndim == 2 else m.ndim
+        raise np.linalg.LinAlgError(
+            f"{wrong}-dimensional array given. Array must be two-dimensional"
+        )
     rows, columns = m.shape
-    epsilon = float(np.finfo(m.dtype).eps)
-    share = epsilon * max(rows, columns) if rcond is None else float(rcond)
-    if share < 0:
-        share = epsilon
-    s = svdvals(m)
-    kept = s > share * s[0]
-    rank = np.sum(kept).astype(np.int32)
-    # For matrices of full rank the pseudoinverse has derivatives that no equal values disturb.
-    x = _pinv(m, share) @ right
-    misfit = right - m @ x
-    sizes = np.abs(misfit) if m.dtype.kind == "c" else misfit
-    squares = np.sum(sizes * sizes, axis=0)
-    wanted = (rank == columns) & (rows > columns)
-    residuals = np.reshape(squares, -1)
-    return x, residuals[np.full(residuals.shape[0], wanted)], rank, s
+    if right.shape[0] != rows:
+        raise np.linalg.LinAlgError("Incompatible dimensions")
+    both = np.result_type(m.dtype, right.dtype)
+    share = float(np.finfo(both).eps) * max(rows, columns) if rcond is None else float(rcond)
+    return _fitted(m.astype(both), right.astype(both), share, rcond is not None)
+
+
+def _fitted(m: Array, right: Array, share: float, cut: bool) -> Any:
+    """As `lstsq`, for a vector or columns of the matrix's type."""
+    rows, columns = m.shape
+    behind = right if right.ndim == 2 else right[:, None]
+    x, squares, rank, s = _least_squares(m, behind, share, cut)
+    if rows == 0:
+        x = np.zeros_like(x)
+    residuals = squares[np.full(squares.shape[0], (rank == columns) & (rows > columns))]
+    return x if right.ndim == 2 else x[:, 0], residuals, rank, s
 
 
 def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
@@ -181,15 +192,8 @@ def qr(a: Array, mode: str = "reduced") -> Any:
     m = _float(a)
     if mode not in ("reduced", "r", "complete"):
         refuse("only the modes 'reduced', 'complete' and 'r' are compiled")
-    q, r = _qr(m)
-    missing = m.shape[-2] - m.shape[-1]
-    if mode == "complete" and missing > 0:
-        # columns of zeros have no reflections of their own, so those before give the whole basis
-        blank = np.zeros((*m.shape[:-1], missing), m.dtype)
-        basis, _ = _qr(np.concatenate([m, blank], axis=-1))
-        below = np.zeros((*m.shape[:-2], missing, m.shape[-1]), r.dtype)
-        q = np.concatenate([q, basis[..., m.shape[-1] :]], axis=-1)
-        r = np.concatenate([r, below], axis=-2)
+    full = mode == "complete" and m.shape[-2] > m.shape[-1]
+    q, r = _qr(m, full)
     return r if mode == "r" else QRResult(q, r)
 
 
@@ -454,11 +458,12 @@ def polyfit(
         values = values * (weights if values.ndim == 1 else weights[:, None])
     scale = np.sqrt(np.sum(left * left, axis=0))
     left = left / scale
-    if full:
-        c, residuals, rank, s = lstsq(left, values, share)
-        return (c.T / scale).T, residuals, rank, s, np.float64(share) if rcond is None else rcond
-    c = _pinv(left, float(share)) @ values
+    both = np.result_type(left.dtype, values.dtype)
+    left, values = left.astype(both), values.astype(both)
+    c, residuals, rank, s = _fitted(left, values, float(share), rcond is not None)
     found = (c.T / scale).T
+    if full:
+        return found, residuals, rank, s, np.float64(share) if rcond is None else rcond
     if not cov:
         return found
     spread = inv(left.T @ left) / np.outer(scale, scale)

@@ -32,6 +32,7 @@ from pyrelay.lower.planning.instructions import (
     Ufunc,
     UfuncCall,
     Unary,
+    Value,
     immediate,
 )
 from pyrelay.opt.shapes import is_array
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner
 
 _LINALG, _FFT = "numpy.linalg._umath_linalg", "numpy.fft._pocketfft_umath"
-_LETTERS = {"f32": "f", "f64": "d", "c64": "F", "c128": "D"}
+_LETTERS = {"f32": "f", "f64": "d", "c64": "F", "c128": "D", "i32": "i"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,13 @@ _FORMS = {
     "eigvalsh": _linalg(_DIVERGED, eigvalsh_lo="mm->m", eigvalsh_up="mm->m"),
     "svd": _linalg("SVD did not converge", svd_s="mn->mp,p,pn", svd_f="mn->mm,p,nn"),
     "svdvals": _linalg("SVD did not converge", svd="mn->p"),
+    "least_squares": _linalg(
+        "SVD did not converge in Linear Least Squares", lstsq="mn,mk,->nk,k,,p"
+    ),
     "eig_values": _linalg(_DIVERGED, eigvals="mm->m"),
     "eig_vectors": _linalg(_DIVERGED, eig="mm->m,mm"),
     "qr_reflections": {False: _Form("qr_r_raw", "mn->p", overwrites=True)},
-    "qr_product": _linalg("", qr_reduced="mn,k->mk"),
+    "qr_product": _linalg("", qr_reduced="mn,k->mk", qr_complete="mn,n->mm"),
     "fft": _fft(fft="n->m", ifft="n->m"),
     "rfft": _fft(rfft_n_even="n->m", rfft_n_odd="n->m"),
     "irfft": _fft(irfft="n->m"),
@@ -116,12 +120,12 @@ def ufunc_call(p: FunctionPlanner, let: Let, call: OpCall) -> bool:
         return False
     if chosen[0].module == _FFT:
         _refuse_empty(p, let, arguments[0].shape[-1])
-    addresses: list[Operand] = [p.scalar(a) for a in call.args]
+    addresses: list[Operand] = [
+        p.scalar(a) if is_array(a) else _address(p, p.scalar(a)) for a in call.args
+    ]
     if chosen[0].module == _FFT:
-        factor = p.frame.slot()
         one = immediate(1.0, "float32" if "f" in planned.types else "float64")
-        p.frame.emit(Unary("move", factor, one))
-        addresses.append(AddressOf(factor))
+        addresses.append(_address(p, one))
     if chosen[0].overwrites:
         copy = Slot(p.make(let.outs[0]))
         p.frame.emit(Copy(copy, p.scalar(call.args[0]), p.bytes_of(call.args[0].type)))
@@ -148,6 +152,13 @@ def ufunc_call(p: FunctionPlanner, let: Let, call: OpCall) -> bool:
     if chosen[0].error:
         _raise_if(p, let, Slot(failed), np.linalg.LinAlgError, chosen[0].error)
     return True
+
+
+def _address(p: FunctionPlanner, number: Value) -> AddressOf:
+    """Where a number lies in memory."""
+    slot = p.frame.slot()
+    p.frame.emit(Unary("move", slot, number))
+    return AddressOf(slot)
 
 
 @dataclass(frozen=True, slots=True)
