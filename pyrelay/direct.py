@@ -416,9 +416,12 @@ def _structure(
     """
     match key:
         case ("grown", item):
+            if item in (("list", columns.TEXT), ("list", columns.LETTER)):
+                apart = columns.NONE_APART
             test = f"type({name}) is list and len({name}) > {apart}"
             made = f"{text.name(columns_of)}({name}, {text.name(item)})"
-            read = reader_of(item, columns.MOST_TEXTS + 1 if columns.holds_texts(item) else 1)
+            few = columns.holds_lists(item) or not columns.holds_texts(item)
+            read = reader_of(item, 1 if few else columns.MOST_TEXTS + 1)
             if read is not None:
                 made = f"{text.name(read)}({name}) or {made}"
             return test, (_COLUMN,) * columns.count_of(item), made

@@ -17,7 +17,7 @@ from pyrelay.infer.structure import Key
 
 def columns_of(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
     """The arrays that the items of a list are. Raises ValueError if they are not of this key."""
-    found = columns.columns_of(items, texts=len(items) > columns.MOST_TEXTS)
+    found = columns.columns_of(items, texts=len(items) > columns.MOST_TEXTS, listed=True)
     if found is None or found[0] != key:
         raise ValueError
     return found[1]

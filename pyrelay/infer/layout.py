@@ -154,6 +154,9 @@ def leaf_type(content: TensorType | LRagged) -> TensorType:
 
 Layout = LKnown | LScalar | LFixed | LPlace | LNode | LUnion | LView | LParam
 
+LETTER: Layout = LNode(("text", chr, 1, (str(types.PY_INT),)), (LScalar(types.PY_INT),))
+"""A string of one letter, which is its code point."""
+
 
 class JoinError(Exception):
     """Two layouts have no common one; `left` and `right` are the parts that differ."""
@@ -460,7 +463,7 @@ def as_template(layout: Layout) -> Layout:
         nonlocal count
         match here:
             case LKnown(str() as text) if len(text) == 1:
-                return LNode(("text", chr, 1, (str(types.PY_INT),)), (LScalar(types.PY_INT),))
+                return LETTER
             case LKnown(v):
                 ty = types.of_scalar(v)
                 return here if ty is None else LScalar(ty)

@@ -96,7 +96,12 @@ def specialise(
 def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any]) -> Specialised:
     """The program by the first way to take lists that it is compiled with."""
     entered = Entered()
-    listed = _listed(every, columns.MOST_RECORDS)
+    listed = _listed(every, columns.MOST_RECORDS, mixed=True)
+    if listed is not None and listed.mixed:
+        found = _of_nodes(infer, listed)
+        if found is not None:
+            return found
+        listed = _listed(every, columns.MOST_RECORDS)
     if listed is not None:
         found = _tried(infer, columns.MOST_APART, Entered(), listed)
         if found is not None:  # else records may be what the program needs
@@ -162,11 +167,17 @@ def _of_records(
 ) -> Specialised | None:
     """The program where lists of a few items in lists, of arguments or made here, are nodes; None
     if there is none, or it would be too much."""
-    infer = functools.partial(infer, fixes=True)
+    listed = _listed(every, 0, fixed=True)
+    made = listed and _of_nodes(infer, listed)
+    return made or (_of_nodes(infer, None) if made_here else None)
+
+
+def _of_nodes(
+    infer: Callable[..., tuple[Specialised, bool]], listed: Families | None
+) -> Specialised | None:
+    """The program where lists of a few items are nodes, of arguments where they are `listed`."""
     try:
-        listed = _listed(every, 0, fixed=True)
-        made = listed and _tried(infer, columns.MOST_APART, Entered(), listed)
-        return made or (_tried(infer, columns.MOST_APART, Entered()) if made_here else None)
+        return _tried(infer, columns.MOST_APART, Entered(), listed, fixes=True)
     except TooManySteps:
         return None
 
@@ -239,12 +250,16 @@ def _specialised(
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
 
 
-def _listed(args: Sequence[Any], least: int, *, fixed: bool = False) -> Families | None:
+def _listed(
+    args: Sequence[Any], least: int, *, fixed: bool = False, mixed: bool = False
+) -> Families | None:
     """The data types of a program with lists of more than `least` objects of the user's classes, or
     dicts, or, if fixed, lists of a few items, among its arguments; None if there are no such lists,
-    or the objects are nodes anyway."""
+    or the objects are nodes anyway. mixed: also lists of a few numbers and texts that are no
+    arrays, if there are any."""
     found: dict[tuple[type, ...], None] = {}
-    families = Families(EVERYWHERE, rows=True, fixed=fixed)
+    fixed = fixed or mixed
+    families = Families(EVERYWHERE, rows=True, fixed=fixed, mixed=mixed)
     pending, met = list(args), set[int]()
     while pending:
         value = pending.pop()
@@ -252,6 +267,8 @@ def _listed(args: Sequence[Any], least: int, *, fixed: bool = False) -> Families
             continue
         met.add(id(value))
         if type(value) is list and len(value) > least:
+            if mixed and type(value[0]) is list and not _are_mixed(value):
+                continue
             classes = tuple(dict.fromkeys(map(families.class_of, value)))
             if all(is_record_class(c) and EVERYWHERE.of(c) is None for c in classes):
                 found[classes] = None
@@ -264,7 +281,16 @@ def _listed(args: Sequence[Any], least: int, *, fixed: bool = False) -> Families
     for classes in found:
         families.declare(classes)
     wanted = any(map(is_fixed, itertools.chain.from_iterable(found))) if fixed else bool(found)
+    if mixed and not wanted:
+        return _listed(args, least)
     return families if wanted else None
+
+
+def _are_mixed(rows: list[Any]) -> bool:
+    """Whether these are lists of numbers and texts that are no arrays."""
+    leaves = {*columns.NUMBERS, str, type(None)}
+    simple = all(type(row) is list and leaves.issuperset(map(type, row)) for row in rows)
+    return simple and columns.columns_of(rows) is None
 
 
 __all__ = ["specialise"]

@@ -285,6 +285,8 @@ def _are_trees(items: list[Any], families: Families) -> bool:
     first = items[0]
     if type(first) is not PackedTree and families.of(families.class_of(first)) is None:
         return False  # lists of numbers, as long as they may be
+    if families.mixed and type(first) is list and columns.columns_of(items) is not None:
+        return False  # arrays are quicker
     if PackedTree not in map(type, items):
         found = set(map(families.of, set(map(families.class_of, items))))
         return len(found) == 1 and None not in found
@@ -405,8 +407,8 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
     least = 0 if into.families.rows else into.apart
     if type(value) is list and len(value) > least and _are_trees(value, into.families):
         return _trees(value, into, name)
-    if type(value) is list and len(value) > into.apart:
-        found = columns.columns_of(value, texts=len(value) > columns.MOST_TEXTS)
+    if type(value) is list and len(value) > columns.most_apart(value, into.apart):
+        found = columns.columns_of(value, texts=len(value) > columns.MOST_TEXTS, listed=True)
         if found is not None:
             return _grown(value, found, into, name)
     if isinstance(value, list):

@@ -70,6 +70,7 @@ class _Types:
 
     rows: bool
     fixed: bool
+    mixed: bool
     groups: list[list[tuple[str, Any]]]
 
 
@@ -245,7 +246,8 @@ def _classes_of(families: Families | None, key: Key) -> _Types | None:
     ]  # fmt: skip
     if any(found is None for group in groups for _, found in group):
         raise NotStorableError("a class of nodes is not found among the arguments")
-    return _Types(families.rows, families.fixed, [group for group in groups if group])
+    told = [group for group in groups if group]
+    return _Types(families.rows, families.fixed, families.mixed, told)
 
 
 def _told(cls: Any, places: Places) -> tuple[str, Any]:
@@ -261,7 +263,7 @@ def _families_at(types: _Types | None, key: Key) -> Families:
         return EVERYWHERE
     places = Places()
     places.enter("key", key)
-    families = Families(EVERYWHERE, rows=types.rows, fixed=types.fixed)
+    families = Families(EVERYWHERE, rows=types.rows, fixed=types.fixed, mixed=types.mixed)
     for group in types.groups:
         families.declare([
             entries_class(*found) if told == "keys" else

@@ -39,11 +39,11 @@ def reader(
     """What reads lists of at least so many items of a key. apart: no list is given that has one
     list in two places; else none is read in which a list has other references."""
     made: list[list[int]] = []
-    found: list[tuple[np.dtype[Any], int]] = []
+    found: list[tuple[np.dtype[Any], int, int]] = []
     kept: list[Any] = []
     of_lists = key[0] == "list"
     if of_lists:
-        found.append((_WORDS, -1))
+        found.append((_WORDS, -1, -1))
     try:
         made.append([])
         _fill(key[1] if of_lists else key, 0, made, found, kept, 0 if of_lists else -1)
@@ -54,7 +54,7 @@ def reader(
     sorts = np.array(made, np.int64)
     is_tuple = sorts[:, 0] == F.SORTS.index("tuple")
     sorts[is_tuple, 1] = sorts.ctypes.data + sorts[is_tuple, 1] * sorts.strides[0]
-    rows = [[id(dtype), dtype.itemsize, room] for dtype, room in found]
+    rows = [[id(dtype), dtype.itemsize, *rooms] for dtype, *rooms in found]
     columns = np.array(rows, np.int64)
     texts = any(row[0] == F.SORTS.index("text") for row in made)
     head = np.zeros(F.Head.WORDS, np.int64).view(Record)
@@ -71,32 +71,37 @@ def reader(
 
 
 def _fill(
-    key: Key, at: int, made: list[list[int]], found: list[tuple[np.dtype[Any], int]],
+    key: Key, at: int, made: list[list[int]], found: list[tuple[np.dtype[Any], int, int]],
     kept: list[Any], room: int,
 ) -> None:
-    """Enter the row of an item, those of its parts, and their columns. Raises _UnsupportedError."""
+    """Enter the row of an item, those of its parts, and their columns. Raises _UnsupportedError.
+
+    room: 0, that of the items of lists, where they are such, else -1.
+    """
     column = len(found)
     match key:
         case ("number", name):
             cls, dtype = _PYTHON[name]
             made[at] = [F.SORTS.index(name), column, id(cls), 0]
-            found.append((dtype, room))
+            found.append((dtype, room, -1))
         case ("scalar", name):
             dtype = types.DTYPES[name].numpy
             if dtype.kind not in "biufc" or dtype.itemsize not in (1, 2, 4, 8, 16):
                 raise _UnsupportedError
             kind = "pair" if dtype.itemsize == 16 else f"raw{8 * dtype.itemsize}"
             made[at] = [F.SORTS.index(kind), column, id(dtype.type), 0]
-            found.append((dtype, room))
-        case ("text",) if room < 0:
-            texts = sum(1 for _, other in found if other >= 0)
+            found.append((dtype, room, -1))
+        case ("letter",):
+            made[at] = [F.SORTS.index("letter"), column, id(str), 0]
+            found.append((_WORDS, room, -1))
+        case ("text",):
+            own = 1 + sum(1 for *_, other in found if other >= 0)
             made[at] = [F.SORTS.index("text"), column, id(str), 0]
-            found += [(_WORDS, -1), (_WORDS, texts)]
+            found += [(_WORDS, room, -1), (_WORDS, room, own)]
         case ("tuple", cls, *parts):
-            own = tuple if cls is None else cls
-            kept.append(own)
+            kept.append(tuple if cls is None else cls)
             first = len(made)
-            made[at] = [F.SORTS.index("tuple"), first, id(own), len(parts)]
+            made[at] = [F.SORTS.index("tuple"), first, id(kept[-1]), len(parts)]
             made += [[] for _ in parts]
             for k, part in enumerate(parts):
                 _fill(part, first + k, made, found, kept, room)

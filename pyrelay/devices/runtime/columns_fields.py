@@ -31,7 +31,8 @@ class Head:
 class Sort:
     """What an item is; the parts of a tuple are in rows of their own, one after the other.
 
-    By kind: numbers and texts: column, class; tuples: address of the first part, class, count.
+    By kind: numbers, texts and letters: column, class; tuples: address of the first part, class,
+    count.
     """
 
     KIND = 0  # a number of SORTS
@@ -42,7 +43,8 @@ class Sort:
 
 
 SORTS = (
-    "int", "float", "bool", "complex", "raw8", "raw16", "raw32", "raw64", "pair", "text", "tuple",
+    "int", "float", "bool", "complex", "raw8", "raw16", "raw32", "raw64", "pair", "text", "letter",
+    "tuple",
 )  # fmt: skip
 
 
@@ -51,5 +53,6 @@ class Column:
 
     DESCR = 0
     WIDTH = 8  # bytes of an element
-    ROOM = 16  # of a row: which of the rooms; -1 where there is one element for each item
-    WORDS = 3
+    LISTED = 16  # which of the rooms the axis of a list's items has, -1 where it has no such axis
+    SPELLED = 24  # likewise of the axis of a text's characters
+    WORDS = 4

@@ -82,7 +82,7 @@ class ColumnReading:
             self._refuse(f, f.load(value, OBJECT_CLASS).differs(f.load(sort, Sort.CLASS)))
             length = f.c("PyUnicode_GetLength", value)
             column = f.load(head, Head.COLUMNS) + (f.load(sort, Sort.A) + 1) * (Column.WORDS * WORD)
-            place = rooms + (f.load(column, Column.ROOM) << 3)
+            place = rooms + (f.load(column, Column.SPELLED) << 3)
             with f.when(f.load(place) < length):
                 f.store(place, 0, length)
 
@@ -108,11 +108,20 @@ class ColumnReading:
                 with f.when(f.load(rooms) < size):
                     f.store(rooms, 0, size)
             self._refuse(f, total.now.equals(0))
-            f.ret(1)
-        with f.when(f.load(head, Head.MEASURED).differs(0)), f.counting(count) as index:
-            item = f.load(items + (index << 3))
-            done = f.call(self.measure, head, f.load(head, Head.SORT), item, rooms)
-            self._refuse(f, done.equals(0))
+
+        def each(items: Word, count: Word) -> None:
+            with f.counting(count) as index:
+                item = f.load(items + (index << 3))
+                done = f.call(self.measure, head, f.load(head, Head.SORT), item, rooms)
+                self._refuse(f, done.equals(0))
+
+        measured = f.when(f.load(head, Head.MEASURED).differs(0))
+        with measured, f.either(f.load(head, Head.LISTS).equals(0)) as (plain, listed):
+            with plain:
+                each(items, count)
+            with listed, f.counting(count) as index:
+                item = f.load(items + (index << 3))
+                each(f.load(item, LIST_ITEMS), f.load(item, COUNT))
         f.ret(1)
         return f
 
@@ -129,17 +138,20 @@ class ColumnReading:
         wanted = f.load(head, Head.COLUMN_COUNT)
         found = f.c("PyTuple_New", wanted)
         self._refuse(f, found.equals(0))
-        extents = f.address(f.local_words(2))
+        extents = f.address(f.local_words(3))
         f.store(extents, 0, count)
         with f.counting(wanted) as index:
             column = f.load(head, Head.COLUMNS) + index * (Column.WORDS * WORD)
-            room, descr = f.load(column, Column.ROOM), f.load(column, Column.DESCR)
-            with f.when(room >= 0):
-                f.store(extents, WORD, f.load(rooms + (room << 3)))
+            descr, axes = f.load(column, Column.DESCR), f.variable(1)
+            for axis in (Column.LISTED, Column.SPELLED):
+                room = f.load(column, axis)
+                with f.when(room >= 0):
+                    f.store(extents + (axes.now << 3), 0, f.load(rooms + (room << 3)))
+                    axes.set(axes.now + 1)
             f.c("Py_IncRef", descr, returns=VOID)
             array = f.call_address(
                 f.load(head, Head.NEW_ARRAY), f.load(head, Head.NDARRAY), descr,
-                (room >= 0).choose(2, 1), extents, 0, 0, 0, 0,
+                axes.now, extents, 0, 0, 0, 0,
             )  # fmt: skip
             with f.when(array.equals(0), likely=False):
                 f.c("Py_DecRef", found, returns=VOID)
@@ -215,14 +227,19 @@ class ColumnReading:
 
         def text() -> None:
             column = f.load(head, Head.COLUMNS) + (f.load(sort, Sort.A) + 1) * (Column.WORDS * WORD)
-            room = f.load(rooms + (f.load(column, Column.ROOM) << 3))
+            room = f.load(rooms + (f.load(column, Column.SPELLED) << 3))
             row = f.load(own, WORD) + ((place * room) << 3)
             self._refuse(f, f.call(self.text, value, row, room).equals(0))
             f.store(data + (place << 3), 0, f.c("PyUnicode_GetLength", value))
 
+        def letter() -> None:
+            self._refuse(f, f.c("PyUnicode_GetLength", value).differs(1))
+            code = f.c("PyUnicode_ReadChar", value, 0)
+            f.store(data + (place << 3), 0, code & 0xFFFFFFFF)
+
         self._cases(f, f.load(sort, Sort.KIND), {
             "int": as_int, "float": as_float, "bool": as_bool, "complex": pair, "pair": pair,
-            **{name: narrow(bits) for name, bits in _RAW.items()}, "text": text,
+            **{name: narrow(bits) for name, bits in _RAW.items()}, "text": text, "letter": letter,
         })  # fmt: skip
         return f
 
@@ -251,19 +268,24 @@ class ColumnReading:
                 done = f.call(self.put, head, sort, item, first + k, addresses, rooms)
                 self._refuse(f, done.equals(0))
             with f.when(size < room):
-                self._clear(f, head, addresses, first + size, room - size)
+                self._clear(f, head, addresses, rooms, first + size, room - size)
         f.ret(1)
         return f
 
-    def _clear(self, f: Function, head: Word, addresses: Word, first: Word, count: Word) -> None:
+    def _clear(
+        self, f: Function, head: Word, addresses: Word, rooms: Word, first: Word, count: Word
+    ) -> None:
         """Zeros in all columns of items of lists."""
         columns = f.load(head, Head.COLUMN_COUNT)
         number = f.variable(1)
         with f.while_(lambda: number.now < columns):
             column = f.load(head, Head.COLUMNS) + number.now * (Column.WORDS * WORD)
-            width = f.load(column, Column.WIDTH)
-            place = f.load(addresses + (number.now << 3)) + first * width
-            f.c("memset", place, f.number(0), count * width)
+            width = f.variable(f.load(column, Column.WIDTH))
+            spelled = f.load(column, Column.SPELLED)
+            with f.when(spelled >= 0):
+                width.set(width.now * f.load(rooms + (spelled << 3)))
+            place = f.load(addresses + (number.now << 3)) + first * width.now
+            f.c("memset", place, f.number(0), count * width.now)
             number.set(number.now + 1)
 
     # -- what Python calls

@@ -41,15 +41,18 @@ def content(
                 return L.LNode(("tuple", cls, len(parts)), children)
             case ("list", inside):
                 row(types.PY_INT)
-                room = extent(own[-1], 1)
+                room = extent(own[len(rows)], 1)
                 grown = L.LGrown(template(inside, room), room)
                 return L.LPlace(1, "list", None, grown)
             case ("text",):
-                row(types.PY_INT)
-                room = extent(own[len(rows)], 1)
-                row(types.PY_INT, room)
+                row(types.PY_INT, *extents)
+                room = extent(own[len(rows)], 1 + len(extents))
+                row(types.PY_INT, *extents, room)
                 grown = L.LGrown(L.LScalar(types.PY_INT), room)
                 return L.LNode(OPEN_TEXT, (L.LPlace(len(rows), "list", None, grown),))
+            case ("letter",):
+                row(types.PY_INT, *extents)
+                return L.LETTER
             case ("number", name):
                 ty = types.of_scalar(_EXAMPLES[name])
             case (_, name):

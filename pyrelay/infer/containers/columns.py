@@ -1,7 +1,7 @@
 """Lists of many numbers and texts as arguments: an array for each leaf of an item.
 
 In: a list of the caller's whose items have one structure: numbers, texts, tuples of them, lists of
-numbers or of tuples of these. Out: a key that says nothing of its length, and the arrays;
+these. Out: a key that says nothing of its length, and the arrays;
 `column_content` is what a program sees of them. So a new length compiles nothing.
 """
 
@@ -43,17 +43,19 @@ Found = tuple[Key, list[np.ndarray[Any, Any]]]
 
 TEXT: Key = ("text",)
 """The key of a text that is data."""
+LETTER: Key = ("letter",)
+"""The key of texts in a list that are of one letter each, which are its code point."""
 
 #: The classes of numbers that columns are made of.
 NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.complex128, bool: bool}
 
 
 def columns_of(
-    items: Sequence[Any], *, inner: bool = False, texts: bool = True
+    items: Sequence[Any], *, inner: bool = False, texts: bool = True, listed: bool = False
 ) -> Found | None:
     """The key of an item, and its leaves for all items; None unless they are of one structure.
 
-    inner: they are inside others. texts: some may be texts.
+    inner: they are inside others. texts: some may be texts. listed: they are items of lists.
     """
     kind = type(items[0]) if items else None
     if kind is None or [*map(type, items)].count(kind) != len(items):
@@ -66,6 +68,8 @@ def columns_of(
     if issubclass(kind, np.generic):
         dtype = types.from_numpy(items[0].dtype)
         return None if dtype is None else (("scalar", dtype.name), [np.array(items)])
+    if kind is str and texts and listed and set(map(len, items)) == {1}:
+        return LETTER, [codes_of("".join(items)).astype(np.int64)]
     if kind is str and texts:
         return TEXT, columns_of_texts(items)
     if kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
@@ -107,20 +111,31 @@ def _columns_of_lists(items: Sequence[Any]) -> Found | None:
         spare = flat[:1] * room
         filled = ([*i, *spare[n:]] for i, n in zip(items, lengths, strict=True))
         flat = list(chain.from_iterable(filled))
-    found = columns_of(flat, inner=True, texts=False) if flat else None
+    found = columns_of(flat, inner=True, listed=True) if flat else None
     if found is None:
         return None
     key, columns = found
     counts = np.array(lengths, np.int64)
     if len(flat) == room * len(items):
-        return ("list", key), [counts, *(c.reshape(len(items), room) for c in columns)]
+        whole = [c.reshape(len(items), room, *c.shape[1:]) for c in columns]
+        return ("list", key), [counts, *whole]
     there = np.arange(room) < counts[:, None]
     rows = []
     for column in columns:
-        row = np.zeros((len(items), room), column.dtype)
+        row = np.zeros((len(items), room, *column.shape[1:]), column.dtype)
         row[there] = column
         rows.append(row)
     return ("list", key), [counts, *rows]
+
+
+def most_apart(items: Sequence[Any], apart: int) -> int:
+    """Up to which length a list of such items is a structure, where lists are up to `apart`: texts
+    in lists are letters on a board more often than names of choices."""
+    if apart > MOST_APART_CAPTURED or not items:
+        return apart
+    first = items[0]
+    spelled = type(first) is list and bool(first) and type(first[0]) is str
+    return NONE_APART if spelled else apart
 
 
 def holds_lists(key: Key) -> bool:
@@ -153,7 +168,9 @@ def holds_texts(key: Key | None) -> bool:
     match key:
         case ("tuple", _, *parts):
             return any(map(holds_texts, parts))
-    return key == TEXT
+        case ("list", item):
+            return holds_texts(item)
+    return key in (TEXT, LETTER)
 
 
 def columns_of_dict(

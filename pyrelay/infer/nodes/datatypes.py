@@ -435,8 +435,8 @@ class Families:
     """Which data type a class belongs to: everywhere, or in one program (`outer` is the former).
 
     rows: dicts in lists are nodes with a field for each key, and texts in fields are data.
-    fixed: so are lists of a few items in lists, which keep their length. sites: the numbers of the
-    expressions that make such lists.
+    fixed: so are lists of a few items in lists, which keep their length; mixed: where all of a list
+    are no arrays. sites: the numbers of the expressions that make such lists.
     changes: what undoes each class entered by calls on their way, see `withdraw`.
     """
 
@@ -444,6 +444,7 @@ class Families:
     entered: dict[type, Family | None] = field(default_factory=dict)
     rows: bool = False
     fixed: bool = False
+    mixed: bool = False
     sites: dict[Any, int] = field(default_factory=dict)
     changes: list[Callable[[], None]] = field(default_factory=list)
 

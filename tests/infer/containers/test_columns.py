@@ -213,3 +213,41 @@ def test_the_gradient_of_texts_is_none():
     for n in (17, 30):
         assert f([("ab" * k, float(k)) for k in range(n)]) == [(None, 2.0 * k) for k in range(n)]
     assert f.cache_info().compilations == 1
+
+
+def test_other_letters_on_a_board_compile_nothing():
+    @pyrelay.jit
+    def cleared(board, letter):
+        count = 0
+        for row in board:
+            for k in range(len(row)):
+                if row[k] == letter:
+                    row[k] = "."
+                    count += 1
+        return count
+
+    for board in (["ab", "ba"], ["a.b", "é", "aab"], ["bbbaa"] * 30):
+        ours, plain = [list(row) for row in board], [list(row) for row in board]
+        assert cleared(ours, "a") == cleared.py(plain, "a")
+        assert ours == plain
+    assert cleared.cache_info().compilations == 1
+    words = [["a", "ab"], ["", "a"]]
+    assert cleared(words, "a") == 2
+    assert words == [[".", "ab"], ["", "."]]
+
+
+def test_other_names_in_rows_compile_nothing():
+    @pyrelay.jit
+    def best(rows):
+        found = rows[0]
+        for row in rows:
+            if row[1] > found[1]:
+                found = row
+        found[1] += 1
+        return found[0]
+
+    for n in (17, 30):
+        rows, plain = ([[f"{n} {k}", k % 13, 0.5] for k in range(n)] for _ in range(2))
+        assert best(rows) == best.py(plain)
+        assert rows == plain
+    assert best.cache_info().compilations == 1
