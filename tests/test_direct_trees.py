@@ -95,6 +95,12 @@ def entered(people, orders):
     return out
 
 
+def renamed(rows):
+    for row in rows:
+        row["name"] = "!" * (row["id"] % 30)
+    return rows[1]["name"]
+
+
 PEOPLE = [{"id": k, "name": f"name {'é' * k}"} for k in range(20)]
 ORDERS = [{"of": 3 * k, "price": 0.5 * k} for k in range(20)]
 POINTS = [Point(0.5 * k, 1.0) for k in range(20)]
@@ -112,6 +118,7 @@ SPANS = [[7 * k % 20, 0.5 * k, 7 * k % 20 + k % 4] for k in range(20)]
     (named, (PEOPLE, ORDERS), (PEOPLE[1:], ORDERS[2:])),
     (entered, (PEOPLE, ORDERS), (PEOPLE[1:], ORDERS[2:])),
     (merged, (SPANS,), (SPANS[3:],)),
+    (renamed, (PEOPLE,), ([*PEOPLE[1:], {"id": 59, "name": ""}],)),
 ])  # fmt: skip
 def test_objects_and_rows_take_the_short_way(function: Any, first: Any, then: Any) -> None:
     compiled = pyrelay.jit(function)

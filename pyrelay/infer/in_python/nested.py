@@ -29,7 +29,7 @@ class NestedMembers(Members):
     def __init__(self, iterable: Any = ()) -> None:
         self.table = NestedTable()
         self.given = False
-        self.update(iterable)
+        self.begin(iterable)
 
 
 class NestedOrderedTable(OrderedTable):

@@ -127,7 +127,16 @@ class Table:
         self.alive: list[bool] = []
         self.slots = [-1] * 8  # one list for ever: it grows in place
         self.size = 0
-        self.update(pairs)
+        if isinstance(pairs, dict) and hasattr(pairs, "slots"):
+            self.take_over(pairs)
+        else:
+            self.update(pairs)
+
+    def take_over(self, other: Any) -> None:
+        """Become what another is, with the entries that it deleted."""
+        self.names, self.held = other.names[:], other.held[:]
+        self.alive, self.slots = other.alive[:], other.slots[:]
+        self.size = other.size
 
     def find(self, key: Any) -> Any:
         """The place of the entry; of none, -1 - the free slot."""
@@ -371,7 +380,14 @@ class Members:
     def __init__(self, iterable: Any = ()) -> None:
         self.table = Table()
         self.given = False
-        self.update(iterable)
+        self.begin(iterable)
+
+    def begin(self, iterable: Any) -> None:
+        """Take the items of an iterable into a set that has none."""
+        if hasattr(iterable, "table") and hasattr(iterable.table, "held"):
+            self.table.take_over(iterable.table)
+        else:
+            self.update(iterable)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -416,10 +432,8 @@ class Members:
         self.table.clear()
 
     def copy(self) -> Any:
-        made, table = Members(), self.table
-        made.table.names, made.table.held = table.names[:], table.held[:]
-        made.table.alive, made.table.slots = table.alive[:], table.slots[:]
-        made.table.size = table.size
+        made = Members()
+        made.table.take_over(self.table)
         return made
 
     def __eq__(self, other: Any) -> Any:

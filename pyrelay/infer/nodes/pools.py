@@ -104,9 +104,10 @@ class Packed:
         if before is None:
             before = np.zeros_like(now)
         if before.shape[1:] != now.shape[1:]:  # texts, some of which are longer than any was
-            return [_text_of(x) != _text_of(y) for x, y in zip(now, before, strict=True)]
-        pairs = (np.ascontiguousarray(x, before.dtype) for x in (now, before))
-        one, other = (x.reshape(count, -1).view(np.uint8).reshape(count, -1) for x in pairs)
+            pairs = zip(now, before, strict=True)
+            return np.array([_text_of(x) != _text_of(y) for x, y in pairs])
+        both = (np.ascontiguousarray(x, before.dtype) for x in (now, before))
+        one, other = (x.reshape(count, -1).view(np.uint8).reshape(count, -1) for x in both)
         return (one != other).any(axis=1)
 
     def write_back(self, column: str) -> None:
