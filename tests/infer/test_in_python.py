@@ -1453,3 +1453,24 @@ def test_bins_by_a_rule_that_tries_all_numbers_are_refused() -> None:
 def test_vectorize_refuses_excluded_arguments() -> None:
     with pytest.raises(pyrelay.UnsupportedOperationError, match="without excluded"):
         pyrelay.jit(lambda x: np.vectorize(lambda p, q: p + q, excluded=[1])(x, 2.0))(VALUES["x"])
+
+
+def test_wrong_arguments_raise_what_numpys_functions_raise() -> None:
+    cases = (
+        (lambda x, y: np.gradient(x, y), ValueError, "distances must match the length"),
+        (lambda x, y: np.lexsort((x, y)), ValueError, "all keys need to be the same shape"),
+        (lambda x, y: np.polyfit(x, y, 1), TypeError, "expected x and y to have same length"),
+        (lambda x, y: np.vander(x[:, None]), ValueError, "x must be a one-dimensional array"),
+        (lambda x, y: np.meshgrid(x, y, indexing="ji"), ValueError, "Valid values for `indexing`"),
+        (lambda x, y: np.fliplr(x), ValueError, "Input must be >= 2-d"),
+        (lambda x, y: np.roll(x, 1, 3), ValueError, "axis 3 is out of bounds"),
+        (
+            lambda x, y: np.linalg.lstsq(x[:, None], y), np.linalg.LinAlgError,
+            "Incompatible dimensions",
+        ),
+    )
+    x, y = np.arange(6.0), np.ones(4)
+    for function, error, text in cases:
+        for each in (function, pyrelay.jit(function)):
+            with pytest.raises(error, match=text):
+                each(x, y)

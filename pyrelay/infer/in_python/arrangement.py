@@ -172,6 +172,8 @@ def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float) -> Array:  # noqa
 def vander(x: Array, N: Any = None, increasing: bool = False) -> Array:  # noqa: N803
     """Powers of a vector's elements, in descending order unless `increasing`."""
     base = np.asarray(x)
+    if base.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
     count = base.shape[0] if N is None else N
     powers = base[:, None] ** np.arange(count)
     return powers if increasing else powers[:, ::-1]
@@ -186,6 +188,8 @@ def meshgrid(
     *xi: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> Any:
     """Coordinates of a grid: a tuple of arrays."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     rank = len(xi)
     places = list(range(rank))
     if indexing == "xy" and rank > 1:
@@ -297,11 +301,15 @@ def triu_indices_from(arr: Array, k: int = 0) -> Any:
 
 def fliplr(m: Array) -> Array:
     """The second axis reversed."""
+    if np.ndim(m) < 2:
+        raise ValueError("Input must be >= 2-d.")
     return m[:, ::-1]
 
 
 def flipud(m: Array) -> Array:
     """The first axis reversed."""
+    if np.ndim(m) < 1:
+        raise ValueError("Input must be >= 1-d.")
     return m[::-1]
 
 
@@ -344,10 +352,10 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
 
 
 def _rolled(x: Array, shift: Any, axis: int) -> Array:
-    n = x.shape[axis]
+    rows = np.moveaxis(x, axis, 0)
+    n = rows.shape[0]
     if isinstance(shift, int):
         cut = -shift % max(n, 1)
-        rows = np.moveaxis(x, axis, 0)
         return np.moveaxis(np.concatenate([rows[cut:], rows[:cut]]), 0, axis)
     return np.take(x, (np.arange(n) - shift) % max(n, 1), axis=axis)
 

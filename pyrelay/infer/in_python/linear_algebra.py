@@ -450,10 +450,24 @@ def polyfit(
 ) -> Any:
     """np.polyfit: coefficients of the least-squares polynomial."""
     places, values = _float(x), _float(y)
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if places.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if places.shape[0] == 0:
+        raise TypeError("expected non-empty vector for x")
+    if values.ndim < 1 or values.ndim > 2:
+        raise TypeError("expected 1D or 2D array for y")
+    if places.shape[0] != values.shape[0]:
+        raise TypeError("expected x and y to have same length")
     left = np.vander(places, deg + 1)
     share = places.shape[0] * float(np.finfo(places.dtype).eps) if rcond is None else rcond
     if w is not None:
         weights = np.asarray(w)
+        if weights.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        if weights.shape[0] != values.shape[0]:
+            raise TypeError("expected w and y to have the same length")
         left = left * weights[:, None]
         values = values * (weights if values.ndim == 1 else weights[:, None])
     scale = np.sqrt(np.sum(left * left, axis=0))

@@ -221,6 +221,9 @@ def _places_of(x: Array, kth: Any, axis: int) -> Array:
 def lexsort(keys: Any, axis: int = -1) -> Array:
     """Indices that sort by the last key, where it is equal by the one before, and so on."""
     columns = [np.moveaxis(np.asarray(key), axis, -1) for key in keys]
+    for key in columns[1:]:
+        if key.shape != columns[0].shape:
+            raise ValueError("all keys need to be the same shape")
     order = argsort(columns[0])
     for key in columns[1:]:
         places = argsort(np.take_along_axis(key, order, -1))

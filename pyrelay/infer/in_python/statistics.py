@@ -90,6 +90,12 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     found = []
     for k, spacing in list(zip(axes, spacings, strict=True)):
         rows = np.moveaxis(values, k, 0)
+        if np.ndim(spacing) > 1:
+            raise ValueError("distances must be either scalars or 1d")
+        if np.ndim(spacing) == 1 and len(spacing) != rows.shape[0]:
+            raise ValueError(
+                "when 1d, distances must match the length of the corresponding dimension"
+            )
         found.append(np.moveaxis(_slopes(rows, spacing, edge_order), 0, k))
     return found[0] if len(axes) == 1 else tuple(found)
 
