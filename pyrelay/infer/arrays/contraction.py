@@ -8,7 +8,12 @@ from pyrelay.infer.arrays.numpys_words import not_multiplied
 from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
+from pyrelay.ir.build import Handle
+from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
+
+_MOST = 5, 16
+"""Rows and columns of matrices whose elements are added sooner than a product of them begins."""
 
 
 def matmul(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
@@ -58,12 +63,31 @@ def product(
         b = it.emit("expand_dims", b, axes=(1,)).atom
         squeezed.append(-1)
     a, b = it.builder.cast(a, dtype), it.builder.cast(b, dtype)
-    result = it.emit("matmul", a, b, transpose_a=False, transpose_b=False)
+    result = _columns_of_many(it, a, b)
+    if result is None:
+        result = it.emit("matmul", a, b, transpose_a=False, transpose_b=False)
     rank = result.rank
     axes = tuple(sorted(k + rank for k in squeezed))
     if axes:
         result = it.emit("squeeze", result, axes=axes)
     return it.result(result)
+
+
+def _columns_of_many(it: Interpreter, a: Atom, b: Atom) -> Handle | None:
+    """Many small matrices, each times a column of its own, as sums of lines; None for others.
+
+    A product takes longer to begin than so few elements to add.
+    """
+    left, right = it.builder.handle(a), it.builder.handle(b)
+    if left.rank < 3 or right.rank < 3 or right.shape[-1] != 1 or left.dtype.kind != "f":
+        return None
+    for extent, most in zip(left.shape[-2:], _MOST, strict=True):
+        if it.program.guards.compare("<=", extent, most) is not True:
+            return None
+    order = (*range(right.rank - 2), right.rank - 1, right.rank - 2)
+    lines = it.emit("multiply", left, it.emit("transpose", right, axes=order))
+    found: Handle = it.emit("sum", lines, axes=(lines.rank - 1,), keepdims=True)
+    return found
 
 
 def dot(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:

@@ -92,7 +92,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
         rows = np.moveaxis(values, k, 0)
         if np.ndim(spacing) > 1:
             raise ValueError("distances must be either scalars or 1d")
-        if np.ndim(spacing) == 1 and len(spacing) != rows.shape[0]:
+        if np.ndim(spacing) == 1 and np.size(spacing) != rows.shape[0]:
             raise ValueError(
                 "when 1d, distances must match the length of the corresponding dimension"
             )
