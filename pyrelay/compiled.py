@@ -31,8 +31,9 @@ from pyrelay.callables import (
 )
 from pyrelay.collecting import few_collections
 from pyrelay.deep_stack import deep, on_deep_stack, on_deep_stack_telling
+from pyrelay.infer.containers import columns
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
-from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
+from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark, without_texts
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ _MOST_STRUCTURES = 256
 
 _MOST_CHAINED = 8
 """Programs that calls try the short way one after the other, before they go by `looks`."""
+
+_MOST_WITH_TEXTS = 6
+"""Programs for structures that differ in texts only: these are data from then on."""
 
 _compiling = threading.RLock()
 """One thread compiles at a time: the others find what it made."""
@@ -112,6 +116,7 @@ class Compiled:
         #: objects as nodes: up to where, and of which data types
         self._needs: dict[Key, tuple[int, Families]] = {}
         self._needed_last: tuple[int, Families] | None = None  # by the call before
+        self._open_texts: bool | None = False  # whether short texts are data; None if never
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = np.zeros(1, np.int64)
         self._overlapping: dict[overlapping.Layout, Callable[..., Any]] = {}
@@ -165,6 +170,7 @@ class Compiled:
         """Drop the programs, so that calls compile them again."""
         self._table.clear()
         self._overlapping.clear()
+        self._open_texts = False
         self._enter_by(None)
 
     # -- finding a program -------------------------------------------------------------------------
@@ -192,6 +198,7 @@ class Compiled:
         names = self._argument_names(len(args))
         pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
         settings = config.current()
+        flat.open_texts = bool(self._open_texts)
 
         def flattened() -> Key:
             found, pools = flatten(pairs, flat)
@@ -289,7 +296,9 @@ class Compiled:
 
         def specialised() -> Any:
             with _compiling:
-                return specialise(callee, args, keywords, parsed, near=near)
+                return specialise(
+                    callee, args, keywords, parsed, near=near, open_texts=bool(self._open_texts)
+                )
 
         made = on_deep_stack(specialised)
         if kind == "jit" and options.get("pure") and made.binding.writes:
@@ -383,6 +392,7 @@ class Compiled:
             from pyrelay.looks import Looks
 
             self._looks = Looks(self._dispatch, self._failed, self._way)
+            self._looks.texts = not self._open_texts
             self.__call__ = self._short = self._looks.call
             return entry, crowded
         # What does not fit the latest program is tried with those before it.
@@ -467,6 +477,7 @@ class Compiled:
         """The same function with nothing compiled but a program, for a structure of arguments."""
         other = self.again()
         other._needs |= self._needs
+        other._open_texts = self._open_texts
         other._entered(key, key, program)
         return other
 
@@ -478,12 +489,37 @@ class Compiled:
         try:
             key = self._key(args, keywords, flat)
             known = self._found(key, flat)
+            if known is None and self._open_texts is False and self._texts_vary(key):
+                return self._with_open_texts(args, keywords, flat)
             entry = known or self._compiled(key, args, keywords)
         except BaseException:
             EVERYWHERE.withdraw(declared)  # else it would change how other programs compile
             raise
         EVERYWHERE.settle()
         return key, entry, known is None
+
+    def _texts_vary(self, key: Key) -> bool:
+        """Whether many programs are for structures that differ from this one in texts only."""
+        same = without_texts(key)
+        return same != key and (
+            sum(without_texts(other) == same for other in self._table) >= _MOST_WITH_TEXTS
+        )
+
+    def _with_open_texts(
+        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened
+    ) -> tuple[Key, _Entry, bool]:
+        """As `_entry_for`, by a program for any texts, if there is one."""
+        for self._open_texts in (True, None):
+            if self._looks is not None:
+                self._looks.texts = not self._open_texts
+            forget(flat, (0, 0, 0, 0))
+            flat.apart, flat.families = columns.MOST_APART, EVERYWHERE
+            try:
+                return self._entry_for(args, keywords, flat)
+            except errors.PyrelayError:
+                if not self._open_texts:
+                    raise
+        raise AssertionError
 
     @user_facing
     def explain(self, *args: Any, **keywords: Any) -> Any:

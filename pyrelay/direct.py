@@ -29,7 +29,7 @@ from pyrelay.direct_trees import FIELD, PLACE, pack_trees
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.arrays.memory_order import layout_of
 from pyrelay.infer.containers import columns
-from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
+from pyrelay.infer.containers.code_points import codes_of
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.nodes.datatypes import ones_of
 from pyrelay.infer.nodes.instances import slots_of
@@ -420,8 +420,7 @@ def _structure(
                 apart = columns.NONE_APART
             test = f"type({name}) is list and len({name}) > {apart}"
             made = f"{text.name(columns_of)}({name}, {text.name(item)})"
-            few = columns.holds_lists(item) or not columns.holds_texts(item)
-            read = reader_of(item, 1 if few else columns.MOST_TEXTS + 1)
+            read = reader_of(item)
             if read is not None:
                 made = f"{text.name(read)}({name}) or {made}"
             return test, (_COLUMN,) * columns.count_of(item), made
@@ -434,8 +433,7 @@ def _structure(
             test = f"type({name}) is dict and len({name}) > {least}"
             return test, *_of_table(text, name, of)
         case ("subclass", cls, Identity(factory), inner):
-            texts = 0 if not least else max(apart, columns.MOST_TEXTS)
-            return _of_subclass(text, name, (cls, factory, inner), least, texts)
+            return _of_subclass(text, name, (cls, factory, inner), least)
         case ("set", *items):
             test = f"type({name}) is set and {text.name(constants)}({name}) == {text.name(items)}"
             return test, (), name
@@ -466,8 +464,7 @@ def _structure(
         case ("constant", _, Identity(value)):
             return f"{name} is {text.name(value)}", (), name
         case ("text",):
-            test = f"type({name}) is str and len({name}) > {MOST_KNOWN}"
-            return test, (_CODES,), f"{text.name(codes_of)}({name}),"
+            return f"type({name}) is str", (_CODES,), f"{text.name(codes_of)}({name}),"
     raise NeedsMore
 
 
@@ -475,19 +472,16 @@ def _of_table(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
     """The keys of the arrays of a dict that enters as a table, and where they are found."""
     count = sum(map(columns.count_of, of))
     made = f"{text.name(entries_of)}({name}, {text.name(tuple(of))})"
-    readers = [reader_of(each, 1) for each in of]
+    readers = [reader_of(each) for each in of]
     if None not in readers:
         made = f"{text.name(read_entries)}({name}, {text.name(tuple(readers))}) or {made}"
     return (_COLUMN,) * count, made
 
 
 def _of_subclass(
-    text: Text, name: str, of: tuple[type, Any, Key], least: int, texts: int
+    text: Text, name: str, of: tuple[type, Any, Key], least: int
 ) -> tuple[str, Key, str]:
-    """As `_structure`, of a set that enters as a table, and of dicts of the library's classes.
-
-    texts: sets of more texts enter as tables.
-    """
+    """As `_structure`, of a set that enters as a table, and of dicts of the library's classes."""
     cls, factory, inner = of
     test = f"type({name}) is {text.name(cls)}"
     if factory is not None:
@@ -495,8 +489,6 @@ def _of_subclass(
     if inner == _EMPTY:
         return f"{test} and not {name}", (), name
     if cls is set:
-        if any(map(columns.holds_texts, inner[1:])):
-            test += f" and len({name}) > {texts}"
         return test, *_of_table(text, f"dict.fromkeys({name}, True)", inner[1:])
     if inner[0] == "table":
         test += f" and len({name}) > {least}"

@@ -17,21 +17,21 @@ from pyrelay.infer.structure import Key
 
 def columns_of(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
     """The arrays that the items of a list are. Raises ValueError if they are not of this key."""
-    found = columns.columns_of(items, texts=len(items) > columns.MOST_TEXTS, listed=True)
+    found = columns.columns_of(items, listed=True)
     if found is None or found[0] != key:
         raise ValueError
     return found[1]
 
 
-def reader_of(key: Key | None, least: int) -> Callable[[list[Any]], Sequence[Any] | None] | None:
+def reader_of(key: Key | None) -> Callable[[list[Any]], Sequence[Any] | None] | None:
     """What reads lists of this key natively, if anything does."""
     from pyrelay.devices.runtime.columns import reader
 
     if key is None:
         return None
     if not columns.holds_lists(key):
-        return reader(key, least)
-    alone, apart = reader(key, least), reader(key, least, apart=True)
+        return reader(key)
+    alone, apart = reader(key), reader(key, apart=True)
     if alone is None or apart is None:
         return None
 

@@ -30,15 +30,16 @@ def elsewhere(*_args: Any, **_keywords: Any) -> Any:
     return ELSEWHERE
 
 
-def look_of(args: Sequence[Any], keywords: Mapping[str, Any]) -> Look:
-    """What arguments look like: dtypes and numbers of axes, texts, and classes of all else."""
+def look_of(args: Sequence[Any], keywords: Mapping[str, Any], *, texts: bool = True) -> Look:
+    """What arguments look like: dtypes and numbers of axes, texts, if they are known to programs,
+    and classes of all else."""
     found: list[object] = [*keywords]
     for each in (*args, *keywords.values()) if keywords else args:
         kind = type(each)
         if kind is ndarray:
             found += each.dtype, each.ndim
         else:
-            found.append(each if kind is str else kind)
+            found.append(each if kind is str and texts else kind)
     return tuple(found)
 
 
@@ -52,11 +53,12 @@ class Looks:
     ) -> None:
         self._otherwise, self._failed, self._make = otherwise, failed, make
         self._ways: dict[Look, tuple[Callable[..., Any], ...]] = {}
+        self.texts = True  # whether programs hang on them
 
     def call(self, *args: Any, **keywords: Any) -> Any:
         """The result of the function."""
         try:
-            for way in self._ways.get(look_of(args, keywords), ()):
+            for way in self._ways.get(look_of(args, keywords, texts=self.texts), ()):
                 result = way(*args, **keywords)
                 if result is not ELSEWHERE:
                     return result
@@ -70,7 +72,7 @@ class Looks:
         """Try the way into an entry's program first for what looks like these arguments."""
         if not entry.way:
             entry.way.append(self._make(key, entry.program, elsewhere))
-        (way,), look = entry.way, look_of(args, keywords)
+        (way,), look = entry.way, look_of(args, keywords, texts=self.texts)
         known = self._ways.get(look, ())
         if way is None or way in known:
             return

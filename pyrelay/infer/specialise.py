@@ -59,12 +59,13 @@ def _deep_recursion() -> Iterator[None]:
 
 def specialise(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any], *,
-    near: bool = True,
+    near: bool = True, open_texts: bool = False,
 ) -> Specialised:
     """Infer the program of `callee(*args, **keywords)`.
 
     callee is a Python function or an abstract value (a `Derivative`). near: whether it runs where a
-    loop over short arrays is better one kernel (`short_arrays`). Raises a PyrelayError at the
+    loop over short arrays is better one kernel (`short_arrays`). open_texts: whether short texts
+    are data, too. Raises a PyrelayError at the
     user's line for what cannot be compiled, or takes too long to.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
@@ -76,7 +77,9 @@ def specialise(
     turns out to be much to compile. Lists in lists hold lists that grow where some would.
     """
     effort = Effort()
-    infer = functools.partial(_specialised, callee, args, keywords, parse, near=near, effort=effort)
+    infer = functools.partial(
+        _specialised, callee, args, keywords, parse, near=near, open_texts=open_texts, effort=effort
+    )
     every = [*args, *keywords.values()]
     try:
         if any(map(_is_short_table, every)):
@@ -211,7 +214,7 @@ def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
     deep: bool = False, counts_known: bool = False, texts_known: bool = False,
-    fixes: bool = False, near: bool, effort: Effort,
+    fixes: bool = False, near: bool, open_texts: bool, effort: Effort,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -225,7 +228,7 @@ def _specialised(
 
     asked, checks = begun(own=frozenset()), False
     while not asked.is_endless:
-        flat = Flattened(apart=apart, families=asked.families)
+        flat = Flattened(apart=apart, families=asked.families, open_texts=open_texts)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)
         try:
             with dims.spelled_by(attempt.guards.spell), V.own_serials(), _deep_recursion():

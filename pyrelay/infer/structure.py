@@ -72,6 +72,7 @@ class Flattened:
     apart: int = columns.MOST_APART  # lists up to this length are structures of their items
     families: Families = EVERYWHERE  # the data types that objects may be nodes of
     tables: bool = False  # dicts of any length enter as tables
+    open_texts: bool = False  # texts are data, however short or few
     inner: dict[int, int] = field(default_factory=dict)  # lists in lists: id -> leaf they lie in
     on_device: bool = False  # whether any leaf is an array in the memory of a GPU
     #: packs trees of a data type that it has seen before, or gives None
@@ -106,15 +107,15 @@ def flatten(
     """
     pairs = list(args)
     before = mark(into)
-    asked = into.apart
+    asked, open_texts = into.apart, into.open_texts
     while True:
         into.tables = asked == columns.MOST_APART_OPEN
         try:
             if captured:
                 into.apart = max(into.apart, columns.MOST_APART_CAPTURED)
+                into.open_texts = False
             keys = tuple(_flatten(value, into, name) for value, name in pairs)
-            if captured:
-                into.apart = asked
+            into.apart, into.open_texts = asked, open_texts
             found = (keys, _finish(into))
             if into.families.rows:
                 _refuse_rows_elsewhere(into)
@@ -137,6 +138,19 @@ def _refuse_rows_elsewhere(into: Flattened) -> None:
                     f"a {cls.__name__} in a list of rows is found outside of such lists, too.",
                     hints=("pass its position in the list",),
                 )
+
+
+def without_texts(key: Key) -> Key:
+    """A key that is the same for other texts in their places, and for other numbers of them in a
+    list or a set."""
+    match key:
+        case ("constant", cls, str()) if cls is str:
+            return ("text",)
+        case ("list" | "set" as kind, *items):
+            found = tuple(map(without_texts, items))
+            alike = len(set(found)) == 1 and found[0] == ("text",)
+            return (kind, *(found[:1] if alike else found))
+    return tuple(without_texts(x) if isinstance(x, tuple) else x for x in key)
 
 
 def mark(into: Flattened) -> tuple[int, ...]:
@@ -314,7 +328,7 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
         into.leaves.append(value)
         into.names.append(name)
         return ("scalar", _dtype(value.dtype, name).name)
-    if type(value) is str and len(value) > MOST_KNOWN:
+    if type(value) is str and (into.open_texts or len(value) > MOST_KNOWN):
         into.leaves.append(codes_of(value))
         into.names.append(name)
         return ("text",)
@@ -408,7 +422,8 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
     if type(value) is list and len(value) > least and _are_trees(value, into.families):
         return _trees(value, into, name)
     if type(value) is list and len(value) > columns.most_apart(value, into.apart):
-        found = columns.columns_of(value, texts=len(value) > columns.MOST_TEXTS, listed=True)
+        texts = into.open_texts or len(value) > columns.MOST_TEXTS
+        found = columns.columns_of(value, texts=texts, listed=True)
         if found is not None:
             return _grown(value, found, into, name)
     if isinstance(value, list):
@@ -437,7 +452,7 @@ def _grown(value: list[Any], found: columns.Found, into: Flattened, name: str) -
 
 def _set(value: set[Any], into: Flattened, name: str) -> Key:
     """The key of a set: of a table of its items, or of these where they are texts and the like."""
-    many = into.tables or len(value) > max(into.apart, columns.MOST_TEXTS)
+    many = into.tables or into.open_texts or len(value) > max(into.apart, columns.MOST_TEXTS)
     entries = columns.columns_of_dict(dict.fromkeys(value, True), texts=many)
     if entries is not None:
         return ("subclass", set, Identity(None), _table({}, entries, into, name))

@@ -34,9 +34,9 @@ class _UnsupportedError(Exception):
 
 
 def reader(
-    key: Key, least: int, *, apart: bool = False
+    key: Key, *, apart: bool = False
 ) -> Callable[[list[Any]], tuple[Any, ...] | None] | None:
-    """What reads lists of at least so many items of a key. apart: no list is given that has one
+    """What reads lists of items of a key. apart: no list is given that has one
     list in two places; else none is read in which a list has other references."""
     made: list[list[int]] = []
     found: list[tuple[np.dtype[Any], int, int]] = []
@@ -61,7 +61,7 @@ def reader(
     different = F.APART if apart else F.ALONE
     for place, value in (
         (F.Head.SORT, sorts.ctypes.data), (F.Head.LISTS, different if of_lists else 0),
-        (F.Head.LEAST, max(least, 1)), (F.Head.MEASURED, int(texts)),
+        (F.Head.MEASURED, int(texts)),
         (F.Head.COLUMN_COUNT, len(found)), (F.Head.COLUMNS, columns.ctypes.data),
         (F.Head.NDARRAY, id(np.ndarray)), *_known(),
     ):  # fmt: skip

@@ -16,16 +16,15 @@ class Head:
 
     SORT = 0  # address of the item's, or of that of the items of each list
     LISTS = 8  # whether the items are lists: 0, ALONE or APART
-    LEAST = 16  # shorter lists are none of this key
-    MEASURED = 24  # whether texts have to be measured first
-    COLUMN_COUNT = 32
-    COLUMNS = 40  # address of the first
-    NDARRAY = 48
-    NEW_ARRAY = 56  # PyArray_NewFromDescr
-    NONE = 64
-    TRUE = 72
-    LIST = 80
-    WORDS = 11
+    MEASURED = 16  # whether texts have to be measured first
+    COLUMN_COUNT = 24
+    COLUMNS = 32  # address of the first
+    NDARRAY = 40
+    NEW_ARRAY = 48  # PyArray_NewFromDescr
+    NONE = 56
+    TRUE = 64
+    LIST = 72
+    WORDS = 10
 
 
 class Sort:

@@ -306,7 +306,7 @@ class ColumnReading:
         with f.when(f.load(given, OBJECT_CLASS).differs(f.load(head, Head.LIST)), likely=False):
             nothing()
         count = f.load(given, COUNT)
-        with f.when(count < f.load(head, Head.LEAST), likely=False):
+        with f.when(count.equals(0), likely=False):
             nothing()
         with f.when(f.call(self.measured, head, given, rooms).equals(0), likely=False):
             nothing()

@@ -39,7 +39,7 @@ LISTS = (
 @pytest.mark.parametrize("make", LISTS, ids=[repr(make())[:20] for make in LISTS])
 def test_lists_are_read_as_python_reads_them(make):
     key, expected = columns_of(make())
-    found = reader(key, 1)(make())
+    found = reader(key)(make())
     assert len(found) == len(expected)
     counts = expected[0]
     for one, other in zip(found, expected, strict=True):
@@ -65,11 +65,10 @@ def test_other_lists_are_left_to_python():
         (("list", ints), [[1], (2,)]), (("list", ints), [[1], [2.5]]),
     ):  # fmt: skip
         before = sys.getrefcount(None), sys.getrefcount(items)
-        assert reader(key, 1)(items) is None
+        assert reader(key)(items) is None
         assert sys.getrefcount(items) == before[1]
-    assert reader(("text",), 3)(["a", "b"]) is None  # too few
-    assert reader(("list", ("list", ints)), 1) is None  # nothing reads such
-    assert reader(("tuple", None, *[ints] * 40), 1) is None
+    assert reader(("list", ("list", ints))) is None  # nothing reads such
+    assert reader(("tuple", None, *[ints] * 40)) is None
 
 
 def test_whether_a_list_has_its_items_alone():
@@ -128,7 +127,7 @@ def test_dicts_of_texts_and_numbers():
 def test_lists_that_others_refer_to_are_read_where_they_are_known_to_be_different() -> None:
     inner = [[1, 2], [3], []]
     key = ("list", ("number", "int"))
-    alone, apart = reader(key, 1), reader(key, 1, apart=True)
+    alone, apart = reader(key), reader(key, apart=True)
     assert alone is not None
     assert apart is not None
     assert alone([*inner]) is None
@@ -143,7 +142,7 @@ def test_lists_that_others_refer_to_are_read_where_they_are_known_to_be_differen
     graph = {k: [k] * (k % 5) for k in range(20)}
     compiled = pyrelay.jit(lengths)
     assert compiled(graph) == lengths(graph)
-    read = reader_of(key, 1)
+    read = reader_of(key)
     assert read is not None
     assert read([*graph.values()]) is not None
     assert read([inner[0], inner[0]]) is None

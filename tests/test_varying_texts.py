@@ -1,0 +1,83 @@
+"""Texts that differ from call to call become data: programs for each of them end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.compiled import _MOST_WITH_TEXTS
+from pyrelay.infer.structure import without_texts
+
+WORDS = [f"{'ab' * (k % 3)}{k}" for k in range(_MOST_WITH_TEXTS + 4)]
+
+
+def same_backwards(word: str) -> bool:
+    low, high = 0, len(word) - 1
+    while low < high:
+        if word[low] != word[high]:
+            return False
+        low, high = low + 1, high - 1
+    return True
+
+
+def longest(words: list[str], letter: str) -> Any:
+    found = ""
+    for word in words:
+        if word.startswith(letter) and len(word) > len(found):
+            found = word
+    return found, len(words)
+
+
+def test_programs_for_single_texts_end() -> None:
+    compiled = pyrelay.jit(same_backwards)
+    for word in [*WORDS, "", "otto", "anna" * 9]:
+        assert compiled(word) is same_backwards(word)
+    assert compiled.cache_info().compilations == _MOST_WITH_TEXTS + 1
+    again = compiled.lower("nnn").with_plan(lambda plan: plan)
+    assert again("abba")
+    assert again.cache_info().compilations == 1
+    compiled.forget()
+    assert compiled("otto")
+    assert compiled.cache_info().signatures == 1
+
+
+def test_lists_of_texts_of_any_length_are_of_one_program() -> None:
+    compiled = pyrelay.jit(longest)
+    for count in range(5, len(WORDS) + 5):
+        words = (WORDS + WORDS)[:count]
+        assert compiled(words, "a") == longest(words, "a")
+    before = compiled.cache_info().compilations
+    assert before == _MOST_WITH_TEXTS + 1
+    assert compiled(WORDS[:7], "b") == ("", 7)
+    assert compiled.cache_info().compilations == before
+
+
+@pytest.mark.parametrize("form", ["known", "refused"])
+def test_names_that_a_program_has_to_know_stay_known(form: str) -> None:
+    def computed(name: str, x: Any) -> Any:
+        if form == "refused":
+            x = np.sum(x, **{name: 0})
+        return getattr(np, name)(x) if form == "known" else x
+
+    compiled = pyrelay.jit(computed)
+    x = np.array([0.5, 0.25])
+    names = ["sin", "cos", "tan", "exp", "sqrt", "log", "tanh", "sinh", "cosh", "log1p"]
+    for name in names if form == "known" else ["axis"]:
+        np.testing.assert_allclose(compiled(name, x), computed(name, x))
+
+
+def test_keys_without_texts_are_those_of_other_texts() -> None:
+    def of(*texts: str) -> Any:
+        return tuple(("constant", str, text) for text in texts)
+
+    one = (("list", *of("a", "b")), ("dict", ("k",), *of("c")), ("set", *of("x", "y")))
+    other = (("list", *of("c")), ("dict", ("k",), *of("d")), ("set", *of("z")))
+    assert without_texts(one) == without_texts(other) != one
+    for different in (
+        (("list",), *other[1:]), (other[0], ("dict", ("m",), *of("d")), other[2]),
+        (("list", ("constant", type(None), None)), *other[1:]),
+    ):
+        assert without_texts(different) != without_texts(one)
