@@ -309,7 +309,8 @@ class Interpreter:
                 refined = [self.refined(a, need.right, need.left) for a in atoms]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     # The right one stands in an attribute, e.g. a shape to fit into.
-                    refined = [self.refined(a, need.left, need.right) for a in atoms]
+                    fit = attrs.get("shape", ())
+                    refined = [self.refined(a, need.left, need.right, fit) for a in atoms]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     raise self.failure(
                         errors.ShapeError,
@@ -350,15 +351,23 @@ class Interpreter:
             hints=("copy the view where it is made: x[1:].copy()",),
         )
 
-    def refined(self, operand: Any, own: Extent, other: Extent) -> Any:
-        """The operand with `other` in place of its extent `own`, after a run-time check."""
+    def refined(
+        self, operand: Any, own: Extent, other: Extent, fit: tuple[Extent, ...] = ()
+    ) -> Any:
+        """The operand with `other` in place of its extent `own`, after a run-time check; only where
+        a shape that it is to `fit` has it, if it does: its axes may be equal to several."""
         atom = self.builder.atom(operand)
         ty = atom.type
         if not isinstance(ty, TensorType) or own not in ty.shape:
             return operand
         text = "the extents {} and {} of the operands must be equal"
         self.builder.call(OPS["check_equal"], left=other, right=own, text=text)
-        shape = tuple(other if d == own else d for d in ty.shape)
+        every = tuple(other if d == own else d for d in ty.shape)
+        facing = (*[None] * (len(every) - len(fit)), *fit[max(0, len(fit) - len(every)):])
+        one_by_one = tuple(
+            e if e == f else d for d, e, f in zip(ty.shape, every, facing, strict=True)
+        )
+        shape = every if one_by_one == ty.shape else one_by_one
         return self.builder.call(OPS["refine"], atom, shape=shape)
 
     def result(self, handle: Handle, name: str = "") -> V.Value:

@@ -88,3 +88,15 @@ def differences_that_may_be_one(x, y):
     kept[:] = step
     kept += np.broadcast_to(step * 2, (3,)) * np.where(y > 0, y, step)
     return kept, x[: len(x) - 1].mean(1) * y
+
+
+@use(([1, 2, 3],), ([4, 4],))
+def squares_within_a_border(ks):
+    n = max(ks)
+    m = 0
+    for k in ks:
+        m += k
+    g = np.arange(float(m // 2))
+    h = np.zeros((n + 1, n + 1))
+    h[1:, 1:] = g[:, None] * g
+    return h
