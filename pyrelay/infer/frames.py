@@ -30,7 +30,8 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A value read from a field, and the last Let that reading it took, by its block and place."""
+    """A value read from a field, or a number that an extent was bound to, and the last Let that
+    this took, by its block and place."""
 
     value: V.Value
     lets: list[Let]

@@ -85,7 +85,8 @@ class Interpreter:
     cases: dict[Atom, frozenset[int]] = field(default_factory=dict)  # left of tags, see narrowing
     #: what was left of tags before, for those that have fewer cases up to the end of a block
     assumed: list[tuple[Atom, frozenset[int] | None]] = field(default_factory=list)
-    #: fields of nodes read so far: a table for each block that the code at hand is inside
+    #: fields of nodes read so far, and numbers bound as extents: a table for each block that the
+    #: code at hand is inside
     reads: list[dict[Any, Read]] = field(default_factory=lambda: [{}])
     pools: dict[Any, V.Ref] = field(default_factory=dict)  # of new nodes, by data type
     #: objects whose `__init__` runs, of classes of nodes: where it began, or the node it is by now

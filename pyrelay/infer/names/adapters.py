@@ -17,6 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.unions import distribute
+from pyrelay.infer.frames import Read
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import extent_of
 from pyrelay.ir import dims, types
@@ -298,9 +299,21 @@ def extent(it: Interpreter, value: V.Value, what: str = "an extent") -> Extent:
         raise it.failure(
             errors.TypeMismatchError, f"{what} must be an int, not {V.describe(value)}"
         )
-    key = it.atom(value)
-    atom = it.builder.cast(key, types.i64, weak=True)
+    return _bound(it, it.atom(value))
+
+
+def _bound(it: Interpreter, number: Atom) -> Extent:
+    """The extent that a number is: the same one where it was bound before, so that arrays of as
+    many elements have one shape."""
+    key = (OPS["as_extent"], number)
+    for table in reversed(it.reads):
+        found: Read | None = table.get(key)
+        if found is not None and found.valid:
+            return extent_of(found.value)  # type: ignore[return-value]
+    atom = it.builder.cast(number, types.i64, weak=True)
     _, (symbol,) = it.builder.call(OPS["as_extent"], atom, name="n")
+    lets = it.builder.lets
+    it.reads[-1][key] = Read(V.Scalar(types.PY_INT, atom, symbol), lets, len(lets), lets[-1])
     return symbol  # type: ignore[no-any-return]
 
 
