@@ -38,7 +38,10 @@ from pyrelay.ir.types import TensorType
 #: Room that a list gets beyond twice its length when it has to grow.
 SPARE = 8
 #: What a program says that checks extents of items.
-ONE_SHAPE = "the items of a compiled list must have one shape: {} is not {}"
+ONE_SHAPE = (
+    "the arrays in a compiled list, or in a field of objects that refer to each other, must have "
+    "one shape: {} is not {}; pad them to one, or keep them in variables or lists of their own"
+)
 
 Read = Callable[[V.Value], Atom]
 

@@ -217,12 +217,15 @@ class _Node:
             try:
                 found.append((name, merged(a, b, promote=True)))
             except Incompatible:
+                arrays = isinstance(a, Array) and isinstance(b, Array) and a.dtype == b.dtype
                 raise self.it.failure(
                     errors.TypeMismatchError,
                     f"the field {name!r} of {self.cls.__name__} is {shown(b)} here and "
                     f"{shown(a)} in other nodes",
-                    hints=("give all nodes of a class fields of the same types",),
-                ) from None
+                    hints=("pad the arrays of a field to one shape, which has no axis of extent 1 "
+                           "in some of them only, or keep them in fields of their own" if arrays
+                           else "give all nodes of a class fields of the same types",),
+                ) from None  # fmt: skip
         return tuple(found)
 
     # -- sorts -------------------------------------------------------------------------------------

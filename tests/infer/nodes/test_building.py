@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pyrelay.errors import AliasError
+from pyrelay.errors import AliasError, TypeMismatchError
 from tests.infer.running import assert_same_outcome, interpreted, plainly
 
 
@@ -109,6 +110,19 @@ ARRAYS = np.array([1.0, 2.0, 3.0]), np.array([-2.0, 0.5, 1.0])
 @pytest.mark.parametrize("function", [slopes_of_arrays, kept_elsewhere])
 def test_arrays_of_fields_are_written_and_assigned(function: Any) -> None:
     assert_same_outcome(interpreted(function, ARRAYS), plainly(function, ARRAYS))
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "error"),
+    [(slopes_of_arrays, (np.ones((2, 3)), ARRAYS[0]), TypeMismatchError),
+     (kept_elsewhere, (ARRAYS[0], np.ones(2)), ValueError)],
+)  # fmt: skip
+def test_arrays_of_a_field_that_differ_in_shape_are_refused_with_advice(
+    function: Any, args: Any, error: type[Exception]
+) -> None:
+    found = interpreted(function, args).error
+    assert isinstance(found, error)
+    assert re.search("pad (the arrays of a field|them) to one", str(found))
 
 
 @pytest.mark.parametrize("function", [written_under_another_name, one_array_in_two_fields])
