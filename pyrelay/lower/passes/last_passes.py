@@ -23,11 +23,13 @@ from pyrelay.lower.passes.paired_angles import with_paired_angles
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.stepped_rows import stepped
 from pyrelay.lower.passes.tiled_rounds import tiled
+from pyrelay.lower.passes.turned_reads import with_turned_reads
 from pyrelay.lower.passes.unrolling import unrolled
 
 
 def printable(kernel: Kernel) -> Kernel:
     """The kernel that is printed."""
+    kernel = replace(kernel, body=with_turned_reads(kernel))
     kernel = replace(kernel, body=stepped(kernel))
     kernel = replace(kernel, body=parted(kernel.body))
     kernel = replace(kernel, body=with_held_elements(kernel))
