@@ -104,6 +104,18 @@ class Heap:
         """Note the classes of the objects that a list has from this position on."""
         if root.kind == "list" and isinstance(content, tuple):
             self.note_items(content[first:])
+            before = self.contents.get(root)
+            if isinstance(before, tuple):
+                self._note_displays(root, before, content)
+
+    def _note_displays(
+        self, root: Root, before: tuple[Any, ...], content: tuple[Any, ...]
+    ) -> None:
+        """Note what made a list that is given lists in place of other items, and these."""
+        made = self.items.displays
+        for old, new in zip(before, content, strict=False):
+            if isinstance(new, Ref) and new.root in made and not isinstance(old, Ref):
+                self.items.fixed |= {made[r] for r in (root, new.root) if r in made}
 
     def note_items(self, items: Iterable[Any]) -> None:
         """Note the classes of objects that become items of a list."""

@@ -209,3 +209,35 @@ class Link:
 def chain_that_may_be_empty(xs):
     chain = Chained(xs)
     return list(chain), sum(chain), max(chain, default=-1)
+
+
+@use(([5, 3, 8, 1, 4, 7, 9, 2, 6],), ([2],), long=True)
+def tree_of_lists(values):
+    root = None
+    for value in values:
+        if root is None:
+            root = [value, None, None]
+            continue
+        node = root
+        while True:
+            side = 1 if value < node[0] else 2
+            if side == 1:
+                if node[1] is None:
+                    node[1] = [value, None, None]
+                    break
+                node = node[1]
+            else:
+                if node[2] is None:
+                    node[2] = [value, None, None]
+                    break
+                node = node[2]
+    found = []
+
+    def walk(node):
+        if node is not None:
+            walk(node[1])
+            found.append(node[0])
+            walk(node[2])
+
+    walk(root)
+    return found

@@ -125,6 +125,27 @@ def test_lists_that_never_meet_have_items_of_their_own_types() -> None:
         assert pyrelay.jit(distances)(edges, 5) == distances(edges, 5)
 
 
+def leftmost(values: list[int]) -> tuple[int, list[int]]:
+    root: list[Any] = [values[0], None, None]
+    for value in values:
+        node = root
+        while node[1] is not None and value < node[0]:
+            node = node[1]
+        node[1] = [value, None, None]
+    depth, found = 0, []
+    while root is not None:
+        found.append(root[0])
+        root, depth = root[1], depth + 1
+    return depth, found
+
+
+@pytest.mark.parametrize("count", [9, 80])
+def test_lists_that_are_put_into_each_other_are_nodes_of_a_tree(count: int) -> None:
+    values = [(37 * k + 90) % 101 for k in range(count)]
+    with config.override(interpret=True):
+        assert pyrelay.jit(leftmost)(values) == leftmost(values)
+
+
 def lengthened(spans: list[list[int]]) -> list[list[int]]:
     found = sorted(spans)
     found[0].append(1)
