@@ -497,7 +497,9 @@ class _Function(InstructionWriter):
     def _rounds(self, loop: Straight) -> None:
         """Run several rounds of the loop that begins here at once, if that can be done."""
         number = len(self.shared.rounds)
-        writer = RoundWriter(self.shared, self.plan, loop, self.guessed, self.starts, self.changed)
+        writer = RoundWriter(
+            self.shared, self.plan, loop, self.guessed, self.starts, self.changed, self.made_here
+        )
         self.before += writer.text(number)
         self.shared.rounds.append(writer.rounds())
         words = [

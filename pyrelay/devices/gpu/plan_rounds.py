@@ -71,9 +71,10 @@ class RoundWriter(InstructionWriter):
 
     def __init__(
         self, shared: PlanLaunches, plan: Plan, loop: Straight, guessed: Mapping[int, int],
-        starts: Mapping[int, int], changed: Sequence[int],
+        starts: Mapping[int, int], changed: Sequence[int], made_here: frozenset[int],
     ) -> None:
         self.shared, self.plan, self.loop = shared, plan, loop
+        self.made_here = made_here
         self.late = _LateLaunches(shared)
         self.launches = self.late
         self.on_device, self.guessed, self.starts = loop.device, guessed, starts

@@ -286,3 +286,16 @@ def test_a_graph_that_cannot_be_made_is_not_asked_for_again(
     monkeypatch.setattr(round_graphs, "captured", refused)
     assert work_of(driver, adam, X, X, 20) >= 20
     assert len(asked) == 1
+
+
+def test_rounds_copy_the_callers_array_where_something_may_fail(driver: Counted) -> None:
+    def relaxed(u: Any, most: int) -> Any:
+        steps, change = 0, 1.0
+        while change > 1e-4 and steps < most:
+            before = u.copy()
+            u[1:-1] = 0.5 * (before[:-2] + before[2:])
+            change = np.abs(u - before).sum() / u.sum()
+            steps += 1
+        return steps, u
+
+    assert work_of(driver, relaxed, X, 20) < 20
