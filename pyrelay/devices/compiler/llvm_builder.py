@@ -262,11 +262,16 @@ class IRBuilder:
             kind = kind.element
         return self._put(Instruction(kind.as_pointer(), text))
 
-    def load(self, pointer: Any, align: int | None = None, typ: Type | None = None) -> LoadInstr:
-        """What is at an address, of the type that it points at or of `typ`."""
+    def load(
+        self, pointer: Any, align: int | None = None, typ: Type | None = None,
+        volatile: bool = False,
+    ) -> LoadInstr:  # fmt: skip
+        """What is at an address, of the type that it points at or of `typ`; LLVM does not find out
+        what that is where the load is `volatile`."""
         kind = typ or pointer.type.pointee
         end = "" if align is None else f", align {align}"
-        made: LoadInstr = self._put(LoadInstr(kind, f"load {kind.text}, ptr {pointer.ref}{end}"))
+        word = "load volatile" if volatile else "load"
+        made: LoadInstr = self._put(LoadInstr(kind, f"{word} {kind.text}, ptr {pointer.ref}{end}"))
         return made
 
     def store(self, value: Any, pointer: Any, align: int | None = None) -> StoreInstr:

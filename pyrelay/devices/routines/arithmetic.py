@@ -108,6 +108,8 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
             first = _less(b, ty, x, y) if smaller else _less(b, ty, y, x)
             return b.select(first, x, y)
         sign = "<" if smaller else ">"
+        least = -math.inf if not smaller else math.inf
+        x, y = (_with_opaque(b, each, least) for each in (x, y))
         if not skips_nan and _is_no_nan(y):
             return b.select(b.fcmp_unordered(sign, x, y), x, y)  # a NaN is not ordered: x
         if not skips_nan and _is_no_nan(x):
@@ -119,6 +121,39 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
         return b.call(function, [x, y], fastmath=("nsz",))
 
     return emit
+
+
+def _with_opaque(b: IRBuilder, x: Any, number: float) -> Any:
+    """A choice between a number and something else, whose number LLVM does not know.
+
+    It would make of ``minimum(least, where(c, inf, x))`` a choice between ``least`` and another
+    minimum, in which it sees no reduction: loops over masked elements became no vectors.
+    """
+    if getattr(x, "opname", "") != "select":
+        return x
+    condition, *arms = x.operands
+    hidden = [
+        _opaque(b, arm.type, number) if _is_number(arm, number) else _with_opaque(b, arm, number)
+        for arm in arms
+    ]
+    return x if hidden == arms else b.select(condition, *hidden)
+
+
+def _opaque(b: IRBuilder, kind: Any, number: float) -> Any:
+    with b.goto_entry_block():
+        room = b.alloca(kind)
+        b.store(llvm.Constant(kind, number), room)
+        return b.load(room, typ=kind, volatile=True)
+
+
+def _is_number(x: Any, number: float) -> bool:
+    """Whether LLVM sees that a float is this infinity."""
+    if isinstance(x, llvm.Constant):
+        return bool(x.constant == number)
+    name = getattr(x, "opname", "")
+    if name == "fneg":
+        return _is_number(x.operands[0], -number)
+    return name in ("fpext", "fptrunc") and _is_number(x.operands[0], number)
 
 
 def _is_no_nan(x: Any) -> bool:
