@@ -23,6 +23,7 @@ from pyrelay.infer.containers.code_points import from_items
 from pyrelay.infer.containers.columns import ALL_APART
 from pyrelay.infer.containers.grown_trees import grown_tree
 from pyrelay.infer.containers.lists_in_nodes import closed
+from pyrelay.infer.containers.sets import KnownItems
 from pyrelay.infer.flow.effects import MADE
 from pyrelay.infer.flow.handling import settle
 from pyrelay.infer.guards import ExtentGuard, Guards
@@ -484,6 +485,13 @@ class Close:
             own = {name: v for name, v in content.items() if name != MADE}
             parts = tuple(map(self._tree, own.values()))
             return NodeResult(kind, cls, tuple(own), parts, key)
+        if isinstance(content, KnownItems):
+            made = content.anew()
+            parts = tuple(self._tree(V.Known(item)) for item in made.args[0])
+            if made.func is not set:
+                of = NodeResult("list", None, (), parts)
+                return NodeResult("call", made.func, (), (of,), key)
+            return NodeResult("set", None, (), parts, key)
         return NodeResult(kind, cls, (), tuple(self._tree(v) for v in content), key)
 
     def _varied(

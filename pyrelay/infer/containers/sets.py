@@ -10,6 +10,8 @@ would have (`KnownItems`).
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -21,9 +23,11 @@ from pyrelay.infer import needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_keys import ask, is_known, is_open, key_of
 from pyrelay.infer.guards import NameGuard
+from pyrelay.infer.in_python.containers import at_once
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.spellings import PYTHON
 
+_MOST_TRIED = 720  # orders in which items are put in
 _OPERATORS = frozenset(["&", "|", "-", "^", "==", "!=", "<", "<=", ">", ">="])
 _INPLACE = {
     "&": "intersection_update", "|": "update", "-": "difference_update",
@@ -61,6 +65,31 @@ class KnownItems(tuple[V.Value, ...]):
         content = cls(map(V.Known, python))
         content.python, content.begin, content.changes = python, begin, changes
         return content
+
+    def anew(self) -> partial[set[Any]]:
+        """What makes a set that has this one's order of a list of its items: `set` or `at_once`,
+        and the list, in the order in which the program put them in, if that leads to it."""
+        order = list(self.python)
+        of_items = isinstance(self.begin, partial) and self.begin.func in (set, at_once)
+        put_in = list(self.begin.args[0]) if of_items else []  # type: ignore[attr-defined]
+        for name, args in self.changes:
+            put_in += {"add": args, "update": itertools.chain(*args)}.get(name, ())
+        its_own = {item: item for item in order}  # 1 may have been put in again as True
+        added = dict.fromkeys(its_own[item] for item in put_in if item in its_own)
+        return begun(order, [*added])
+
+
+def begun(order: list[Any], added: list[Any]) -> partial[set[Any]]:
+    """What makes a set that Python goes through in this order, of a list of its items: of `added`,
+    or in another order, if any tried leads to that; else of the items."""
+    drawn = random.Random(0)
+    others = (drawn.sample(order, len(order)) for _ in range(_MOST_TRIED))
+    ways: tuple[Callable[[list[Any]], set[Any]], ...] = (set, at_once)
+    for items in itertools.chain([added, order], others):
+        for way in ways:
+            if list(way(items)) == order:
+                return partial(way, items)
+    return partial(set, order)
 
 
 def new(it: Interpreter, items: Iterable[V.Value]) -> V.Value:
@@ -115,8 +144,8 @@ def _known_items(it: Interpreter, ref: V.Ref) -> KnownItems:
     if isinstance(content, KnownItems):
         return content
     ask(it, ref.root)
-    values = [it.static(i, "an item of a set") for i in content]
-    return KnownItems.made(partial(set, values))
+    values = [it.static(i, "an item of a set") for i in content]  # in the caller's order
+    return KnownItems.made(begun(values, values))
 
 
 def in_order(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:

@@ -149,15 +149,35 @@ def in_order(
 ) -> set[Any]:
     """The set of these items, which Python goes through in this order.
 
-    Made in the ways that programs make sets, until one has the order: with the same table, where
-    that is of a size that a set of so many items comes to.
+    names, alive: what was put into a table of so many slots, in turn, and is there still. It is
+    made in the ways that programs make sets, until one has the order.
     """
-    added = [name for name, here in zip(names, alive, strict=True) if here]
-    made: set[Any] = set()
-    for way in (added, dict.fromkeys(added), items, dict.fromkeys(items), items[::-1]):
-        made = set(way)
+    added = [*compress(names, alive)]
+    ways: tuple[Callable[[], set[Any]], ...] = (
+        lambda: set(added), lambda: _in_table(names, alive, slots),
+        lambda: at_once(added), lambda: set(items), lambda: at_once(items),
+    )
+    for way in ways:
+        made = way()
         if list(made) == items:
             break
+    return made
+
+
+def at_once(items: list[Any]) -> set[Any]:
+    """A set with the table of one that is joined of others, or made of a dict."""
+    return set(dict.fromkeys(items))
+
+
+def _in_table(names: list[Any], alive: list[bool], slots: int) -> set[Any]:
+    """A set that gets its table at once, as from a dict: CPython gives it more than twice, at most
+    four times as many slots as that has keys. Some are taken out again."""
+    extra = [object() for _ in range(slots // 4 - len(names))]
+    most = slots // 2 - 1
+    made = at_once([*names[:most], *extra])
+    made.update(names[most:])
+    gone = [name for name, here in zip(names, alive, strict=True) if not here]
+    made.difference_update(extra, gone)
     return made
 
 

@@ -268,3 +268,46 @@ def frozensets_in_order(rounds):
 def test_frozensets_are_keys_in_order():
     """The keys of the dicts in the list were lost: no number says which constant a key is."""
     assert pyrelay.jit(frozensets_in_order)(3) == frozensets_in_order(3)
+
+
+def put_in_turn(numbers, gone):
+    found = set()
+    for number in numbers:
+        found.add(number)
+    for number in gone:
+        found.discard(number)
+    return found
+
+
+@pytest.mark.parametrize("gone_through", [False, True])
+def test_a_set_that_comes_back_has_pythons_order(gone_through):
+    """Where it was known while compiling, and where a table grew, it was put together anew."""
+
+    def listed(numbers, gone):
+        found = put_in_turn(numbers, gone)
+        return found, list(found)
+
+    f = listed if gone_through else put_in_turn
+    compiled = pyrelay.jit(f)
+    for numbers in (
+        [66, 279, 91, 115], [62, 229, 171, 122, 101, 250], [85, 119, 141, 245, 272, 270, 95, 257],
+        [57, 12, 140, 125, 114, 71, 52, 279, 44, 216, 16, 15, 47, 111, 119, 258, 13, 287, 101, 214],
+    ):  # fmt: skip
+        for gone in ([], numbers[2:4]) if gone_through else ([],):
+            found, wanted = compiled(numbers, gone), f(numbers, gone)
+            if gone_through:
+                assert found[1] == wanted[1]
+                found, wanted = found[0], wanted[0]
+            assert list(found) == list(wanted)
+
+
+def test_texts_of_the_callers_sets_keep_their_order():
+    def met(graph, seen):
+        return list(graph["a"] - seen) + list(graph["b"]), graph["b"] | seen
+
+    for n in range(12):  # hashes of texts, and so which of them collide, are those of the process
+        graph = {"a": {f"{n}{c}" for c in "ABCDEF"}, "b": {f"{n}{c}" for c in "GHI"}}
+        seen = {f"{n}{c}" for c in "CDX"}
+        found, wanted = pyrelay.jit(met)(graph, seen), met(graph, seen)
+        assert found[0] == wanted[0]
+        assert list(found[1]) == list(wanted[1])
