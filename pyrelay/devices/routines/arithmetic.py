@@ -123,37 +123,40 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
     return emit
 
 
-def _with_opaque(b: IRBuilder, x: Any, number: float) -> Any:
-    """A choice between a number and something else, whose number LLVM does not know.
+def _with_opaque(b: IRBuilder, x: Any, least: float) -> Any:
+    """A choice between numbers, of which LLVM does not know those that another extreme has no part
+    in: ``least``, and NaN.
 
-    It would make of ``minimum(least, where(c, inf, x))`` a choice between ``least`` and another
-    minimum, in which it sees no reduction: loops over masked elements became no vectors.
+    It would make of ``minimum(s, where(c, inf, x))`` a choice between ``s`` and another minimum, in
+    which it sees no reduction: loops over masked elements became no vectors.
     """
     if getattr(x, "opname", "") != "select":
         return x
     condition, *arms = x.operands
-    hidden = [
-        _opaque(b, arm.type, number) if _is_number(arm, number) else _with_opaque(b, arm, number)
-        for arm in arms
-    ]
+    hidden = []
+    for arm in arms:
+        number = _constant(arm)
+        decides = number is not None and (number == least or math.isnan(number))
+        hidden.append(_opaque(b, arm.type, number) if decides else _with_opaque(b, arm, least))
     return x if hidden == arms else b.select(condition, *hidden)
 
 
-def _opaque(b: IRBuilder, kind: Any, number: float) -> Any:
+def _opaque(b: IRBuilder, kind: Any, number: float | None) -> Any:
     with b.goto_entry_block():
         room = b.alloca(kind)
         b.store(llvm.Constant(kind, number), room)
         return b.load(room, typ=kind, volatile=True)
 
 
-def _is_number(x: Any, number: float) -> bool:
-    """Whether LLVM sees that a float is this infinity."""
+def _constant(x: Any) -> float | None:
+    """The float that LLVM sees here, if it does."""
     if isinstance(x, llvm.Constant):
-        return bool(x.constant == number)
+        return x.constant if isinstance(x.constant, float) else None
     name = getattr(x, "opname", "")
-    if name == "fneg":
-        return _is_number(x.operands[0], -number)
-    return name in ("fpext", "fptrunc") and _is_number(x.operands[0], number)
+    if name not in ("fneg", "fpext", "fptrunc"):
+        return None
+    number = _constant(x.operands[0])
+    return -number if number is not None and name == "fneg" else number
 
 
 def _is_no_nan(x: Any) -> bool:
