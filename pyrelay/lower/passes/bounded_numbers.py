@@ -5,9 +5,10 @@ In: the body of a scalar kernel, its loops in versions. Out: the same, in which
     (i + 1) % n       is  i + 1 if i + 1 < n else 0
     (i - 1) % n       is  i - 1 if i - 1 >= 0 else i - 1 + n
     m >> j            has no look whether there are as many bits
+    k % 10, k // 10   are those of integers without a sign
 
-where `i` is known to lie below `n`, as the index of a loop over a ring, and `j` below 64. What is
-known is what `implied` knows, which notices on the way what the versions settle.
+where `i` is known to lie below `n`, as the index of a loop over a ring, `j` below 64, and `k` not
+below 0. What is known is what `implied` knows, which notices on the way what the versions settle.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyrelay.ir.types import bool_, i64
+from pyrelay.ir.types import bool_, i64, u64
 from pyrelay.lower.kernels.kernel import Body, Compute, Literal, Local, Statement, statements
 from pyrelay.lower.passes.bounded_places import LAST_BIT
 from pyrelay.lower.passes.implied import walked
 from pyrelay.lower.passes.intervals import Intervals
 
+_DIVISIONS = frozenset(["remainder", "floor_divide"])
 _SHIFTS = frozenset(["left_shift", "right_shift"])
 
 
@@ -31,13 +33,22 @@ def with_bounded_numbers(body: Body) -> Body:
 
 def _takes_long(s: Statement) -> bool:
     return isinstance(s, Compute) and s.out.dtype == i64 and (
-        s.primitive == "remainder" or s.primitive in _SHIFTS
-    ) and isinstance(s.args[1], Local)
+        ((s.primitive == "remainder" or s.primitive in _SHIFTS) and isinstance(s.args[1], Local))
+        or _is_by_constant(s)
+    )
+
+
+def _is_by_constant(s: Compute) -> bool:
+    """Whether it is a quotient or a remainder of a number by a constant that bits do not give."""
+    by = s.args[-1]
+    return s.primitive in _DIVISIONS and isinstance(by, Literal) and by.value & (by.value - 1) > 0
 
 
 def _rule(s: Compute, known: Intervals) -> Sequence[Compute]:
     if not _takes_long(s):
         return (s,)
+    if _is_by_constant(s):
+        return _natural(s) if s.args[1].value > 0 and known.of(s.args[0]).low >= 0 else (s,)  # type: ignore[union-attr]
     return _remainder(s, known) if s.primitive == "remainder" else _shift(s, known)
 
 
@@ -57,6 +68,17 @@ def _remainder(s: Compute, known: Intervals) -> Sequence[Compute]:
         return (compared, Compute(s.out, "where", (near, a, Literal(0, i64))))
     chosen = Compute(s.out, "where", (near, a, moved))
     return (compared, Compute(moved, name, (a, n)), chosen)
+
+
+def _natural(s: Compute) -> Sequence[Compute]:
+    """What is divided has no sign, nor has what comes out: no look at signs, a shorter product."""
+    number, by = s.args
+    bits, out = Local(u64), Local(u64)
+    return (
+        Compute(bits, "bitcast", (number,)),
+        Compute(out, s.primitive, (bits, Literal(by.value, u64))),  # type: ignore[union-attr]
+        Compute(s.out, "bitcast", (out,)),
+    )
 
 
 def _shift(s: Compute, known: Intervals) -> Sequence[Compute]:

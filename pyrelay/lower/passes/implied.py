@@ -43,6 +43,7 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.kernels.values import operand_key
 from pyrelay.lower.passes.few_rounds import most_rounds
 from pyrelay.lower.passes.intervals import ANY, GREATEST, LEAST, LONGEST, Interval, Intervals
+from pyrelay.lower.passes.loop_totals import Totals
 
 _COMPARED = frozenset(["less", "less_equal", "greater", "greater_equal"])
 _EQUAL = frozenset(["equal", "not_equal"])
@@ -396,7 +397,8 @@ class _Walk:
         body = self.body(s.body)
         self.ends.pop()
         if isinstance(s, While):
-            s = replace(s, most=most_rounds(replace(s, body=body), kept, self.known.of))
+            most = most_rounds(replace(s, body=body), kept, self.known.of)
+            s = replace(s, most=s.most if most is None else most)
         self.known.undo(mark)
         for variable in changed:
             self._forget(variable)
@@ -482,17 +484,19 @@ class _Walk:
         return {v: kept[v].met(found[v]) if v in found else kept[v] for v in changed}
 
     def _kept(self, variable: Local, inside: set[int], makers: dict[Local, Compute]) -> Interval:
-        """What a loop's steps leave true of a variable that it changes."""
+        """What a loop's steps leave true of a variable that it changes, or what it sets it to."""
         if variable.dtype != i64:
             return ANY
         start = self.known.of(variable)
         steps: set[int] = set()
-        for each in self.assigns[variable]:
-            if id(each) in inside:
-                found = self._steps(variable, each.value, inside, makers, 0)
-                if found is None:
-                    return ANY
-                steps |= found
+        changes = [each for each in self.assigns[variable] if id(each) in inside]
+        for each in changes:
+            found = self._steps(variable, each.value, inside, makers, 0)
+            if found is None:
+                bounds = [Totals(makers, {}).bounds(change.value) for change in changes]
+                set_to = (ANY if each is None else Interval(*each, {}) for each in bounds)
+                return reduce(Interval.joined, set_to, start)
+            steps |= found
         down, up = min(steps, default=0) < 0, max(steps, default=0) > 0
         if (down and start.low < -LONGEST) or (up and start.high > LONGEST):
             return ANY

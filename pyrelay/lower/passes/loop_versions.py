@@ -60,6 +60,7 @@ from pyrelay.lower.passes.loop_front import (
     Front,
 )
 from pyrelay.lower.passes.loop_slopes import Slopes
+from pyrelay.lower.passes.loop_totals import Total, Totals, sum_key
 from pyrelay.records import dataclass
 
 _ZERO = Literal(0, i64)
@@ -143,6 +144,7 @@ class _Version:
         self.chosen = dict(self._choices(flat))
         self.flat = flat
         self.sources: dict[Local, _Source] = {}
+        self.totals: dict[tuple[object, ...], Local] = {}  # by the sums that add to them
         self.slopes = Slopes(self.makers)
         #: Which way counters of a `while` loop go that end nowhere, and what is made of them.
         self.ways: dict[Operand, int] = {}
@@ -199,7 +201,13 @@ class _Version:
         for local, compute in self.makers.items():
             if (bounds := places.ends(compute)) is not None:
                 self.sources[local], self.slopes.known[local] = bounds, 1
-        if isinstance(loop, While):
+        if isinstance(loop, For):
+            totals = Totals(self.makers, self.chosen)
+            for variable, assigns in self.assigned.items():
+                total = None if variable in self.sources else totals.of(variable, assigns)
+                if total is not None:
+                    self._total(variable, total, loop)
+        else:
             for variable in self.assigned:
                 if variable not in self.sources:
                     self._endless(variable)
@@ -239,6 +247,21 @@ class _Version:
 
         self.sources[variable] = ends
         self.slopes.known[variable] = 1 if step > 0 else -1
+
+    def _total(self, variable: Local, total: Total, loop: For) -> None:
+        """A variable to which each round adds something between constants."""
+
+        def ends(front: Front) -> tuple[Operand, Operand]:
+            rounds = front.put("maximum", front.exact("subtract", loop.stop, loop.start), _ZERO)
+            reach = (
+                front.exact("multiply", rounds, Literal(each, i64)) if each else _ZERO
+                for each in (total.least, total.greatest)
+            )
+            low, high = (front.exact("add", variable, each) for each in reach)
+            return low, high
+
+        self.sources[variable], self.slopes.known[variable] = ends, 1
+        self.totals.update(dict.fromkeys(total.sums, variable))
 
     def _endless(self, variable: Local) -> None:
         """A variable to which each round adds small constants of one sign, or nothing."""
@@ -418,7 +441,9 @@ class _Version:
         found: dict[Local, _Straight] = {}
         for local, compute in self.makers.items():
             name = compute.primitive
-            if name in ORDER or name in OVERFLOWS:
+            if name in OVERFLOWS and sum_key(compute) in self.totals:
+                found[local] = _Straight(self.totals[sum_key(compute)])  # as its ends say
+            elif name in ORDER or name in OVERFLOWS:
                 known = self._operands(compute.args)
                 if known is None or (
                     name == "multiply_overflows" and sum(map(self._moves, compute.args)) > 1

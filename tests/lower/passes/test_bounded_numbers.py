@@ -41,3 +41,40 @@ def test_remainders_of_what_may_lie_further_away_stay(function: Any) -> None:
 
 def test_shifts_by_few_bits_are_not_looked_at() -> None:
     assert "& 63)" in str(pyrelay.jit(bits).code(np.array([5]), 9))
+
+
+def drawn(n: int) -> float:
+    seed, total = 1, 0.0
+    for _ in range(n):
+        seed = seed * 48271 % 2147483647
+        total += seed / 2147483647
+    return total
+
+
+def written_out(n: int) -> int:
+    total = 0
+    while n > 0:
+        total += n % 10
+        n = n // 10
+    return total
+
+
+@pytest.mark.parametrize("function", [drawn, written_out])
+def test_natural_numbers_are_divided_by_constants_without_a_sign(function: Any) -> None:
+    compiled = pyrelay.jit(function)
+    for n in (0, 1, 7, 1999):
+        assert compiled(n) == function(n)
+    assert "remainder(bits_u64(" in str(compiled.code(7))
+
+
+def below_zero(n: int) -> int:
+    total = 0
+    for i in range(-n, n):
+        total += i // 7 * 10 + i % 7
+    return total
+
+
+def test_numbers_that_may_be_below_zero_keep_their_sign() -> None:
+    compiled = pyrelay.jit(below_zero)
+    assert [compiled(n) for n in (0, 1, 30)] == [below_zero(n) for n in (0, 1, 30)]
+    assert "bits_u64" not in str(compiled.code(7))
