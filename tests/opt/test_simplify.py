@@ -71,7 +71,7 @@ SOMETHING: tuple[tuple[Callable[..., Any], tuple[Any, ...], str], ...] = (
     (lambda x: x / 1.0, (C,), "divide"),
     (lambda x: x + 0.0, (C,), "add"),
     (lambda x: x * np.float64(1.0), (np.arange(3),), "cast"),
-    (lambda a: np.exp(a).reshape(3, 2).T, (A,), "transpose"),
+    (lambda a: np.exp(a).reshape(3, 2).T.reshape(-1), (A,), "transpose"),
 )
 
 
