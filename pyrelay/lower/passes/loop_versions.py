@@ -181,6 +181,11 @@ class _Version:
                 if len(self.assigned[variable]) == 2:
                     yield variable, (then[variable], orelse[variable])
 
+    def _is_new(self, variable: Local) -> bool:
+        """Whether each round sets a variable before it reads it."""
+        last = max(self.flat.index(assign) for assign in self.assigned[variable])
+        return not any(variable in operands(s) for s in self.flat[:last])
+
     # -- sources -------------------------------------------------------------------------------
 
     def _find_sources(self) -> None:
@@ -202,7 +207,8 @@ class _Version:
             if (bounds := places.ends(compute)) is not None:
                 self.sources[local], self.slopes.known[local] = bounds, 1
         if isinstance(loop, For):
-            totals = Totals(self.makers, self.chosen)
+            fresh = {v: arms for v, arms in self.chosen.items() if self._is_new(v)}
+            totals = Totals(self.makers, fresh)
             for variable, assigns in self.assigned.items():
                 total = None if variable in self.sources else totals.of(variable, assigns)
                 if total is not None:

@@ -72,3 +72,21 @@ def test_what_nothing_bounds_is_no_total() -> None:
     compiled = pyrelay.jit(squared)
     assert compiled(9, 3) == squared(9, 3)
     assert "overflows" in str(compiled.code(9, 3)).rpartition("for ")[2]
+
+
+def set_behind(n: int, step: int) -> Any:
+    total = 2**62
+    for i in range(n):
+        total += step
+        if i % 2 == 0:
+            step = 1
+        else:
+            step = 2
+    return total
+
+
+def test_a_step_that_a_branch_sets_later_may_be_any_in_the_first_round() -> None:
+    compiled = pyrelay.jit(set_behind)
+    assert compiled(9, 5) == set_behind(9, 5)
+    with pytest.raises(OverflowError):
+        compiled(9, 2**62)
