@@ -78,8 +78,9 @@ def set_behind(n: int, step: int) -> Any:
     total = 2**62
     for i in range(n):
         total += step
-        if i % 2 == 0:
+        if i % 3 == 0:
             step = 1
+            total -= 1
         else:
             step = 2
     return total
