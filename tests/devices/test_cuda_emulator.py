@@ -143,7 +143,7 @@ def others(x: Any, w: Any, i: Any, z: Any) -> Any:
 
 #: Modules of `ops` of which no kernel is made: what Python computes, what only CPUs' programs are
 #: made of, and names for values that are computed by others.
-_WITHOUT_KERNELS = {"decompositions", "fourier", "host", "normalised"}
+_WITHOUT_KERNELS = {"decompositions", "fourier", "host", "least_squares", "normalised"}
 
 
 def test_there_is_a_sample_of_each_module_of_ops() -> None:
