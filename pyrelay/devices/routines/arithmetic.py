@@ -56,6 +56,7 @@ __all__ = [
 
 _REALS = INTEGERS + FLOATS
 _ORDERED = (BOOL, *_REALS)
+_OF_ONE = ("fneg", "fpext", "fptrunc")  # LLVM's, of one float, NaN where that is
 
 
 def _real_rule(given: tuple[types.Type, ...]) -> types.Type | None:
@@ -108,8 +109,8 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
             first = _less(b, ty, x, y) if smaller else _less(b, ty, y, x)
             return b.select(first, x, y)
         sign = "<" if smaller else ">"
-        least = -math.inf if not smaller else math.inf
-        x, y = (_with_opaque(b, each, least) for each in (x, y))
+        identity = math.inf if smaller else -math.inf
+        x, y = (_with_opaque(b, each, identity) for each in (x, y))
         if not skips_nan and _is_no_nan(y):
             return b.select(b.fcmp_unordered(sign, x, y), x, y)  # a NaN is not ordered: x
         if not skips_nan and _is_no_nan(x):
@@ -123,9 +124,9 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
     return emit
 
 
-def _with_opaque(b: IRBuilder, x: Any, least: float) -> Any:
-    """A choice between numbers, of which LLVM does not know those that another extreme has no part
-    in: ``least``, and NaN.
+def _with_opaque(b: IRBuilder, x: Any, identity: float) -> Any:
+    """A choice between numbers, of which LLVM does not know those that settle an extreme: its
+    ``identity``, and NaN.
 
     It would make of ``minimum(s, where(c, inf, x))`` a choice between ``s`` and another minimum, in
     which it sees no reduction: loops over masked elements became no vectors.
@@ -136,8 +137,8 @@ def _with_opaque(b: IRBuilder, x: Any, least: float) -> Any:
     hidden = []
     for arm in arms:
         number = _constant(arm)
-        decides = number is not None and (number == least or math.isnan(number))
-        hidden.append(_opaque(b, arm.type, number) if decides else _with_opaque(b, arm, least))
+        settles = number is not None and (number == identity or math.isnan(number))
+        hidden.append(_opaque(b, arm.type, number) if settles else _with_opaque(b, arm, identity))
     return x if hidden == arms else b.select(condition, *hidden)
 
 
@@ -153,7 +154,7 @@ def _constant(x: Any) -> float | None:
     if isinstance(x, llvm.Constant):
         return x.constant if isinstance(x.constant, float) else None
     name = getattr(x, "opname", "")
-    if name not in ("fneg", "fpext", "fptrunc"):
+    if name not in _OF_ONE:
         return None
     number = _constant(x.operands[0])
     return -number if number is not None and name == "fneg" else number
@@ -161,10 +162,11 @@ def _constant(x: Any) -> float | None:
 
 def _is_no_nan(x: Any) -> bool:
     """Whether LLVM sees that a float is no NaN: a constant, or made of an int or a constant."""
-    if isinstance(x, llvm.Constant):
-        return isinstance(x.constant, float) and not math.isnan(x.constant)
+    number = _constant(x)
+    if number is not None:
+        return not math.isnan(number)
     name = getattr(x, "opname", "")
-    if name in ("fpext", "fptrunc", "fneg"):
+    if name in _OF_ONE:
         return _is_no_nan(x.operands[0])
     if name == "select":
         return all(map(_is_no_nan, x.operands[1:]))

@@ -42,8 +42,15 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.kernels.values import operand_key
 from pyrelay.lower.passes.few_rounds import most_rounds
-from pyrelay.lower.passes.intervals import ANY, GREATEST, LEAST, LONGEST, Interval, Intervals
-from pyrelay.lower.passes.loop_totals import Totals
+from pyrelay.lower.passes.intervals import (
+    ANY,
+    GREATEST,
+    LEAST,
+    LONGEST,
+    Interval,
+    Intervals,
+    whatever_variables_are,
+)
 
 _COMPARED = frozenset(["less", "less_equal", "greater", "greater_equal"])
 _EQUAL = frozenset(["equal", "not_equal"])
@@ -493,9 +500,9 @@ class _Walk:
         for each in changes:
             found = self._steps(variable, each.value, inside, makers, 0)
             if found is None:
-                bounds = [Totals(makers, {}).bounds(change.value) for change in changes]
-                set_to = (ANY if each is None else Interval(*each, {}) for each in bounds)
-                return reduce(Interval.joined, set_to, start)
+                known = whatever_variables_are(makers.values(), {})
+                set_to = (known.of(change.value) for change in changes)
+                return reduce(Interval.joined, set_to, replace(start, above={}))
             steps |= found
         down, up = min(steps, default=0) < 0, max(steps, default=0) > 0
         if (down and start.low < -LONGEST) or (up and start.high > LONGEST):

@@ -11,7 +11,8 @@ fewer than 2^62 elements along an axis. A scalar that others are compared with h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from pyrelay.ir.types import DType, i64
 from pyrelay.lower.kernels.kernel import Compute, Literal, Local, Operand
@@ -339,6 +340,25 @@ class Intervals:
                 above[base] = min(distance, above.get(base, distance))
         high = min(a.high, b.high - 1) if a.low >= 0 else b.high - 1
         return Interval(0, high, above)
+
+
+def whatever_variables_are(
+    makers: Iterable[Compute], chosen: Mapping[Local, Sequence[Operand]]
+) -> Intervals:
+    """What is known of what a loop computes, in any round: as of nothing but the numbers there.
+
+    makers: in the order of the text. chosen: variables that each round sets to one of some operands
+    before it reads them.
+    """
+    known, computed = Intervals(), tuple(makers)
+    for s in computed:
+        known.make(s)
+    if chosen:
+        for variable, arms in chosen.items():
+            known.put(variable, reduce(Interval.joined, map(known.of, arms)))
+        for s in computed:
+            known.make(s)
+    return known
 
 
 def _whole(dtype: DType) -> Interval:
