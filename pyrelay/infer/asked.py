@@ -109,6 +109,7 @@ class Asked:
     counts_known: bool = False  # see Program
     texts_known: bool = False  # see Program
     fixes: bool = False  # lists that are items of others may be nodes with a field for each item
+    unfolds: bool = False  # see Program
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
     ranges: frozenset[Let] = frozenset()  # makers of sets that were ranges in fields of nodes
@@ -238,7 +239,8 @@ class Asked:
     def _grant_table(self, error: needs.NeedsTable | needs.NeedsEntries) -> Exception | None:
         """Note which dicts are to be tables, or to have rows of entries."""
         match error:
-            case needs.NeedsEntries(made=made, endless=True):
+            case needs.NeedsEntries(made=made, endless=True, error=failure):
+                self.refusal = self.refusal or failure
                 if made <= self.keyed:
                     return _never_ends()
                 self.keyed |= made

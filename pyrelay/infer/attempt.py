@@ -36,8 +36,8 @@ from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
 from pyrelay.infer.nodes import pool_tables
-from pyrelay.infer.nodes.annotations import are_related, is_record_class
-from pyrelay.infer.nodes.datatypes import Child, Families, Grows, Number, Schema, Text
+from pyrelay.infer.nodes.annotations import are_related, is_of_many, is_record_class
+from pyrelay.infer.nodes.datatypes import Child, Families, Family, Grows, Number, Schema, Text
 from pyrelay.infer.nodes.pools import Column, schema_columns
 from pyrelay.infer.nodes.trees import ARGUMENT
 from pyrelay.infer.objects import generator_classes
@@ -100,7 +100,8 @@ class Attempt:
 
         Those with a base class in common stand in one list, or could.
         """
-        found = set() if self.outermost is None else self.outermost.items.classes
+        none = self.outermost is None or self.asked.unfolds
+        found = set() if none else self.outermost.items.classes  # type: ignore[union-attr]
         groups: list[list[type]] = []
         for cls in sorted(found, key=repr):
             if not is_record_class(cls) or self.asked.families.of(cls) is not None:
@@ -151,7 +152,7 @@ class Attempt:
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=asked.exact, chooses=asked.chooses,
             unrolled=asked.unrolled, families=asked.families, ahead=asked.ahead,
-            effort=asked.effort,
+            effort=asked.effort, unfolds=asked.unfolds,
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             class_attributes=asked.class_attributes,
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
@@ -189,6 +190,7 @@ class Attempt:
             self.entered.open |= program.opens
             self.entered.counts |= program.counts_wanted
             self.entered.fixed |= bool(self.fixed())
+            self.entered.objects |= any(map(_is_of_user, asked.plans))
             self.entered.texts_read |= program.texts_read
             self.outgrown = program.outgrown
         lacking = program.lacking.error
@@ -570,6 +572,12 @@ class Entered:
     texts_read: bool = False  # whether the program computed what methods of arguments give
     fixed: bool = False  # whether lists of known length became items of others
     counts: bool = False  # whether arguments say how often loops over objects by index run
+    objects: bool = False  # whether the program made objects of the user that are nodes
+
+
+def _is_of_user(family: Family) -> bool:
+    """Whether the nodes of a data type are objects of the user's classes."""
+    return any(is_record_class(c) and not is_of_many(c) for c in family.classes[1:])
 
 
 def _name_of(source: NameGuard | None) -> str:

@@ -392,7 +392,9 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
                 f"{obj.cls.__name__} is a frozen dataclass: its fields cannot be assigned",
                 hints=("use dataclasses.replace(...)",),
             )
-        if is_inside(it, value, obj.cls) and it.program.families.of(obj.cls) is None:
+        if not it.program.unfolds and is_inside(it, value, obj.cls) and (
+            it.program.families.of(obj.cls) is None
+        ):
             raise NeedsPool(EVERYWHERE.declare([obj.cls]))
         put_attribute(it, obj, name, value)  # of a node: it is being made
         return
@@ -487,7 +489,8 @@ def construct(
 
     made = _constructed(it, cls, args, keywords)
     if it.program.families.of(cls) is None:
-        if any(is_inside(it, part, cls) for part in contents(it, made)):
+        parts = () if it.program.unfolds else contents(it, made)
+        if any(is_inside(it, part, cls) for part in parts):
             raise NeedsPool(EVERYWHERE.declare([cls]))
         if isinstance(made, V.Ref):
             it.constructing.pop(made.root, None)

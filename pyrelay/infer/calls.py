@@ -25,6 +25,7 @@ from pyrelay.infer.guards import NameGuard, keyword_defaults, registered
 from pyrelay.infer.in_python import ONCE, examples
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.unbound import call_unbound
+from pyrelay.infer.unfolding import DEEPEST, is_unfolded
 from pyrelay.ir.nodes import Block, Function, Var
 
 _DEEPEST_INLINE = 200
@@ -397,13 +398,15 @@ def call_bound(it: Interpreter, closure: V.Closure, bound: list[V.Value]) -> V.V
         made = specialisation.call_once(it, closure, bound)
         if made is not None:
             return made
-    if function in it.active:
+    if function in it.active and not (
+        is_unfolded(it, bound) and it.active.count(function) < DEEPEST
+    ):
         raise IsRecursive(function)
     if own_functions.is_costly(it, closure):
         made = own_functions.call_own(it, closure, bound)
         if made is not None:
             return made
-    if len(it.active) > _DEEPEST_INLINE:
+    if len(it.active) > _DEEPEST_INLINE and not it.program.unfolds:
         it.program.recursive.add(function)  # a function of its own, as if it were
         return specialisation.call_global(it, closure, bound)
     before, saved_heap = it.mark(), it.heap.copy()

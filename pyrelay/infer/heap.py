@@ -38,8 +38,7 @@ class Items:
     #: of these, and of dicts and sets: the class, or the kind, and what made it
     made: set[tuple[type | str, Let]] = field(default_factory=set)
     keyed: set[Let] = field(default_factory=set)  # what made dicts of known keys that are items
-    #: what made lists of known length, and those of which one is an item
-    displays: dict[Root, Let] = field(default_factory=dict)
+    #: what made lists of known length that are items
     fixed: set[Let] = field(default_factory=set)
     kept: set[Root] = field(default_factory=set)  # arrays that lists keep, on some path
 
@@ -112,16 +111,17 @@ class Heap:
         self, root: Root, before: tuple[Any, ...], content: tuple[Any, ...]
     ) -> None:
         """Note what made a list that is given lists in place of other items, and these."""
-        made = self.items.displays
         for old, new in zip(before, content, strict=False):
-            if isinstance(new, Ref) and new.root in made and not isinstance(old, Ref):
-                self.items.fixed |= {made[r] for r in (root, new.root) if r in made}
+            made = _display_of(new)
+            if made is not None and not isinstance(old, Ref):
+                self.items.fixed |= {made} if root.made is None else {made, root.made}
 
     def note_items(self, items: Iterable[Any]) -> None:
         """Note the classes of objects that become items of a list."""
         for ref in _objects(items):
-            if ref.root in self.items.displays:
-                self.items.fixed.add(self.items.displays[ref.root])
+            display = _display_of(ref)
+            if display is not None:
+                self.items.fixed.add(display)
             if ref.cls is not None:
                 self.items.classes.add(ref.cls)
             if ref.root.made is not None:
@@ -172,6 +172,11 @@ class Heap:
     def changed_since(self, before: Heap) -> list[Root]:
         """Objects of `before` whose content is another one now, oldest first."""
         return [r for r, c in before.contents.items() if self.contents[r] is not c]
+
+
+def _display_of(value: Any) -> Let | None:
+    """What made a list, if a display of the program did."""
+    return value.root.made if isinstance(value, Ref) and value.root.kind == "list" else None
 
 
 def _objects(values: Iterable[Any]) -> Iterator[Ref]:

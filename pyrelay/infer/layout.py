@@ -69,7 +69,7 @@ class LPlace:
     rivals: frozenset[int] = frozenset()  # keys of earlier places that may be the same object
     numbered: bool = False  # a first leaf says which object it is (identity.py)
     stored: Any = False  # where it became an item of a growing list
-    made: Any = field(default=None, compare=False)  # what makes it, of a dict or set
+    made: Any = field(default=None, compare=False)  # what makes it, of a dict, set or list display
 
 
 @dataclass(frozen=True, slots=True)

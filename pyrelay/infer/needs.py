@@ -115,11 +115,13 @@ class NeedsTable(Exception):
 class NeedsEntries(Exception):
     """Dicts become items of lists in a loop, which had better be nodes than the loop unrolled.
 
-    `made` is what makes them. endless: or they are in dicts made there, without end.
+    `made` is what makes them. endless: or they are in dicts or lists made there, without end, of
+    which `error` is said if nodes are no help.
     """
 
     made: frozenset[Let]
     endless: bool = False
+    error: Exception | None = None
 
 
 class NeedsListed(Exception):

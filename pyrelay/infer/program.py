@@ -56,6 +56,8 @@ class Program:
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     #: library functions of the program's own that read captured objects, with the request for one
     reading: dict[Function, NeedsCapture] = field(default_factory=dict)
+    #: no object of the user is a node, and functions that call themselves with objects are in line
+    unfolds: bool = False
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     nodes: Groups = field(default_factory=Groups)  # tuples that are nodes (anonymous.py)
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (plans.py)

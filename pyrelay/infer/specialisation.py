@@ -41,6 +41,7 @@ from pyrelay.infer.nodes import anonymous, building, constructing
 from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.nodes.plans import NeedsPool
 from pyrelay.infer.slots import places_of
+from pyrelay.infer.unfolding import is_unfolded
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.records import dataclass
@@ -222,6 +223,8 @@ def call_once(
         return None  # which would be a function for each text
     if _lies_in_pool(it, bound) and _holds_nodes(it, bound):
         return None  # which is handed the pools, where the list could not be found again
+    if is_unfolded(it, bound):
+        return None  # which object is where is known
     before, heap, let, builder = it.mark(), it.heap.copy(), it.let, it.builder
     mark = it.program.guards.mark()
     handling, it.handling = it.handling, ()
@@ -332,7 +335,7 @@ def _find(
                                         for i, x in enumerate(layouts) if x != spec.layouts[i]):
             spec.layouts, spec.widened = joined, True
             raise _Restart(spec)
-    if entries:
+    if entries and not it.program.unfolds:
         _refuse_nesting(it, arguments)
     around = [spec for spec in entries if spec.in_progress]  # beside them, recursion begins anew
     if len(around) > 1:
@@ -516,7 +519,11 @@ def make_function(it: Interpreter, spec: Specialisation, arguments: Sequence[V.V
                 return
             if spec.result is not None:
                 before = spec.result.value, *spec.result.contents
-                anonymous.refuse_depth(before, (result.value, *result.contents))
+                try:
+                    anonymous.refuse_depth(before, (result.value, *result.contents))
+                except needs.NeedsEntries as need:
+                    need.error = _unsettled(it, spec)
+                    raise
             spec.result = result if spec.result is None else _join_results(it, spec, result)
             forget_dependents(it, spec)
             strings = sequences()
@@ -527,13 +534,17 @@ def make_function(it: Interpreter, spec: Specialisation, arguments: Sequence[V.V
                 if not strings.tried:
                     raise needs.NeedsSequences
                 break
-        raise it.failure(
-            errors.RecursionTypeError,
-            f"the type of what {V.function_name(spec.closure.function)!r} returns never settles",
-        )
+        raise _unsettled(it, spec)
     finally:
         spec.in_progress = False
         del it.program.making[it.program.making.index(spec) :]
+
+
+def _unsettled(it: Interpreter, spec: Specialisation) -> errors.PyrelayError:
+    name = V.function_name(spec.closure.function)
+    return it.failure(
+        errors.RecursionTypeError, f"the type of what {name!r} returns never settles"
+    )
 
 
 def forget_dependents(it: Interpreter, spec: Specialisation) -> None:

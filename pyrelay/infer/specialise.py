@@ -21,7 +21,13 @@ from pyrelay.infer.asked import Asked, NeedsFewer, NeedsLayouts, NeedsWrites
 from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.containers import columns
-from pyrelay.infer.effort import MOST_STEPS, MOST_STEPS_BY_ITEMS, Effort, TooManySteps
+from pyrelay.infer.effort import (
+    MOST_STEPS,
+    MOST_STEPS_BY_ITEMS,
+    MOST_STEPS_UNFOLDED,
+    Effort,
+    TooManySteps,
+)
 from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.memoising import NeedsMemo
 from pyrelay.infer.nodes.annotations import is_record_class
@@ -159,6 +165,8 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
         )
     if made is None:
         made = _of_records(infer, every, entered.fixed)
+    if made is None and entered.objects:
+        made = _unfolded(infer, entered)
     if made is None:
         assert failure is not None
         raise failure from None
@@ -181,6 +189,19 @@ def _of_nodes(
     """The program where lists of a few items are nodes, of arguments where they are `listed`."""
     try:
         return _tried(infer, columns.MOST_APART, Entered(), listed, fixes=True)
+    except TooManySteps:
+        return None
+
+
+def _unfolded(
+    infer: Callable[..., tuple[Specialised, bool]], entered: Entered
+) -> Specialised | None:
+    """The program where no object of the user is a node; None if there is none, or it would be too
+    much."""
+    effort: Effort = infer.keywords["effort"]  # type: ignore[attr-defined]
+    effort.allow(MOST_STEPS_UNFOLDED)
+    try:
+        return _tried(infer, columns.MOST_APART, entered, unfolds=True)
     except TooManySteps:
         return None
 
@@ -214,7 +235,7 @@ def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
     deep: bool = False, counts_known: bool = False, texts_known: bool = False,
-    fixes: bool = False, near: bool, open_texts: bool, effort: Effort,
+    fixes: bool = False, unfolds: bool = False, near: bool, open_texts: bool, effort: Effort,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -223,10 +244,11 @@ def _specialised(
     def begun(own: frozenset[Function] | None) -> Asked:
         return Asked(
             ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known,
-            fixes=fixes, near=near, families=listed or Families(EVERYWHERE), own=own, effort=effort,
+            fixes=fixes, unfolds=unfolds, near=near, own=own, effort=effort,
+            families=listed or Families(EVERYWHERE, apart=unfolds),
         )
 
-    asked, checks = begun(own=frozenset()), False
+    asked, checks = begun(own=None if unfolds else frozenset()), False
     while not asked.is_endless:
         flat = Flattened(apart=apart, families=asked.families, open_texts=open_texts)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)

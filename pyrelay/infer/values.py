@@ -68,7 +68,7 @@ class Root:
     wanted: Exception | None = None  # of a list that a node has a copy of: the request for one list
     #: Where (True: somewhere) an item was written that may be this array.
     outdated: Span | bool = False
-    made: Let | None = None  # what makes it, of a dict, set or object of the program
+    made: Let | None = None  # what makes it, of a dict, set, object or list display of the program
 
     @property
     def is_chosen(self) -> bool:

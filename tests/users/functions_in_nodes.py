@@ -178,7 +178,20 @@ def actions_in_order_of_time(x):
     return state
 
 
-@refuse((X,), "captured by a function in a field", "lambda x, k=k")
+@refuse((X, 0.5), "captured by a function in a field", "lambda x, k=k")
+def variable_assigned_after_it_was_captured_in_a_loop(x, least):
+    first, k = None, 1.0
+    while k > least:
+        k *= 0.9
+        first = Step(lambda t: t * k, first)
+    total = 0.0
+    while first is not None:
+        total += first.function(x[0])
+        first = first.after
+    return total
+
+
+@use((X,), long=True)
 def variable_assigned_after_it_was_captured(x):
     first = None
     for k in range(3):
@@ -190,7 +203,7 @@ def variable_assigned_after_it_was_captured(x):
     return total
 
 
-@refuse((X,), "captured by a function in a field", "node.count += 1")
+@use((X,), long=True)
 def variable_that_the_function_assigns(x):
     def counting():
         count = 0

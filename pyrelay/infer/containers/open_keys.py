@@ -11,6 +11,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.unfolding import is_unfolded
 from pyrelay.ir import types, walk
 from pyrelay.ir.nodes import Block, Let, PyCall, Var
 
@@ -72,7 +73,7 @@ def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
     if not isinstance(ref, V.Ref) or ref.root.kind not in ("dict", "set"):
         return
     note_objects(it, key)
-    if is_open(key):
+    if is_open(key) or is_unfolded(it, (key,)):
         ask(it, ref.root)
 
 

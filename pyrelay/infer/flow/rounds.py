@@ -254,7 +254,9 @@ class Runner:
         """Raises NeedsEntries where dicts in lists may be why the loop would be unrolled,
         NeedsListed where objects are."""
         program, count = self.it.program, self.iteration.count if self.iteration else None
-        if program.compares or (isinstance(count, V.Known) and count.value <= needs.SHORT):
+        if program.compares or program.unfolds or (
+            isinstance(count, V.Known) and count.value <= needs.SHORT
+        ):
             return
         found = self.it.heap.items.keyed - program.keyed - program.nested - program.tables
         if found:

@@ -36,6 +36,7 @@ from pyrelay.infer.in_python import (
     set_order,
     tables,
 )
+from pyrelay.infer.in_python.few import few_for
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.in_python.set_order import OrderedMembers
 from pyrelay.infer.interpreter import Interpreter
@@ -113,6 +114,8 @@ for _ours, _theirs in queues.STANDS_FOR.items():
 
 def class_here(it: Interpreter, cls: type) -> V.Known:
     """The class of a container that is made here: one of many is a node (in_python/nested.py)."""
+    if it.program.unfolds:
+        return V.Known(few_for.get(cls, cls))
     if cls is tables.Members and it.program.ordered:
         cls = OrderedMembers
     return V.Known(nested_for[cls] if it.let in it.program.nested else cls)

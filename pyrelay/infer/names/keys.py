@@ -338,7 +338,9 @@ def _number(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Known) and not isinstance(key.value, (complex, bytearray)):
         return V.Known(_of_constant(key.value))
     it.heap.note_items((key,))  # an object may be a node
-    if isinstance(key, V.Ref) and is_record_class(key.cls) and key.cls.__hash__ is not None:
+    if isinstance(key, V.Ref) and is_record_class(key.cls) and not it.program.unfolds and (
+        key.cls.__hash__ is not None
+    ):
         raise NeedsNodesOf(key.cls, it.heap.items.classes)
     raise it.failure(
         errors.UnsupportedOperationError,

@@ -141,21 +141,21 @@ def refuse_tuples(cls: type, fields: Fields, values: Mapping[str, V.Value]) -> N
 
 def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:
     """Raises NeedsNodes where tuples stand deeper in tuples than they did, in others made at the
-    same place; NeedsEntries for such dicts."""
+    same place; NeedsEntries for such dicts, and lists of known length."""
     now = tuple(now)
     deepest = _deepest(now)
     if deepest <= _deepest(before):
         return
-    tuples, dicts = _nested(now)
+    tuples, others = _nested(now)
     if tuples:
         raise NeedsNodes(tuples)
-    if dicts:
-        raise needs.NeedsEntries(dicts, endless=True)
+    if others:
+        raise needs.NeedsEntries(others, endless=True)
 
 
 def _deepest(layouts: Iterable[Any]) -> int:
-    """How deep tuples and dicts stand in each other, those of the caller among them: made anew of
-    those, as by a function that goes through a tree, they are no deeper."""
+    """How deep tuples, dicts and lists stand in each other, those of the caller among them: made
+    anew of those, as by a function that goes through a tree, they are no deeper."""
     return max((_depth(x) for x in layouts), default=0)
 
 
@@ -169,35 +169,38 @@ def _depth(layout: Any) -> int:
 
 
 def made_here(layout: Any) -> frozenset[Let]:
-    """Where this tuple or dict is made."""
-    if isinstance(layout, L.LNode):
-        return layout.made
-    if isinstance(layout, L.LPlace) and layout.kind == "dict" and layout.made is not None:
-        return frozenset((layout.made,))
+    """Where this tuple, dict or list of known length is made."""
+    match layout:
+        case L.LNode(made=made):
+            return made
+        case L.LPlace(kind="dict", made=made) | L.LPlace(
+            kind="list", content=L.LNode(("items", _)), made=made
+        ) if made is not None:
+            return frozenset((made,))
     return frozenset()
 
 
 def _nested(layouts: Iterable[Any]) -> tuple[frozenset[Let], frozenset[Let]]:
     """Where the tuples are made that stand in others of as many items made at the same place, and
-    where the dicts that stand in others made there."""
+    where the dicts and lists that stand in others made there."""
     tuples: set[Let] = set()
-    dicts: set[Let] = set()
+    others: set[Let] = set()
 
     def visit(here: Any, around: dict[Any, frozenset[Let]]) -> None:
         own = made_here(here)
         if own:
             is_tuple = isinstance(here, L.LNode)
-            what = here.head if is_tuple else "dict"
+            what = here.head if is_tuple else here.kind
             outer = around.get(what)
             if outer is not None and outer & own:
-                (tuples if is_tuple else dicts).update(outer, own)
+                (tuples if is_tuple else others).update(outer, own)
             around = {**around, what: own | (outer or frozenset())}
         for part in _inside(here):
             visit(part, around)
 
     for layout in layouts:
         visit(layout, {})
-    return frozenset(tuples), frozenset(dicts)
+    return frozenset(tuples), frozenset(others)
 
 
 def _inside(layout: Any) -> Iterator[Any]:

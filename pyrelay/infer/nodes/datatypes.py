@@ -436,7 +436,8 @@ class Families:
 
     rows: dicts in lists are nodes with a field for each key, and texts in fields are data.
     fixed: so are lists of a few items in lists, which keep their length; mixed: where all of a list
-    are no arrays. sites: the numbers of the expressions that make such lists.
+    are no arrays. sites: the numbers of the expressions that make such lists. apart: objects of the
+    user's classes are records, whatever they refer to.
     changes: what undoes each class entered by calls on their way, see `withdraw`.
     """
 
@@ -445,6 +446,7 @@ class Families:
     rows: bool = False
     fixed: bool = False
     mixed: bool = False
+    apart: bool = False
     sites: dict[Any, int] = field(default_factory=dict)
     changes: list[Callable[[], None]] = field(default_factory=list)
 
@@ -479,6 +481,8 @@ class Families:
             return self.declare([*filter(is_entries, self.entered), cls])
         if self.fixed and is_fixed(cls):
             return self.declare([*filter(is_fixed, self.entered), cls])
+        if self.apart:
+            return None
         return self._looked_up(cls) if self.outer is None else self.outer.of(cls)
 
     def declare(self, classes: Sequence[type]) -> Family:

@@ -18,7 +18,7 @@ def new_list(it: Interpreter, items: Sequence[V.Value]) -> V.Value:
     if it.let is None or not items or it.let not in it.program.keyed:
         made = it.new_ref("list", items)
         if items and it.let is not None:
-            it.heap.items.displays[made.root] = it.let
+            made.root.made = it.let
         return made
     from pyrelay.infer.nodes.building import build
 

@@ -29,7 +29,7 @@ def is_of_nodes(it: Interpreter, items: Sequence[V.Value]) -> bool:
 
     Raises NeedsNodesOf for objects that are not nodes yet, and would have to be.
     """
-    if not 0 < len(items) <= _MOST:
+    if not 0 < len(items) <= _MOST or it.program.unfolds:
         return False
     for item in items:
         if isinstance(item, V.Ref) and is_record_class(item.cls) and is_by_identity(item.cls):

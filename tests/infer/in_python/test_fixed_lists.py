@@ -155,3 +155,22 @@ def lengthened(spans: list[list[int]]) -> list[list[int]]:
 def test_another_length_is_refused() -> None:
     with pytest.raises(AliasError, match="the new list would share"):
         pyrelay.jit(lengthened)([[2, 3, 1], [1, 2], [5, 6], [9, 9], [8, 8]])
+
+
+def inserted(values: list[int]) -> int:
+    def insert(node: Any, value: int) -> Any:
+        if node is None:
+            return [value, None]
+        node[1] = insert(node[1], value)
+        return node
+
+    root = None
+    for value in values:
+        root = insert(root, value)
+    assert root is not None
+    return root[1][1][0] - root[0]
+
+
+def test_lists_that_a_function_returns_in_each_other() -> None:
+    values = [5, 3, 8, 1, 4, 7, 9, 2]
+    assert pyrelay.jit(inserted)(values) == inserted(values)
