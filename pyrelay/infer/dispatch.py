@@ -17,7 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
 from pyrelay.infer.containers import lists, open_sequences, sets, starred, text, turned
 from pyrelay.infer.containers.admission import lent
-from pyrelay.infer.containers.open_keys import is_open, note, note_objects
+from pyrelay.infer.containers.open_keys import note, note_objects, wants_table
 from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import sequence_of
@@ -27,6 +27,7 @@ from pyrelay.infer.in_python.containers import standing_for
 from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import anonymous, dicts, fixed_lists, trees
+from pyrelay.infer.unfolding import is_of_few
 from pyrelay.ir.nodes import UNSET
 
 Args = tuple[V.Value, ...]
@@ -257,7 +258,7 @@ def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     if made is not None:
         return made
     items = _items_of(it, args, attrs)
-    if it.let in it.program.tables:
+    if it.let in it.program.tables or is_of_few(it, items):
         from pyrelay.infer.names.containers import members
 
         table = members(it, V.Tuple(tuple(items)))
@@ -270,14 +271,14 @@ def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     content: dict[Any, V.Value] = {}
     merged = attrs.get("merged", (False,) * (len(args) // 2))
     pairs = list(zip(merged, args[::2], args[1::2], strict=True))
-    if it.let in it.program.tables:
+    if it.let in it.program.tables or is_of_few(it, args[::2]):
         from pyrelay.infer.names.containers import table
 
         return table(it, pairs)
     for is_merged, key, value in pairs:
         if not is_merged:
             note_objects(it, key)
-            if is_open(key) and it.let is not None:
+            if wants_table(it, key) and it.let is not None:
                 it.program.open_keys.add(it.let)
             content[it.static(key, "the key of a dict")] = value
             continue

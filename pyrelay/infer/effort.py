@@ -26,7 +26,7 @@ MOST_STEPS = 60_000
 MOST_STEPS_BY_ITEMS = 600
 """While lists of lists are taken apart that could enter as tables as well."""
 
-MOST_STEPS_UNFOLDED = 20_000
+MOST_STEPS_UNFOLDED = 60_000
 """Where all objects are records, what goes through them is unrolled."""
 
 _MANY = 8  # functions made of one, to be worth a word

@@ -244,7 +244,7 @@ def _specialised(
     def begun(own: frozenset[Function] | None) -> Asked:
         return Asked(
             ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known,
-            fixes=fixes, unfolds=unfolds, near=near, own=own, effort=effort,
+            fixes=fixes, unfolds=unfolds, compares=unfolds, near=near, own=own, effort=effort,
             families=listed or Families(EVERYWHERE, apart=unfolds),
         )
 

@@ -29,6 +29,11 @@ def is_unfolded(it: Interpreter, values: Sequence[V.Value]) -> bool:
     return it.program.unfolds and any(map(_holds_object, values))
 
 
+def is_of_few(it: Interpreter, keys: Sequence[V.Value]) -> bool:
+    """Whether a dict or set made with these keys has objects for keys, or may get such."""
+    return it.program.unfolds and (not keys or is_unfolded(it, keys))
+
+
 def _holds_object(value: V.Value) -> bool:
     if isinstance(value, V.Tuple):
         return any(map(_holds_object, value.items))

@@ -220,3 +220,68 @@ def slopes_by_creators(x):
     y = Add()(Square()(Square()(v)), Square()(v))
     y.backward()
     return y.data, v.grad
+
+
+class Recorded:
+    """An array with what it was computed of in lists; slopes are found by the ids of objects."""
+
+    def __init__(self, data, parents=(), slopes=()):
+        self.data = np.asarray(data, dtype=float)
+        self.grad = None
+        self.parents = list(parents)
+        self.slopes = list(slopes)
+
+    def __matmul__(self, o):
+        return Recorded(
+            self.data @ o.data, [self, o], [lambda g: g @ o.data.T, lambda g: self.data.T @ g]
+        )
+
+    def __add__(self, o):
+        return Recorded(
+            self.data + o.data, [self, o],
+            [lambda g: summed_to(g, self.data.shape), lambda g: summed_to(g, o.data.shape)],
+        )
+
+    def squared(self):
+        return Recorded((self.data**2).sum(), [self], [lambda g: 2 * g * self.data])
+
+    def backward(self):
+        order, seen = [], set()
+
+        def visit(t):
+            if id(t) in seen:
+                return
+            seen.add(id(t))
+            for p in t.parents:
+                visit(p)
+            order.append(t)
+
+        visit(self)
+        grads = {id(self): np.ones_like(self.data)}
+        for t in reversed(order):
+            g = grads[id(t)]
+            t.grad = g
+            for p, slope in zip(t.parents, t.slopes, strict=True):
+                grads[id(p)] = grads[id(p)] + slope(g) if id(p) in grads else slope(g)
+
+
+@use((X, 3), (X, 4), long=True)
+def parameters_made_anew(x, steps):
+    w, b = Recorded(np.array([[0.5], [-0.3], [0.8]])), Recorded(np.zeros(1))
+    for _ in range(steps):
+        loss = (Recorded(x) @ w + b).squared()
+        loss.backward()
+        w = Recorded(w.data - 0.1 * w.grad)
+        b = Recorded(b.data - 0.1 * b.grad)
+    return w.data, b.data
+
+
+@use((X, 4), (X, 2), long=True)
+def states_of_a_recurrence(x, steps):
+    u, w = Tensor(W), Tensor(np.eye(5) * 0.5)
+    h = Tensor(np.zeros((1, 5)))
+    for t in range(steps):
+        h = (Tensor(x[t:t + 1]) @ u + h @ w).tanh()
+    loss = h.sum()
+    loss.backward()
+    return loss.data, u.grad, w.grad

@@ -24,6 +24,11 @@ def is_open(key: V.Value) -> bool:
     return not is_known(key) and can_be_key(key)
 
 
+def wants_table(it: Interpreter, key: V.Value) -> bool:
+    """Whether a container with this key has to be a table, or one of few objects."""
+    return is_open(key) or is_unfolded(it, (key,))
+
+
 def is_known(key: V.Value) -> bool:
     """Whether a key is a constant, or a tuple of such keys."""
     if isinstance(key, V.Tuple):
@@ -73,7 +78,7 @@ def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
     if not isinstance(ref, V.Ref) or ref.root.kind not in ("dict", "set"):
         return
     note_objects(it, key)
-    if is_open(key) or is_unfolded(it, (key,)):
+    if wants_table(it, key):
         ask(it, ref.root)
 
 

@@ -122,6 +122,10 @@ class Runner:
                 return self._otherwise(init, needs.NeedsUnrolling(error))
             self._ask_to_unroll(count)
             raise
+        except needs.NeedsIdentity as need:
+            if need.error is None or not self.it.program.unfolds:
+                raise
+            return self._otherwise(init, needs.NeedsUnrolling(need.error))
         except errors.PyrelayError as error:
             return self._short(init, error)
 
@@ -177,7 +181,7 @@ class Runner:
         saved_env = dict(it.frame.env)
         try:
             return action()
-        except _FAILURES:
+        except (*_FAILURES, needs.NeedsIdentity):
             it.take_back(mark)
             it.heap.reset(saved_heap)
             it.frame.env = saved_env
@@ -227,6 +231,8 @@ class Runner:
             self._ask_to_unroll(count)
             raise problem.error
         assert isinstance(problem, TypeChanges)
+        if self.it.program.unfolds:  # an object refers to more of them after each round
+            self._ask_to_unroll(count)
         try:
             return self._attempt(lambda: self.peeled(init))
         except TypeChanges as again:

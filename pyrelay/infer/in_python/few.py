@@ -13,6 +13,20 @@ from pyrelay.infer.in_python.containers import standing_for
 from pyrelay.infer.in_python.tables import Members, Table, items_of
 
 
+def place_among(key: Any, names: list[Any]) -> int:
+    """The place of a key among some, -1 if it is none of them; a handler says that of a program, as
+    far as it is known there."""
+    return sought(key, names)
+
+
+def sought(key: Any, names: list[Any]) -> int:
+    """The same, found by comparing the key with one after the other."""
+    for place, name in enumerate(names):
+        if name == key:
+            return place
+    return -1
+
+
 class FewEntries(Table):
     """dict."""
 
@@ -28,10 +42,24 @@ class FewEntries(Table):
         self.names, self.held = other.names[:], other.held[:]
 
     def find(self, key: Any) -> Any:
-        for place, name in enumerate(self.names):
-            if name == key:
-                return place
-        return -1
+        return place_among(key, self.names)
+
+    def __contains__(self, key: Any) -> bool:
+        return place_among(key, self.names) >= 0
+
+    def __getitem__(self, key: Any) -> Any:
+        place = place_among(key, self.names)
+        if place < 0:
+            raise KeyError(key)
+        return self.held[place]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        place = place_among(key, self.names)
+        if place >= 0:
+            self.held[place] = value
+        else:
+            self.names.append(key)
+            self.held.append(value)
 
     def enter(self, key: Any, place: Any, value: Any) -> None:
         self.names.append(key)
@@ -85,6 +113,15 @@ class FewMembers(Members):
         self.given = False
         for item in items_of(iterable):
             self.add(item)
+
+    def __contains__(self, item: Any) -> bool:
+        return place_among(item, self.table.names) >= 0
+
+    def add(self, item: Any) -> None:
+        names = self.table.names
+        if place_among(item, names) < 0:
+            names.append(item)
+            self.table.held.append(True)
 
     def __iter__(self) -> Iterator[Any]:
         yield from [*self.table.names]

@@ -34,7 +34,6 @@ from pyrelay.infer.in_python import containers, iteration, python_math, tables
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.in_python.attributes import AttributeDict
 from pyrelay.infer.in_python.entries import is_entries
-from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import cast
 from pyrelay.infer.names.handlers import handles, keeps_unions
@@ -48,6 +47,7 @@ from pyrelay.infer.operators import (
     number,
     raised,
 )
+from pyrelay.infer.unfolding import is_of_few
 from pyrelay.ir import types
 
 ZERO, ONE = V.Known(0), V.Known(1)
@@ -198,6 +198,10 @@ def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     if sets.is_set(iterable):
         return sets.copy_of(it, iterable)
     found = sequence_of(it, iterable) if lists.has_known_length(it, iterable) else None
+    if found is not None and is_of_few(it, found):
+        from pyrelay.infer.names.containers import members
+
+        return members(it, iterable)
     if found is not None and sets_of_nodes.is_of_nodes(it, found):
         return sets.new(it, found)
     if found is None or not all(map(is_known, found)):
@@ -243,9 +247,11 @@ def dict_(it: Interpreter, pairs: V.Value = V.Tuple(()), /, **named: V.Value) ->
     standing = isinstance(pairs, (V.Ref, V.Data)) and pairs.cls in containers.standing_for and (
         pairs.cls is not AttributeDict
     )
-    if standing or it.let in it.program.tables | it.program.nested:
-        cls = nested_for[tables.Table] if it.let in it.program.nested else tables.Table
-        made = call(it, V.Known(cls), (pairs,), {})
+    few = pairs == V.Tuple(()) and not named and is_of_few(it, ())
+    if standing or few or it.let in it.program.tables | it.program.nested:
+        from pyrelay.infer.names.containers import class_here
+
+        made = call(it, class_here(it, tables.Table), (pairs,), {})
         call(it, V.Known(tables.Table.update), (made,), named)
         return made
     if pairs != V.Tuple(()):

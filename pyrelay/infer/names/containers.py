@@ -30,13 +30,13 @@ from pyrelay.infer.in_python import (
     containers,
     counting,
     entries,
+    few,
     fixed_lists,
     heaps,
     queues,
     set_order,
     tables,
 )
-from pyrelay.infer.in_python.few import few_for
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.in_python.set_order import OrderedMembers
 from pyrelay.infer.interpreter import Interpreter
@@ -44,7 +44,7 @@ from pyrelay.infer.names import keys
 from pyrelay.infer.names.builtins import dict_
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.dicts import refuse_keys
-from pyrelay.infer.operators import raised
+from pyrelay.infer.operators import compare, raised
 from pyrelay.infer.slots import lessened
 
 
@@ -115,7 +115,7 @@ for _ours, _theirs in queues.STANDS_FOR.items():
 def class_here(it: Interpreter, cls: type) -> V.Known:
     """The class of a container that is made here: one of many is a node (in_python/nested.py)."""
     if it.program.unfolds:
-        return V.Known(few_for.get(cls, cls))
+        return V.Known(few.few_for.get(cls, cls))
     if cls is tables.Members and it.program.ordered:
         cls = OrderedMembers
     return V.Known(nested_for[cls] if it.let in it.program.nested else cls)
@@ -173,6 +173,20 @@ def table(it: Interpreter, entries: Sequence[tuple[bool, V.Value, V.Value]] = ()
 def members(it: Interpreter, items: V.Value = V.Tuple(())) -> V.Value:
     """A set with these items and others to come."""
     return call(it, class_here(it, tables.Members), (items,), {})
+
+
+@handles(few.place_among)
+def place_among(it: Interpreter, key: V.Value, names: V.Value) -> V.Value:
+    """The place of a key among those of a list."""
+    assert isinstance(names, V.Ref)
+    content = it.content(names.root)
+    if isinstance(content, tuple):
+        answers = [compare(it, "==", name, key) for name in content]
+        if V.Known(True) in answers and all(isinstance(a, V.Known) for a in answers):
+            return V.Known(answers.index(V.Known(True)))
+        if all(answer == V.Known(False) for answer in answers):
+            return V.Known(-1)
+    return call(it, V.Known(few.sought), (key, names), {})
 
 
 @handles(tables.not_by_key)
