@@ -31,6 +31,7 @@ from pyrelay.lower.kernels.kernel import (
     Store,
     statements,
 )
+from pyrelay.lower.text.spelling import fresh
 
 _PREFIX = {
     PRODUCT: "c", BOUND: "b", ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r",
@@ -48,9 +49,7 @@ def parameter_names(kernel: Kernel) -> dict[Parameter, str]:
     counts: dict[str, int] = {}
     names: dict[Parameter, str] = {}
     for parameter in kernel.parameters:
-        prefix = _PREFIX[parameter.role]
-        names[parameter] = f"{prefix}{counts.get(prefix, 0)}"
-        counts[prefix] = counts.get(prefix, 0) + 1
+        names[parameter] = fresh(counts, _PREFIX[parameter.role])
     return names
 
 

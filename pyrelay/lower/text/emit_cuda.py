@@ -75,6 +75,7 @@ from pyrelay.lower.text.cuda_heads import (
 )
 from pyrelay.lower.text.cuda_numbers import bare, literal
 from pyrelay.lower.text.emit_ranges import Elements, RangePrinter
+from pyrelay.lower.text.spelling import fresh
 from pyrelay.ops.scalar import SCALARS, TARGET
 
 DEEPEST_CALLS = 256
@@ -244,9 +245,7 @@ class _Printer(RangePrinter):
 
     def _named(self, thing: Local | LocalArray, prefix: str) -> str:
         if thing not in self.names:
-            number = self.counts.get(prefix, 0)
-            self.counts[prefix] = number + 1
-            self.names[thing] = f"{prefix}{number}"
+            self.names[thing] = fresh(self.counts, prefix)
         return self.names[thing]
 
     # -- the function --------------------------------------------------------------------------

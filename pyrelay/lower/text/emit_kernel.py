@@ -17,7 +17,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pyrelay.ir.types import DTYPES, DType
+from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import (
     ARRAY,
     BOUND,
@@ -61,7 +61,15 @@ from pyrelay.lower.passes.last_passes import printable
 from pyrelay.lower.passes.row_windows import has_row_windows
 from pyrelay.lower.text import call_spelling
 from pyrelay.lower.text.printing import unparse
-from pyrelay.lower.text.spelling import binding, call, copied, literal, named, spelled
+from pyrelay.lower.text.spelling import (
+    binding,
+    call,
+    copied,
+    fresh,
+    literal,
+    named,
+    spelled,
+)
 from pyrelay.ops.scalar import SCALARS, TARGET
 from pyrelay.python_trees import nodes
 
@@ -273,17 +281,9 @@ class _Printer:
         self.depth = 0  # loops of the user's program around
         self.counted = False  # whether one of these has counted the rounds of those inside it
 
-    def _fresh(self, prefix: str) -> str:
-        """A name that nothing has yet; that of a dtype is what casts to it are called."""
-        number = self.counts.get(prefix, 0)
-        while f"{prefix}{number}" in DTYPES:
-            number += 1
-        self.counts[prefix] = number + 1
-        return f"{prefix}{number}"
-
     def _named(self, thing: Local | LocalArray | Parameter, prefix: str) -> str:
         if thing not in self.names:
-            self.names[thing] = self._fresh(prefix)
+            self.names[thing] = fresh(self.counts, prefix)
         return self.names[thing]
 
     # -- the function --------------------------------------------------------------------------
@@ -538,7 +538,7 @@ class _Printer:
         registers what one leaves to the next. inside: rounds of loops in each of them."""
         out: list[ast.stmt] = []
         first, last = self._once(first, out), self._once(last, out)
-        start, stop = self._fresh("start"), self._fresh("stop")
+        start, stop = fresh(self.counts, "start"), fresh(self.counts, "stop")
         most = ast.Constant(POLL_ROUNDS // (1 + inside))
         size = call("minimum", ast.BinOp(copied(last), ast.Sub(), named(start)), copied(most))
         zero, rounds = ast.Constant(0), ast.BinOp(named(stop), ast.Sub(), named(start))
@@ -558,7 +558,7 @@ class _Printer:
         """The value, under a name if reading it twice would compute it twice."""
         if isinstance(value, (ast.Name, ast.Constant)):
             return value
-        name = self._fresh("bound")
+        name = fresh(self.counts, "bound")
         out.append(binding(name, value))
         return named(name)
 

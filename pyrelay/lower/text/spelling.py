@@ -13,7 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.ir.types import DType, f32, f64, i64
+from pyrelay.ir.types import DTYPES, DType, f32, f64, i64
+
+
+def fresh(counts: dict[str, int], prefix: str) -> str:
+    """A name that nothing has yet; that of a dtype is what casts to it are called.
+
+    counts: by prefix, how many names there are; one more afterwards.
+    """
+    number = counts.get(prefix, 0)
+    while f"{prefix}{number}" in DTYPES:
+        number += 1
+    counts[prefix] = number + 1
+    return f"{prefix}{number}"
 
 
 @functools.cache

@@ -139,6 +139,20 @@ def test_a_break_leaves_the_innermost_loop_only() -> None:
     assert executed(kernel(body), np.zeros(1), 1).tolist() == [6.0]
 
 
+def test_indices_of_many_loops_do_not_have_the_names_of_types() -> None:
+    def body(i: Local) -> list[Statement]:
+        inside: tuple[Statement, ...] = (Store(OUT, i, Literal(1.0, f64), True),)
+        for _ in range(33):
+            inside = (For(Local(i64), ZERO, ONE, inside),)
+        return list(inside)
+
+    text = emit(kernel(body))
+    assert "i31 = " in text
+    assert "i33 = " in text
+    assert "i32 = " not in text
+    assert "i16 = " not in text
+
+
 EDGES: dict[str, list[Any]] = {
     "b": [True, False],
     "f": [0.0, -0.0, 1.0, -2.5, 0.1, 1e-42, 3.4e38, math.inf, -math.inf, math.nan],
