@@ -20,7 +20,9 @@ from pyrelay.infer.in_python import characters as in_python
 from pyrelay.infer.in_python import numbers_in_texts, strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
+from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
+from pyrelay.ir.types import Extent
 
 #: Known strings up to this length are gone through by unrolled loops, short ones in any case.
 MOST_UNROLLED = 64
@@ -115,17 +117,15 @@ def item(
     )
     if not is_data(string) and not open_key:
         return None
+    if isinstance(string, V.Text) and string.function is chr and not isinstance(key, V.Slice):
+        _place(it, key, 1)
+        return string
     array = codes(it, string)
     if array is None:
         return None
     if isinstance(key, V.Slice):
         return V.Text(from_codes, (get_item(it, array, key),))
-    _require_int(it, key)
-    place = it.builder.cast(it.atom(key), types.i64, weak=True)
-    if not checked:
-        count = it.builder.extent(array.type.shape[0])
-        text = "string index out of range"
-        place = it.builder.call(OPS["check_item"], place, count, text=text).atom
+    place = _place(it, key, None if checked else array.type.shape[0])
     code = it.result(it.builder.call(OPS["index"], it.atom(array), place, axes=(0,)))
     return of_code(it, code)
 
@@ -143,6 +143,17 @@ def _item_of_open(it: Interpreter, items: V.Ref, key: V.Value) -> V.Value:
     place = lists.position(it, content, key, "string index out of range")
     code = lists.get_item(it, items, content, V.Scalar(types.PY_INT, place), checked=True)
     return of_code(it, code)
+
+
+def _place(it: Interpreter, key: V.Value, size: Extent | None) -> Atom:
+    """The place that an index means in a string; size: None where it is known to lie inside."""
+    _require_int(it, key)
+    place = it.builder.cast(it.atom(key), types.i64, weak=True)
+    if size is None:
+        return place
+    count = it.builder.extent(size)
+    text = "string index out of range"
+    return it.builder.call(OPS["check_item"], place, count, text=text).atom
 
 
 def _require_int(it: Interpreter, key: V.Value) -> None:

@@ -16,6 +16,7 @@ from pyrelay import errors
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters, templates
+from pyrelay.infer.containers.code_points import from_codes
 from pyrelay.infer.in_python import strings
 from pyrelay.infer.in_python.containers import standing_for as tables
 from pyrelay.infer.interpreter import Interpreter
@@ -239,9 +240,7 @@ def method(
 
         return call(it, V.Known(strings.translate), (receiver, *args), keywords)
     origin = receiver.origin if isinstance(receiver, V.Text) and name not in _ANSWERS else None
-    if name in strings.METHODS and not isinstance(receiver, V.Known) and not (
-        origin and it.program.texts_known
-    ):
+    if name in strings.METHODS and not (origin and it.program.texts_known):
         own = _in_program(it, receiver, name, args, keywords)
         if own is not None:
             it.program.texts_read |= bool(origin)
@@ -271,6 +270,9 @@ def _in_program(
     from pyrelay.infer.containers.open_sequences import open_text, written
 
     string = written(it, receiver)
+    if isinstance(string, V.Known) and name in _ANSWERS:
+        known = characters.codes(it, string)
+        string = string if known is None else V.Text(from_codes, (known,))
     lists = name in ("split", "splitlines", "partition", "rpartition")
     if lists and not characters.is_data(string):
         string = open_text(it, string)

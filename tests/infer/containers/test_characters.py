@@ -184,3 +184,18 @@ def test_what_an_fstring_shows_may_be_a_number_or_a_text():
 
     for n in (0, 1, 4):
         assert bottles(n) == bottles.py(n)
+
+
+@pyrelay.jit
+def sought(s):
+    places = ["ACGT".index(c) for c in s]
+    counts = sum("banana".count(c) for c in s), sum("ACG".startswith(c) for c in s)
+    return places, counts, [s.find(c, 3) for c in s], ["GATTACA".rfind(s[i]) for i in range(len(s))]
+
+
+def test_characters_are_sought_in_known_texts_by_the_program():
+    text = "GATTACAACCGTCAGTTAGC"
+    assert sought(text) == sought.py(text)
+    assert "host_value" not in str(sought.ir(text))
+    with pytest.raises(ValueError, match="substring not found"):
+        sought("GATTACA, and what else there is")
