@@ -230,7 +230,6 @@ _OPERATIONS = {
 _INSTEAD = {
     "strides": "only the running program knows how this array lies: x.copy().strides",
     "base": "ask 'x is y'",
-    "to_bytes": "write its digits in a list: [n >> 8 * k & 255 for k in range(size)]",
     "hex": "return the number, and write it outside of the compiled function",
     "as_integer_ratio": "np.frexp(x) gives a fraction and an exponent of 2",
     "tobytes": "write tuple(x.ravel().tolist()) for a key of a dict or set; for bytes, return the "

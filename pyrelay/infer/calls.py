@@ -19,7 +19,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import fitting, memoising, numba_functions, users_lines
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import text
+from pyrelay.infer.containers import byte_strings, text
 from pyrelay.infer.frames import Frame
 from pyrelay.infer.guards import NameGuard, keyword_defaults, registered
 from pyrelay.infer.in_python import ONCE, examples
@@ -135,6 +135,11 @@ def call_known(
     known = all(isinstance(a, V.Known) for a in (*args, *keywords.values()))
     if not known and isinstance(getattr(fn, "__self__", None), str):
         return text.method(it, V.Known(fn.__self__), fn.__name__, args, keywords)
+    if not known and isinstance(getattr(fn, "__self__", None), bytes):
+        from pyrelay.infer.attributes import get_attribute
+
+        own = get_attribute(it, byte_strings.opened(it, V.Known(fn.__self__)), fn.__name__)
+        return call(it, own, args, keywords)
     if known and _is_pure(fn):
         named = {k: v.value for k, v in keywords.items()}  # type: ignore[union-attr]
         try:
@@ -203,10 +208,6 @@ _RANDOM = (
 _REFUSED: dict[Any, tuple[str, str]] = {
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
     open: ("files cannot be opened inside a compiled function", "read the file outside"),
-    int.from_bytes: (
-        "'int.from_bytes' takes bytes, of which only those are compiled that are known",
-        "go through an array of digits: for digit in digits: n = n * 256 + int(digit)",
-    ),
     np.real_if_close: (
         "'np.real_if_close' gives an array of a type that its values decide",
         "write np.real(x), or x.real, where the imaginary parts do not matter",
@@ -266,7 +267,7 @@ def _similar(fn: Any, name: str) -> str | None:
 def _is_pure(fn: Any) -> bool:
     return getattr(fn, "__module__", None) in ("math", "numpy") or fn in (
         str, repr, format, chr, ord, bool, int, float, set, frozenset,
-    ) or isinstance(getattr(fn, "__self__", None), str)  # a method of a known text
+    ) or isinstance(getattr(fn, "__self__", None), (str, bytes))  # a method of a known one
 
 
 def transformed(it: Interpreter, fn: Any) -> V.Value | None:

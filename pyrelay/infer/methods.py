@@ -19,7 +19,7 @@ from pyrelay.infer.containers import list_arrays, lists, methods, sets, text, vi
 from pyrelay.infer.containers.open_keys import note
 from pyrelay.infer.flow import generators
 from pyrelay.infer.flow.iteration import sequence_of
-from pyrelay.infer.in_python import arrangement, python_math
+from pyrelay.infer.in_python import arrangement, byte_arrays, python_math
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
@@ -414,9 +414,18 @@ def _of_bits(function: Callable[[int], int]) -> Callable[..., V.Value]:
     return method
 
 
-_INT_METHODS = ("bit_length", "bit_count")
+def _to_bytes(
+    it: Interpreter, x: V.Value, length: V.Value = V.Known(1),
+    byteorder: V.Value = V.Known("big"), *, signed: V.Value = V.Known(False),
+) -> V.Value:
+    """int.to_bytes(length, byteorder, signed=False)."""
+    return calls.call(it, V.Known(byte_arrays.to_bytes), (x, length, byteorder, signed), {})
+
+
+_INT_METHODS = ("bit_length", "bit_count", "to_bytes")
 _FLOAT_METHODS = ("is_integer",)
 _NUMBER_METHODS: dict[str, Callable[..., V.Value]] = {
     "is_integer": _is_integer, "conjugate": _conjugate,
     "bit_length": _of_bits(python_math.bit_length), "bit_count": _of_bits(python_math.bit_count),
+    "to_bytes": _to_bytes,
 }

@@ -18,7 +18,14 @@ from pyrelay import errors
 from pyrelay.infer import kinds, needs, protocols, wide
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
-from pyrelay.infer.containers import characters, open_sequences, sets, text, views
+from pyrelay.infer.containers import (
+    byte_strings,
+    characters,
+    open_sequences,
+    sets,
+    text,
+    views,
+)
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.powers import power
@@ -264,26 +271,12 @@ def _taken_apart(value: V.Value) -> V.Value:
     return value
 
 
-def _is_bytes(value: V.Value) -> bool:
-    return isinstance(value, V.Known) and isinstance(value.value, bytes)
-
-
-def _open_bytes(it: Interpreter, value: V.Value) -> V.Value:
-    """Known bytes as what the program makes; other values unchanged."""
-    if not _is_bytes(value):
-        return value
-    from pyrelay.infer.calls import call
-    from pyrelay.infer.in_python.byte_arrays import ByteString
-
-    return call(it, V.Known(ByteString), (value,), {})
-
-
 def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """Tuple and list concatenation and repetition, operators of strings."""
     if text.is_text(x) or text.is_text(y):
         return text.binary(it, op, x, y)
-    if op in ("+", "*") and (_is_bytes(x) or _is_bytes(y)):
-        return binary(it, op, _open_bytes(it, x), _open_bytes(it, y))
+    if op in ("+", "*") and (byte_strings.is_known(x) or byte_strings.is_known(y)):
+        return binary(it, op, byte_strings.opened(it, x), byte_strings.opened(it, y))
     if op in ("+", "*") and (isinstance(x, V.Items) or isinstance(y, V.Items)):
         return binary(it, op, _of_its_own(it, x), _of_its_own(it, y))
     if op == "+":

@@ -49,3 +49,20 @@ def a_byte_outside(k):
     found = bytearray(5)
     found[k] = 7
     return found
+
+
+@use((b"RIFF\x24\x01data", 4), (b"RIFF", 4), (b"RIFF\x24\x01", -2))
+def bytes_read_at_places_of_the_program(data, k):
+    first = 0
+    while data[first] < 70 and first < k:
+        first += 1
+    head = data[k:k + 2]
+    return head, data[k], first, data.startswith(b"RI"), b"FI".find(data[2]), len(b"-".join([head]))
+
+
+@use((70000,), (-5,), (2**40,), (255,))
+def numbers_as_bytes(n):
+    small = (n % 65536).to_bytes(2, "little")
+    signed = n.to_bytes(4, "big", signed=True)
+    back = int.from_bytes(signed, "big", signed=True), int.from_bytes(small, "little")
+    return small + signed, back, int.from_bytes([n % 256, 1]), n.to_bytes(4)

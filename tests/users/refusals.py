@@ -69,16 +69,6 @@ def kind_that_values_decide(x):
     return np.real_if_close(x)
 
 
-@refuse((1000,), "'to_bytes' of int is not compiled", "n >> 8 * k & 255")
-def digits_as_bytes(n):
-    return n.to_bytes(2, "big")
-
-
-@refuse((b"ab",), "'int.from_bytes' takes bytes", "n * 256 + int(digit)")
-def number_of_bytes(digits):
-    return int.from_bytes(digits, "big")
-
-
 @refuse((2.5,), "'hex' of float is not compiled", "write it outside")
 def hexadecimal_float(x):
     return x.hex()

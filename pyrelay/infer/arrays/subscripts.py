@@ -16,7 +16,15 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays.slicing import index_atom, is_index, slice_of_axis
 from pyrelay.infer.arrays.storing import fitted, refuse_to_an_element, write_whole
 from pyrelay.infer.attributes import is_our_own
-from pyrelay.infer.containers import characters, found_items, lists, moving, open_sequences, text
+from pyrelay.infer.containers import (
+    byte_strings,
+    characters,
+    found_items,
+    lists,
+    moving,
+    open_sequences,
+    text,
+)
 from pyrelay.infer.containers.open_keys import key_of, note, stored_key
 from pyrelay.infer.flow import choice
 from pyrelay.infer.flow.handling import certain, is_raised, without_words
@@ -114,6 +122,12 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
                 raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
             if isinstance(v, tuple) and choice.is_computed(it, key):
                 return choice.item(it, tuple(captured(it, part) for part in v), key, "tuple")
+            if isinstance(v, bytes) and choice.is_computed(it, key):
+                return byte_strings.item(it, v, key)
+            if isinstance(v, bytes) and isinstance(key, V.Slice) and any(
+                choice.is_computed(it, part) for part in (key.start, key.stop, key.step)
+            ):
+                return get_item(it, byte_strings.opened(it, obj), key)
             at = it.static(key, "this index")
             try:
                 found = v[at]

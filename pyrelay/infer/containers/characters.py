@@ -20,9 +20,10 @@ from pyrelay.infer.in_python import characters as in_python
 from pyrelay.infer.in_python import numbers_in_texts, strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
+from pyrelay.ir.build import Handle
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import Extent
 
 #: Known strings up to this length are gone through by unrolled loops, short ones in any case.
 MOST_UNROLLED = 64
@@ -153,7 +154,8 @@ def _place(it: Interpreter, key: V.Value, size: Extent | None) -> Atom:
         return place
     count = it.builder.extent(size)
     text = "string index out of range"
-    return it.builder.call(OPS["check_item"], place, count, text=text).atom
+    inside: Handle = it.builder.call(OPS["check_item"], place, count, text=text)
+    return inside.atom
 
 
 def _require_int(it: Interpreter, key: V.Value) -> None:
@@ -257,8 +259,10 @@ def contains(it: Interpreter, container: V.Value, wanted: V.Value) -> V.Value | 
     from pyrelay.infer.calls import call
     from pyrelay.infer.containers.open_sequences import written
 
-    code = code_of(wanted)
-    if code is None and code_of(container) is None:
+    code, own = code_of(wanted), code_of(container)
+    if code is not None and own is not None:
+        return operators.compare(it, "==", code, own)
+    if code is None and own is None:
         string, part = written(it, container), written(it, wanted)
         if isinstance(string, V.Known) and is_data(part):
             known = codes(it, string)
@@ -268,7 +272,7 @@ def contains(it: Interpreter, container: V.Value, wanted: V.Value) -> V.Value | 
             return None
         return operators.compare(it, ">=", call(it, V.Known(strings.find), (string, part), {}),
                                  V.Known(0))
-    if code is None or code_of(container) is not None:
+    if code is None:
         return None
     if isinstance(container, V.Known) and len(set(container.value)) <= MOST_KNOWN:
         found: V.Value = V.Known(False)

@@ -223,13 +223,13 @@ def method(
         from pyrelay.infer.flow.iteration import sequence_of
 
         items = sequence_of(it, args[0])
-        args = (V.Tuple(items), *args[1:])
         wrong = next((v for v in items if not is_text(v) and not _cases(v)), None)
         if wrong is not None:
             raise it.failure(
                 errors.TypeMismatchError, f"'join' takes strings, not {V.describe(wrong)}",
                 hints=("write str(...) around the item",),
             )
+        return _grown(it, _of_items(it, receiver, items), receiver, *items)
     if name == "format" and isinstance(receiver, V.Known):
         put = functools.partial(_put, it)
         pieces = templates.of_format(receiver.value, args, keywords, put)
@@ -259,6 +259,19 @@ def method(
         "in a compiled function",
         hints=("return the text and take it apart outside",),
     )
+
+
+def _of_items(it: Interpreter, separator: V.Value, items: Sequence[V.Value]) -> V.Value:
+    """`separator.join(items)` of items of which it is known how many there are."""
+    if separator == V.Known("") and items and any(isinstance(v, V.Text) for v in items):
+        codes = [code for code in map(characters.code_of, items) if code is not None]
+        if len(codes) == len(items):
+            from pyrelay.infer.names.adapters import to_array
+
+            array = to_array(it, V.Tuple(tuple(codes)))
+            return V.Text(from_codes, (array,))
+    between = [piece for item in items for piece in (separator, item)]
+    return text(it, joined, *between[1:])
 
 
 def _in_program(

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import needs, own_arrays, protocols
+from pyrelay.infer import needs, protocols
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import characters, sets, views
+from pyrelay.infer.containers import byte_strings, characters, sets, views
 from pyrelay.infer.flow.generators import collected, is_generator, taken
 from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.trees import fields, is_namedtuple
-from pyrelay.ir import dims, types
+from pyrelay.ir import dims
 from pyrelay.records import dataclass
 
 
@@ -149,17 +149,9 @@ def _list(it: Interpreter, ref: V.Ref) -> Iteration:
 
 def _bytes(it: Interpreter, value: bytes) -> Iteration:
     """Over known bytes: Python's ints, from an array, so that the loop is compiled as a loop."""
-    from pyrelay.infer.arrays.subscripts import get_item
-    from pyrelay.infer.attributes import captured
-
-    def item(index: V.Value) -> V.Value:
-        if isinstance(index, V.Known):
-            return V.Known(value[index.value])
-        array = captured(it, own_arrays.codes(value.decode("latin-1")))
-        found = it.atom(get_item(it, array, index, checked=True))
-        return it.result(it.builder.handle(it.builder.cast(found, types.i64, weak=True)))
-
-    return Iteration(V.Known(len(value)), item)
+    return Iteration(
+        V.Known(len(value)), lambda index: byte_strings.item(it, value, index, checked=True)
+    )
 
 
 def _static(items: tuple[V.Value, ...]) -> Iteration:

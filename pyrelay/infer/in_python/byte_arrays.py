@@ -78,6 +78,20 @@ class ByteString:
                 return k
         return -1
 
+    def startswith(self, prefix: Any) -> Any:
+        return self[: len(prefix)] == prefix
+
+    def endswith(self, suffix: Any) -> Any:
+        return len(suffix) <= len(self.items) and self[len(self.items) - len(suffix) :] == suffix
+
+    def join(self, parts: Any) -> Any:
+        items: list[Any] = []
+        for number, part in enumerate(parts):
+            if number > 0:
+                items.extend(self.items)
+            items.extend(list(part))
+        return self._made(items)
+
     def hex(self) -> Any:
         return "".join(["0123456789abcdef"[n // 16] + "0123456789abcdef"[n % 16]
                         for n in self.items])
@@ -140,6 +154,37 @@ def _byte(value: Any) -> Any:
     return int(value)
 
 
+def to_bytes(number: Any, length: Any, byteorder: Any, signed: Any) -> Any:
+    """number.to_bytes(length, byteorder, signed=signed)."""
+    if byteorder not in ("big", "little"):
+        raise ValueError("byteorder must be either 'little' or 'big'")
+    if length < 0:
+        raise ValueError("length argument must be non-negative")
+    if number < 0 and not signed:
+        raise OverflowError("can't convert negative int to unsigned")
+    bits = 8 * length - 1 if signed else 8 * length
+    if bits < 63 and (number >> max(bits, 0)) != (-1 if number < 0 else 0):
+        raise OverflowError("int too big to convert")
+    made = ByteString()
+    made.items = [(number >> min(8 * k, 63)) & 255 for k in range(length)]
+    if byteorder == "big":
+        made.items.reverse()
+    return made
+
+
+def from_bytes(bytes: Any, byteorder: Any = "big", *, signed: Any = False) -> Any:
+    """int.from_bytes(bytes, byteorder, signed=signed)."""
+    if byteorder not in ("big", "little"):
+        raise ValueError("byteorder must be either 'little' or 'big'")
+    items = list(bytes)
+    if byteorder == "little":
+        items.reverse()
+    number = 0
+    for k, item in enumerate(items):
+        number = number * 256 + (item - 256 if signed and k == 0 and item > 127 else item)
+    return number
+
+
 def _items_of(source: Any) -> Any:
     """The items of bytes that are made of a count, of bytes, or of ints."""
     if isinstance(source, str):
@@ -153,4 +198,4 @@ def _items_of(source: Any) -> Any:
     return [_byte(value) for value in source]
 
 
-__all__ = ["ByteArray", "ByteString"]
+__all__ = ["ByteArray", "ByteString", "from_bytes", "to_bytes"]

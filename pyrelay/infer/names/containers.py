@@ -97,6 +97,7 @@ def _named(
 
 
 handles(bytearray)(_in_python(byte_arrays.ByteArray))
+handles(int.from_bytes)(_in_python(byte_arrays.from_bytes))
 
 
 @handles(bytes)

@@ -199,3 +199,17 @@ def test_characters_are_sought_in_known_texts_by_the_program():
     assert "host_value" not in str(sought.ir(text))
     with pytest.raises(ValueError, match="substring not found"):
         sought("GATTACA, and what else there is")
+
+
+@pyrelay.jit
+def padded(numbers):
+    out = []
+    for k in range(3):
+        out.append("abcdefgh"[numbers[k]] if numbers[k] > 0 else "=")
+    text = "".join(out)
+    return text.rstrip("="), len(text), sum(c in "=" for c in text), "-".join([text, out[0]])[:4]
+
+
+def test_texts_of_known_characters_and_joins_of_a_few_are_of_the_program():
+    assert padded([3, 4, 0]) == padded.py([3, 4, 0]) == ("de", 3, 1, "de=-")
+    assert "host_value" not in str(padded.ir([3, 4, 0]))
