@@ -3,8 +3,9 @@
 In: flattened arguments (`infer.structure`) and a specialised, compiled program. Out: the Python
 result, with the caller's arrays, lists, dicts and objects written as the function writes them.
 
-Arrays enter as they are where a program can read them (C-contiguous, aligned, native byte order);
-others are copied in, and back if they are written, also when the program raises.
+Arrays enter as they are where a program can read them (without gaps and with their axes in the
+order that it was made for, aligned, in native byte order); others are copied in, and back if they
+are written, also when the program raises.
 """
 
 from __future__ import annotations
@@ -104,6 +105,9 @@ class Program:
         place_name = self.build.place
         used = {*binding.read, *binding.mutated}
         position = {leaf: k for k, leaf in enumerate(binding.parameters)}
+        taken = [(k, n, binding.turned.get(k, ())) for k, n in zip(
+            binding.parameters, names, strict=True
+        )]
         on_host = place_name.partition(":")[0] != "cuda" and binding.has_arrays
 
         def call(flat: Flattened) -> Any:
@@ -113,11 +117,9 @@ class Program:
             unread = _check_written(binding, flat, used) if binding.mutated else ()
             if flat.pools:
                 _check_reused(binding, flat)
-            given = [
-                prepared(leaves[k], n) for k, n in zip(binding.parameters, names, strict=True)
-            ]
+            given = [prepared(leaves[k], name, order) for k, name, order in taken]
             for k in unread:
-                given[position[k]] = given[position[k]].copy()
+                given[position[k]] = given[position[k]].copy(order="K")
             try:
                 results = run(*given)
             except LiesElsewhereError as error:
@@ -192,8 +194,13 @@ class _Numbered:
         return self.results[self.kept[number]]
 
 
-def prepared(leaf: Any, name: str) -> Any:
-    """A leaf as a program takes it: numbers as they are, arrays C-contiguous and native."""
+def prepared(leaf: Any, name: str, order: tuple[int, ...] = ()) -> Any:
+    """A leaf as a program takes it: numbers as they are, arrays native and without gaps, their axes
+    from the outermost in memory to the innermost in an order, or as they stand."""
+    if order:
+        lies = leaf.transpose(order)
+        found = prepared(lies, name)
+        return leaf if found is lies else found.transpose(np.argsort(order))
     if (
         type(leaf) is np.ndarray and leaf.ndim and id(leaf.dtype) in types.CANONICAL
         and leaf.flags.num & _READABLE == _READABLE

@@ -27,7 +27,7 @@ from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.direct_trees import FIELD, PLACE, pack_trees
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
-from pyrelay.infer.arrays.memory_order import layout_of
+from pyrelay.infer.arrays.memory_order import layout_of, turns
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import codes_of
 from pyrelay.infer.guards import ABSENT, NameGuard
@@ -95,7 +95,7 @@ def _written(
     leading += [None] * (len(positional) - len(leading))
     text = Text({
         "_native": native, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
-        "_failed": failed, "_taken": _taken, "_missing": _MISSING,
+        "_failed": failed, "_taken": _taken, "_kept": _kept(binding), "_missing": _MISSING,
         "_as_given": _as_given, "_by_name": _by_name, "_names": (*leading, *names),
         "_fits": _as_now(), "_overrides": config.overrides, "_hits": hits,
     })  # fmt: skip
@@ -138,7 +138,7 @@ def _written(
         "            pass",
         "        if _same:",
         f"            _result = _native({', '.join(handed)})",
-        *(_with_others(_tuple(handed), bool(binding.mutated or binding.layouts)) if near else ()),
+        *(_with_others(_tuple(handed)) if near else ()),
         "            if _result is not _MISMATCH:",
         *["                _hits[0] += 1"] * (not near),
         *(f"                {line}" for line in changes),
@@ -250,31 +250,40 @@ def _count(values: Sequence[Any]) -> int:
     return len(values)
 
 
-def _with_others(handed: str, written: bool) -> list[str]:
+def _kept(binding: Binding) -> tuple[bool, ...]:
+    """Of each parameter, whether it stays as it is if it has gaps: all where the program writes
+    arrays, or their order in memory matters to it, and those that lie in another order."""
+    everything = bool(binding.mutated or binding.layouts)
+    return tuple(everything or leaf in binding.turned for leaf in binding.parameters)
+
+
+def _with_others(handed: str) -> list[str]:
     """Lines that try once more with arrays that the program can read in place of those given."""
     return [
         "            if _result is _MISMATCH:",
-        f"                _readable = _taken({handed}, {written})",
+        f"                _readable = _taken({handed}, _kept)",
         "                if _readable is not None:",
         "                    _result = _native(*_readable)",
     ]
 
 
-def _taken(given: tuple[Any, ...], written: bool) -> tuple[Any, ...] | None:
-    """Arguments whose arrays are contiguous, of the one dtype object of their dtype (unpickled
+def _taken(given: tuple[Any, ...], kept: tuple[bool, ...]) -> tuple[Any, ...] | None:
+    """Arguments whose arrays have no gaps, of the one dtype object of their dtype (unpickled
     arrays have others), and numbers where they have no axes; None if all were so before.
 
-    If the program writes arrays, or their order in memory matters to it, they are not copied: what
-    is not contiguous stays as it is.
+    What is `kept`, or lies in an order that other programs are for, is not copied.
     """
-    found = tuple(v if type(v) is not ndarray else _readable(v, written) for v in given)
+    found = tuple(
+        _readable(v, stays) if type(v) is ndarray else v
+        for v, stays in zip(given, kept, strict=True)
+    )
     return None if all(map(operator.is_, found, given)) else found
 
 
-def _readable(array: Any, written: bool) -> Any:
+def _readable(array: Any, kept: bool) -> Any:
     if not array.ndim:
-        return array if written else array[()]
-    if not (array.flags.c_contiguous or written):
+        return array if kept else array[()]
+    if not (array.flags.c_contiguous or kept or turns(array)):
         array = ascontiguousarray(array)
     dtype = types.from_numpy(array.dtype)
     if dtype is None or array.dtype is dtype.numpy or not array.dtype.isnative:
@@ -349,7 +358,7 @@ def _known_array(text: Text, name: str, key: Key, value: Any) -> None:
 
 def _is_like(array: Any, key: Key) -> bool:
     """Whether an array is of a dtype, by name, and has the extents of 1 that a key says."""
-    name, ones = key
+    name, ones, _ = key
     dtype = types.from_numpy(array.dtype)
     return dtype is not None and dtype.name == name and ones_of(array.shape) == ones
 

@@ -158,6 +158,10 @@ def _reasons(binding: Binding) -> list[str]:
         f"  only for {names[leaf]} that {'lies in C order' if kept is None else 'lies as it does'}"
         for leaf, kept in binding.layouts.items()
     ]
+    lines += [
+        f"  only for {names[leaf]} whose axes lie in memory in the order {order}"
+        for leaf, order in binding.turned.items()
+    ]
     if read := _read_names(binding):
         lines.append("  while these names mean the same: " + ", ".join(read))
     if binding.extents:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyrelay.errors import AliasError
+from pyrelay.infer.arrays.memory_order import turns
 
 Layout = tuple["Axes | None", ...]
 """For each argument: how it is a view of the array, or None if it is none."""
@@ -89,7 +90,8 @@ def _owners(shared: Sequence[Any]) -> list[Any]:
     for array in held:
         if type(array.base) is np.ndarray and not any(array.base is h for h in held):
             held.append(array.base)
-    whole = [a for a in held if a.flags.c_contiguous and a.flags.writeable and a.ndim]
+    lying = [a.transpose(turns(a)) if turns(a) else a for a in held]
+    whole = [a for a in lying if a.flags.c_contiguous and a.flags.writeable and a.ndim]
     for array in shared:
         if array.ndim > 1:
             row = max(abs(s) for s in array.strides) // array.itemsize

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from pyrelay.devices.base import Device, device
 from pyrelay.devices.chosen import as_chosen, chosen
 from pyrelay.devices.compiler import native
 from pyrelay.grad.expand import expand
-from pyrelay.infer.specialised import Specialised
+from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.ir import walk
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, KernelCall, Module, Var
@@ -267,7 +267,7 @@ def compiled(
     """
     steps: list[Step] = []
     if config.current().interpret:
-        run = _interpreted(lowered(program.module, "grad", steps), program.binding.placed)
+        run = _interpreted(lowered(program.module, "grad", steps), program.binding)
         return Build(run, False, tuple(steps), 0, 0, 0, "interpreter")
     if device_for(program.module, on).native:
         for text in foreseen(program.module, cpu.target(chosen(program.module))):
@@ -335,6 +335,7 @@ def planned(
         conditions=tuple(
             Condition(g.op, g.left, g.right, g.truth) for g in program.conditions
         ),
+        orders=program.binding.orders,
     )
     place, choices = device_for(module, on), chosen(program.module)
     target = cpu.target(choices) if place.native else place.target
@@ -345,10 +346,12 @@ def planned(
     return made
 
 
-def _interpreted(module: Module, mutated: Mapping[int, int]) -> Callable[..., Any]:
+def _interpreted(module: Module, binding: Binding) -> Callable[..., Any]:
+    mutated, orders = binding.placed, binding.orders
     hidden = set(mutated.values())
 
-    def run(*args: Any) -> tuple[Any, ...]:
+    def run(*given: Any) -> tuple[Any, ...]:
+        args = [a.transpose(orders[k]) if k in orders else a for k, a in enumerate(given)]
         results = interpret(module, args)
         for k, result in mutated.items():
             np.copyto(args[k], results[result])

@@ -66,15 +66,16 @@ class Backward:
     """The backward half of a program.
 
     run: takes residuals and cotangents, gives the leaves of `result`. encoded: its plan, where it
-    can be kept on disk. residuals: the leaf of the arguments that each of those is, None for one
-    that the forward half gives. places: the structure of the value, with the number of the
-    cotangent at each floating leaf and None at others. types: of the cotangents.
+    can be kept on disk. residuals: the leaf of the arguments that each of those is, and the order
+    of its axes (`Binding.turned`), None for one that the forward half gives. places: the structure
+    of the value, with the number of the cotangent at each floating leaf and None at others. types:
+    of the cotangents.
     """
 
     run: Callable[..., Any]
     encoded: EncodedPlan | None
     result: NodeResult
-    residuals: tuple[int | None, ...]
+    residuals: tuple[tuple[int, tuple[int, ...]] | None, ...]
     places: Any
     types: tuple[TensorType, ...]
 
@@ -126,7 +127,10 @@ class Pullback(functools.partial[Any]):
         """The program of the backward half, and its residuals."""
         flat, given = Flattened(), iter(self._given)
         flatten([(v, "") for v in self.args[0]], flat)
-        found = [next(given) if k is None else flat.leaves[k] for k in self._half.residuals]
+        found = [
+            next(given) if k is None else _as_it_lies(flat.leaves[k[0]], k[1])
+            for k in self._half.residuals
+        ]
         return self._half.quick, [prepared(v, "a residual") for v in found]
 
     def __reduce__(self) -> Any:
@@ -137,6 +141,10 @@ class Pullback(functools.partial[Any]):
 
     def __copy__(self) -> Pullback:
         return self
+
+
+def _as_it_lies(leaf: Any, order: tuple[int, ...]) -> Any:
+    return leaf.transpose(order) if order else leaf
 
 
 def with_pullback(
@@ -269,7 +277,7 @@ def _halved(spec: Any, args: Sequence[Any], place: str | None) -> Any | None:
     ]
     again = replace(
         binding, hidden=(), static={}, parameters=(), mutated={}, changes=(), extents=(),
-        names=(), trees=(), writes=(), placed={}, read=(), result_count=len(numbers),
+        names=(), trees=(), writes=(), placed={}, read=(), turned={}, result_count=len(numbers),
     )
     order = {number: k for k, number in enumerate(numbers)}
     build = compiled(replace(spec, module=found.backward, binding=again, conditions=()), place)
@@ -277,7 +285,10 @@ def _halved(spec: Any, args: Sequence[Any], place: str | None) -> Any | None:
     assert isinstance(gradients, NodeResult)
     half = Backward(
         build.run, build.encoded, gradients,
-        tuple(None if k is None else binding.parameters[k] for k in found.residuals),
+        tuple(
+            None if k is None else (leaf := binding.parameters[k], binding.turned.get(leaf, ()))
+            for k in found.residuals
+        ),
         assemble(places, (), Flattened(), {}), types,
     )
     parts = (value, NodeResult("tuple", None, (), tuple(residuals)), ConstantResult(half))

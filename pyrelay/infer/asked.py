@@ -69,6 +69,7 @@ class Asked:
     expected: dict[int, needs.NeedsCapture] = field(default_factory=dict)
     unread: dict[int, Any] = field(default_factory=dict)  # arrays, by id, that it does not read
     layouts: frozenset[int] = frozenset()  # leaves whose order in memory matters
+    copied: frozenset[int] = frozenset()  # leaves that are copied though they have no gaps
     exact: int = 0
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     unrolled: frozenset[Let] = frozenset()
@@ -162,6 +163,9 @@ class Asked:
                 self.granted += 1
             case NeedsLayouts(leaves=leaves):
                 self.layouts |= leaves
+                self.granted += 1
+            case needs.NeedsCopies(leaves=leaves):
+                self.copied |= leaves
                 self.granted += 1
             case needs.NeedsListing(made=made):
                 self.ahead |= {made}

@@ -48,7 +48,9 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Function, Let, Var
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.ops.shape import inverse
 from pyrelay.records import dataclass
 
 _CODE = constant(np.int32(0))
@@ -83,6 +85,7 @@ class Attempt:
     tabled: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
     entered: Entered = field(default_factory=lambda: Entered())
     layouts: dict[int, Layout | None] = field(default_factory=dict)  # see Program
+    turned: dict[int, tuple[int, ...]] = field(default_factory=dict)  # see Binding
     checks_shapes: bool = False
     lent: int = 0  # see Program
     shared_at: set[Place] = field(default_factory=set)
@@ -398,8 +401,10 @@ class Attempt:
         match key:
             case ("number", _) | ("scalar", _):
                 return self._number(key, next(leaves))
-            case ("array", dtype, ones):
-                return self._array(it, dtype, ones, next(leaves))
+            case ("array", dtype, ones, order):
+                value = self._new_array(it, dtype, ones, next(leaves), order)
+                self.objects.append(value)
+                return value
             case ("text",):
                 return self._text(it, next(leaves))
             case ("constant", _, value):
@@ -448,23 +453,28 @@ class Attempt:
         self.parameters.append(leaf)
         return var
 
-    def _array(
-        self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int
-    ) -> V.Value:
-        value = self._new_array(it, dtype, ones, leaf)
-        self.objects.append(value)
-        return value
-
     def _new_array(
-        self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int
+        self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int,
+        order: tuple[int, ...] = (),
     ) -> V.ArrayRef:
+        """An array that enters. order: its axes as they lie in memory, if these are not as they
+        stand: the program takes it so, and transposes it first."""
         array = self.flat.leaves[leaf]
         name = self.flat.names[leaf]
         plain = name if name.isidentifier() else f"a{leaf}"
         shape = tuple(1 if ones[k] == 1 else self._extent(leaf, k) for k in range(array.ndim))
         ty = TensorType(types.DTYPES[dtype], shape)
         root = V.Root("array", None, leaf, plain)
-        it.heap.new(root, self._param(ty, leaf))
+        if order:
+            self.layouts[leaf] = order, (True,) * len(order)
+        if order and leaf not in self.asked.copied:
+            self.turned[leaf] = order
+            lies = TensorType(ty.dtype, tuple(shape[k] for k in order))
+            param = self._param(lies, leaf)
+            content = it.builder.call(OPS["transpose"], param, axes=inverse(order)).atom
+        else:
+            content = self._param(ty, leaf)
+        it.heap.new(root, content)
         self.roots[leaf] = root
         if leaf in self.asked.layouts:
             self.layouts[leaf] = memory_order.layout_of(array)

@@ -63,10 +63,11 @@ from pyrelay.infer.specialised import (
 from pyrelay.infer.wide import WHOLE
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Attrs, FnCall, Function, Jvp, Let, Module, OpCall, Vjp
+from pyrelay.ir.nodes import Atom, Attrs, FnCall, Function, Jvp, Let, Module, OpCall, Rhs, Vjp
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
-from pyrelay.ir.walk import Renaming, copy_block, free_vars, nested_lets
+from pyrelay.ir.walk import Renaming, copy_block, free_vars, nested_lets, operands
+from pyrelay.ops.index import UPDATES
 from pyrelay.ops.shape import inverse
 from pyrelay.records import dataclass
 
@@ -109,9 +110,13 @@ class Close:
         changed.update(r for r in it.heap.written if r not in self.before.contents)  # captured ones
         mutated: dict[int, int] = {}
         changes: list[ContainerChange] = []
+        turned = [k for k, root in attempt.roots.items() if k in attempt.turned and root in changed]
+        copied = [k for k in turned if not self._by_parts(it.content(attempt.roots[k]))]
+        if copied:
+            raise needs.NeedsCopies(frozenset(copied))
         for leaf, root in attempt.roots.items():
             if root in changed:
-                mutated[leaf] = self._result(it.content(root))
+                mutated[leaf] = self._result(self._as_it_lies(leaf, it.content(root)))
         for number, root in enumerate(attempt.containers):
             if root in attempt.tabled:
                 if any(it.heap.contents[r] is not c for r, c in attempt.tabled[root].items()):
@@ -148,15 +153,46 @@ class Close:
             attempt.own_families(),
             self._writes(mutated, changes, trees), attempt.guards.identity, False,
             len(body.results), {k: r for k, r in stored.items() if with_axes[k]}, any(with_axes),
-            attempt.layouts, self._read(module.main) if mutated else (),
+            {k: lies for k, lies in attempt.layouts.items() if k not in attempt.turned},
+            self._read(module.main) if mutated else (), attempt.turned,
         )
         return Specialised(module, binding, _conditions(attempt.guards))
 
+    def _by_parts(self, content: Atom) -> bool:
+        """Whether content of an argument is what it was with some parts updated, one after the
+        other."""
+        made: dict[Atom, Rhs] = {
+            out: let.rhs for let in self.it.builder.lets for out in let.outs
+        }
+        while content not in self.attempt.params:
+            update = made.get(content)
+            if not isinstance(update, OpCall) or not (
+                update.op.name in UPDATES or update.op.name == "transpose"
+            ):
+                return False
+            content = update.args[0]
+        return True
+
+    def _as_it_lies(self, leaf: int, content: Atom) -> Atom:
+        """What an argument contains after the program, with its axes as they entered."""
+        order = self.attempt.turned.get(leaf)
+        if order is None:
+            return content
+        atom: Atom = self.it.builder.call(OPS["transpose"], content, axes=order).atom
+        return atom
+
     def _read(self, entry: Function) -> tuple[int, ...]:
         """The leaves whose parameters the program reads."""
-        read = set(free_vars(entry.body))
+        entered = {p: p for _, p in zip(self.attempt.parameters, entry.params, strict=False)}
+        lets = list(entry.body.lets)
+        for leaf, param in zip(self.attempt.parameters, entry.params, strict=False):
+            if leaf in self.attempt.turned:  # nothing else reads the parameter
+                for turning in [x for x in lets if param in operands(x.rhs)]:
+                    lets.remove(turning)
+                    entered[param] = turning.outs[0]
+        read = set(free_vars(replace(entry.body, lets=tuple(lets))))
         leaves = zip(self.attempt.parameters, entry.params, strict=False)  # then come seeds
-        return tuple(leaf for leaf, param in leaves if param in read)
+        return tuple(leaf for leaf, param in leaves if entered[param] in read)
 
     def _writes(
         self, mutated: Mapping[int, int], changes: Sequence[ContainerChange],

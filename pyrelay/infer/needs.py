@@ -90,6 +90,14 @@ class NeedsWide(Exception):
     soft: bool = False
 
 
+@dataclass(eq=False)
+class NeedsCopies(Exception):
+    """These arguments, by leaf, are written otherwise than part by part, and do not lie as they
+    stand: what was written before the program raised would be lost in a transposed array."""
+
+    leaves: frozenset[int]
+
+
 class NeedsPlaces(Exception):
     """Which list of the caller's is where in a list of these matters, as the program moves them."""
 

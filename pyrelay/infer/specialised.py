@@ -91,6 +91,14 @@ class Binding:
     layouts: Mapping[int, Layout | None]
     #: leaves that it reads, where it writes any: others may share memory with what it writes
     read: tuple[int, ...]
+    #: leaves that enter with their axes in another order, and that order: as they lie in memory
+    turned: Mapping[int, tuple[int, ...]]
+
+    @property
+    def orders(self) -> Mapping[int, tuple[int, ...]]:
+        """The order of each parameter that enters in another one, by its position."""
+        position = {leaf: k for k, leaf in enumerate(self.parameters)}
+        return {position[leaf]: order for leaf, order in self.turned.items() if leaf in position}
 
     @property
     def placed_leaves(self) -> Mapping[int, int]:

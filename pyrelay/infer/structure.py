@@ -22,6 +22,7 @@ import numpy as np
 
 from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
+from pyrelay.infer.arrays.memory_order import turns
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.in_python.entries import is_entries
@@ -376,7 +377,7 @@ def _array(value: np.ndarray[Any, Any], into: Flattened, name: str) -> Key:
         return ("again", again)
     into.leaves.append(value)
     into.names.append(name)
-    return ("array", dtype.name, ones_of(value.shape))
+    return ("array", dtype.name, ones_of(value.shape), turns(value))
 
 
 def _device_array(value: Any, into: Flattened, name: str) -> Key:
@@ -387,7 +388,7 @@ def _device_array(value: Any, into: Flattened, name: str) -> Key:
     leaf = device_array(value)
     into.leaves.append(leaf)
     into.names.append(name)
-    return ("array", _dtype(leaf.dtype, name).name, ones_of(leaf.shape))
+    return ("array", _dtype(leaf.dtype, name).name, ones_of(leaf.shape), ())
 
 
 def _dtype(dtype: Any, name: str) -> types.DType:

@@ -403,6 +403,12 @@ scatter_add: Op = define(
     linear=True,
 )
 
+UPDATES = frozenset([
+    "index_update", "index_add", "slice_update", "slice_add", "commit", "scatter_update",
+    "scatter_add",
+])  # fmt: skip
+"""What gives an array with another part."""
+
 # -- positions ----------------------------------------------------------------------------------
 
 

@@ -3,18 +3,22 @@
 In: a module whose derivatives are expanded. Out: one where what is computed of a transposed array
 element by element, and summed or compared along its axes, is computed of the array as it lies,
 along the axes that these are of it; results are transposed instead, which is an index. So is what
-is transposed again, as results of a program are that lie turned in memory. The loops of schedules
-go through memory in order then. What nobody reduces or transposes stays: it is stored in order.
+is transposed again, as results of a program are that lie turned in memory, and arrays of the caller
+that do and are written: parts of them are updated, as parts are read, where they lie. The loops of
+schedules go through memory in order then. What nobody reduces or transposes stays: it is stored in
+order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Atom, Function, Let, Module, OpCall, Var
 from pyrelay.ir.op import OPS, Fusion
+from pyrelay.ops.index import UPDATES
 from pyrelay.ops.shape import inverse
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite
 from pyrelay.opt.shapes import shape_of
@@ -45,7 +49,13 @@ def _of(function: Function) -> Function:
             return None
         if call.op.name in _REDUCTIONS:
             return _reduction(call, builder, scope)
-        return _elementwise(let, call, builder, scope) if let.outs[0] in again else None
+        if call.op.name in ("index", "slice"):
+            return _part(call, builder, scope)
+        if let.outs[0] not in again:
+            return None
+        if call.op.name in UPDATES:
+            return _update(call, builder, scope)
+        return _elementwise(let, call, builder, scope)
 
     return rewrite(function, rule)
 
@@ -60,10 +70,15 @@ def _turned_again(calls: Mapping[Var, OpCall]) -> set[Atom]:
     while waiting:
         atom = waiting.pop()
         call = calls.get(atom) if isinstance(atom, Var) else None
-        if call is None or atom in found or call.op.fusion is not Fusion.ELEMENTWISE:
+        if call is None or atom in found:
+            continue
+        if call.op.fusion is Fusion.ELEMENTWISE:
+            waiting += call.args
+        elif call.op.name in UPDATES:
+            waiting += call.args[:2]
+        else:
             continue
         found.add(atom)
-        waiting += call.args
     return found
 
 
@@ -99,6 +114,64 @@ def _elementwise(let: Let, call: OpCall, b: Builder, scope: Scope) -> Replacemen
         return None
     made = b.call(call.op, *args, **call.attrs)
     return (_transposed(made.atom, order, b),)
+
+
+def _part(call: OpCall, b: Builder, scope: Scope) -> Replacement:
+    """A part of a transposed array, as one of the array."""
+    inner = scope.op(call.args[0], "transpose")
+    if inner is None:
+        return None
+    attrs, places, kept = _moved(call, call.args[1:], inner.attrs["axes"])
+    made = b.call(call.op, inner.args[0], *places, **attrs)
+    return (_transposed(made.atom, tuple(inverse(kept)), b),)
+
+
+def _update(call: OpCall, b: Builder, scope: Scope) -> Replacement:
+    """An update of a part of a transposed array, as one of the array: (x.T with [i] = v) is the
+    transpose of (x with [:, i] = v.T)."""
+    base, value = call.args[:2]
+    inner = scope.op(base, "transpose")
+    if inner is None:
+        return None
+    order: Axes = inner.attrs["axes"]
+    attrs, places, kept = _moved(call, call.args[2:], order)
+    if shape_of(value):
+        missing = tuple(range(len(kept) - len(shape_of(value))))
+        whole = b.call(OPS["expand_dims"], value, axes=missing).atom if missing else value
+        value = _transposed(whole, kept, b)
+    made = b.call(call.op, inner.args[0], value, *places, **attrs)
+    return (_transposed(made.atom, order, b),)
+
+
+def _moved(
+    call: OpCall, places: Sequence[Atom], order: Axes
+) -> tuple[dict[str, Any], Sequence[Atom], Axes]:
+    """Attributes and positions of a part of a transposed array, as they are in the array whose axes
+    it has in this order; the axes of the one part in the order in which the other has them."""
+    attrs = dict(call.attrs)
+    if "axes" not in attrs:
+        for name in ("starts", "sizes", "steps"):
+            attrs[name] = tuple(attrs[name][k] for k in inverse(order))
+        return attrs, places, tuple(inverse(order))
+    pairs = sorted(
+        zip((order[a] for a in attrs["axes"]), places, strict=True), key=lambda pair: pair[0]
+    )
+    before, after = attrs["axes"], tuple(a for a, _ in pairs)
+    one, other = (
+        _axes_of_part(whole, taken, places)
+        for whole, taken in ((order, before), (tuple(range(len(order))), after))
+    )
+    attrs["axes"] = after
+    return attrs, [place for _, place in pairs], tuple(one.index(a) for a in other)
+
+
+def _axes_of_part(whole: Axes, taken: Axes, places: Sequence[Atom]) -> list[int]:
+    """The axes of an array that are left where positions along some of them, by their places in
+    `whole`, are given, and of arrays of positions, which have negative numbers."""
+    left = [a for k, a in enumerate(whole) if k not in taken]
+    beside = tuple(taken) == tuple(range(taken[0], taken[0] + len(taken)))
+    at = taken[0] if beside else 0
+    return [*left[:at], *(-1 - k for k in range(max(map(len, map(shape_of, places))))), *left[at:]]
 
 
 def _turned(atom: Atom, order: Axes, b: Builder, scope: Scope) -> Atom | None:

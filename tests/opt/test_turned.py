@@ -92,6 +92,26 @@ def test_what_is_transposed_again_is_computed_as_it_lies() -> None:
     ]
 
 
+def parts(x, i):
+    y = x.T
+    y[1] = y[0] * 2
+    y[:2, i] += 1.0
+    y[1:, ::2] = y[:2, 1::2]
+    return y.T, y[:2, 1]
+
+
+def test_parts_of_what_is_transposed_again_are_updated_and_read_as_it_lies() -> None:
+    before = after(core(parts, X.copy(), np.array([3, 0])), *CLEAN)
+    module = after(before, turned, *CLEAN)
+    assert_same_runs(before, module, (X, np.array([3, 0])))
+    calls = {
+        let.rhs.op.name: let.rhs for let in walk.nested_lets(module.main.body)
+        if isinstance(let.rhs, OpCall)
+    }
+    assert calls["index_update"].attrs["axes"] == (1,)
+    assert calls["scatter_update"].attrs["axes"] == (0,)
+
+
 def test_compiled_ones_give_the_same_numbers() -> None:
     for x in (X, np.asfortranarray(X)):
         for found, wanted in zip(pyrelay.jit(chains)(x), chains(x), strict=True):

@@ -127,7 +127,7 @@ def test_kernels_are_kept_as_their_texts() -> None:
     kernel = Kernel("k", "text of it", (Span(SOURCE, 10, 0, 10, 3),), code=object())  # type: ignore[arg-type]
     assert back(kernel).spans == ()
     assert back(kernel) == kernel
-    assert back(ArrayParameter("float64", 2, "F", True, (None, 3))).extents == (None, 3)
+    assert back(ArrayParameter("float64", 2, (1, 0), True, (None, 3))).extents == (None, 3)
 
 
 class Elsewhere:

@@ -268,7 +268,7 @@ class _Writer:
 
     def _array(self, name: str, parameter: boundary.ArrayParameter) -> None:
         asked, dtype = self.asked, self.dtypes(parameter.dtype)
-        if dtype is None or (parameter.writeable and not asked.writes):
+        if dtype is None or parameter.order or (parameter.writeable and not asked.writes):
             self.fits = False
             return
         self.arrays[name] = parameter.writeable

@@ -38,9 +38,10 @@ def taken(
         return []
     if isinstance(parameter, boundary.ScalarParameter):
         return encode(parameter.kind, argument)
-    fits = parameter.order == "C" and argument.dtype == numpy_dtype(parameter.dtype)
-    if not fits or argument.ndim != parameter.ndim:
+    if argument.dtype != numpy_dtype(parameter.dtype) or argument.ndim != parameter.ndim:
         raise Mismatched
+    if parameter.order:  # as arrays of the host are
+        argument = argument.transpose(parameter.order)
     if not isinstance(argument, DeviceArray):
         address = run.allocate(argument.nbytes, TAKEN)
         run.driver.upload(address, argument)

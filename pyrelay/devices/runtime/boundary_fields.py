@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyrelay.lower.planning.opcodes import MEMORY
 
 PARAMETER_WORDS = 8
-"""Words of a parameter's entry: kind, class or object, descr, ndim, flags, extents, reversed, bytes
-of an element."""
+"""Words of a parameter's entry: kind, class or object, descr, ndim, flags, extents, the order of
+its axes in memory (0: as they stand), bytes of an element."""
 
 RESULT_WORDS = 4
 """Words of a result's entry: kind; descr, object or number; ndim or words taken; flags or base."""
@@ -37,6 +37,7 @@ LIST_LENGTH = 16
 ARRAY_DATA = 16
 ARRAY_NDIM = 24
 ARRAY_EXTENTS = 32
+ARRAY_STRIDES = 40
 ARRAY_DESCR = 56
 ARRAY_FLAGS = 64
 

@@ -25,6 +25,7 @@ from pyrelay.devices.runtime.boundary_fields import (
     ARRAY_EXTENTS,
     ARRAY_FLAGS,
     ARRAY_NDIM,
+    ARRAY_STRIDES,
     CELL_CONTENT,
     F_CONTIGUOUS,
     GUARD_KINDS,
@@ -281,19 +282,33 @@ class Boundary:
 
     def _bind_array(self, f: Function, entry: Word, argument: Word, target: Word) -> Word:
         descr, ndim, flags = (f.load(entry, place * WORD) for place in (2, 3, 4))
-        extents, reverse = f.load(entry, 5 * WORD), f.load(entry, 6 * WORD)
+        extents, order = f.load(entry, 5 * WORD), f.load(entry, 6 * WORD)
         has = f.load_narrow(argument + ARRAY_FLAGS, 32, False)
         dimensions = f.load_narrow(argument + ARRAY_NDIM, 32, True)
         self._refuse(f, f.load(argument, ARRAY_DESCR).differs(descr))
         self._refuse(f, dimensions.differs(ndim) | (has & flags).differs(flags))
         f.store(target, 0, f.load(argument, ARRAY_DATA))
         shape = f.load(argument, ARRAY_EXTENTS)
-        with f.counting(ndim) as axis:
-            place = reverse.differs(0).choose(ndim - 1 - axis, axis)
-            extent = f.load(shape + (place << 3))
-            wanted = f.load(extents + (place << 3))
+
+        def take(axis: Word, extent: Word) -> None:
+            wanted = f.load(extents + (axis << 3))
             self._refuse(f, (wanted >= 0) & wanted.differs(extent))
             f.store(target + (axis << 3), WORD, extent)
+
+        with f.when(order.equals(0)), f.counting(ndim) as axis:
+            take(axis, f.load(shape + (axis << 3)))
+        with f.when(order.differs(0), likely=False):
+            told, through = (flags & F_CONTIGUOUS).differs(0), f.variable(f.load(entry, 7 * WORD))
+            strides = f.load(argument, ARRAY_STRIDES)
+            with f.counting(ndim) as before:
+                axis = ndim - 1 - before
+                place = f.load(order + (axis << 3))
+                extent = f.load(shape + (place << 3))
+                stride = f.load(strides + (place << 3))
+                lies = told | stride.equals(through.now) | extent.equals(1)
+                self._refuse(f, lies.word().equals(0))
+                through.set(through.now * extent)
+                take(axis, extent)
         return target + WORD + (ndim << 3)
 
     # -- results

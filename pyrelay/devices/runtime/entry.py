@@ -218,15 +218,18 @@ def _parameter_table(parameters: Sequence[boundary.Parameter]) -> tuple[Any, lis
     for row, parameter in zip(table, parameters, strict=False):
         if isinstance(parameter, boundary.ArrayParameter):
             descr = _descr(parameter.dtype)
-            order = fields.F_CONTIGUOUS if parameter.order == "F" else fields.C_CONTIGUOUS
+            contiguous = 0 if parameter.order else fields.C_CONTIGUOUS
+            if parameter.order and parameter.order == tuple(range(parameter.ndim))[::-1]:
+                contiguous = fields.F_CONTIGUOUS
             writeable = fields.WRITEABLE if parameter.writeable else 0
             wanted = parameter.extents or (None,) * parameter.ndim
             extents = np.array([-1 if n is None else n for n in wanted], np.int64)
-            kept += [descr, extents]
+            order = np.array(parameter.order, np.int64)
+            kept += [descr, extents, order]
             row[:] = (
                 fields.PARAMETER_KINDS.index("array"), id(np.ndarray), id(descr), parameter.ndim,
-                order | fields.ALIGNED | writeable, extents.ctypes.data, parameter.order == "F",
-                descr.itemsize,
+                contiguous | fields.ALIGNED | writeable, extents.ctypes.data,
+                order.ctypes.data if parameter.order else 0, descr.itemsize,
             )  # fmt: skip
         elif isinstance(parameter, boundary.ObjectParameter):
             kept.append(parameter.value)

@@ -3,6 +3,8 @@
 Compiled programs keep every array with its last axis fastest. NumPy does not: an argument may be a
 transposed or a strided view, and what is computed from arrays is laid out as they are. Reshaping
 gives a view where that order allows it, else a copy, which matters once either is written.
+An argument without gaps whose axes lie in another order, as those of Fortran do, enters in that
+order, and programs begin by transposing it.
 
 In: arguments, and results with what they are computed from. Out: a `Memory` for each array of two
 or more axes that may differ, in `Program.memory`. An argument counts as contiguous until an attempt
@@ -17,6 +19,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.ir.nodes import OpCall
@@ -41,6 +45,9 @@ class Memory:
     layout: Layout | None
     leaves: frozenset[int]
 
+
+_C_CONTIGUOUS, _F_CONTIGUOUS = 1, 2
+"""NumPy's flags."""
 
 CONTIGUOUS = Memory(None, frozenset())
 
@@ -67,6 +74,18 @@ def layout_of(array: Any) -> Layout | None:
         through[outer] = strides[outer] == strides[inner] * extents[inner]
     through[long[-1]] = strides[long[-1]] == array.dtype.itemsize
     return tuple(order), tuple(through[k] for k in order)
+
+
+def turns(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """The axes of an array without gaps from the outermost in memory to the innermost; nothing for
+    one whose last axis is fastest, and one with gaps."""
+    flags = array.flags.num
+    if flags & _C_CONTIGUOUS or array.ndim < 2:
+        return ()
+    if flags & _F_CONTIGUOUS and 1 not in array.shape:
+        return tuple(range(array.ndim - 1, -1, -1))
+    layout = layout_of(array)
+    return layout[0] if layout is not None and all(layout[1]) else ()
 
 
 def of_root(program: Program, root: V.Root) -> Memory:

@@ -24,15 +24,16 @@ DTYPES = (
 class ArrayParameter:
     """An ndarray: fills the address and `ndim` extents.
 
-    Takes exactly class ndarray, this dtype in native byte order, aligned. With order "F" the
-    array must be Fortran-contiguous and enters transposed: its extents come in reverse.
-    `writeable` asks for the flag and lends the array to the plan, which may write it and free it;
-    freeing it does nothing. An extent that is not None must be met exactly.
+    Takes exactly class ndarray, this dtype in native byte order, aligned, without gaps. `order`
+    are its axes from the outermost in memory to the innermost, if these are not as they stand; so
+    the extents come, the wanted ones, too. `writeable` asks for the flag and lends the array to the
+    plan, which may write it and free it; freeing it does nothing. An extent that is not None must
+    be met exactly.
     """
 
     dtype: str
     ndim: int
-    order: str = "C"
+    order: tuple[int, ...] = ()
     writeable: bool = False
     extents: tuple[int | None, ...] = ()
 

@@ -70,6 +70,7 @@ class Entry:
     mutated     parameter of the function -> the result that holds its content at the end, which is
                 written to the caller's array.
     conditions  on extents; all symbols of the function.
+    orders      of parameters whose axes lie in memory otherwise than they stand: those axes.
     """
 
     parameters: tuple[Parameter, ...] = ()
@@ -78,6 +79,7 @@ class Entry:
     mutated: Mapping[int, int] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     single: bool = False
+    orders: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def plan(
@@ -155,7 +157,8 @@ def _recursive(module: Module) -> set[str]:
 def _completed(function: Function, entry: Entry) -> Entry:
     """The entry with its empty fields derived from the function's types."""
     parameters = entry.parameters or tuple(
-        _parameter(p.type, k in entry.mutated) for k, p in enumerate(function.params)
+        _parameter(p.type, k in entry.mutated, entry.orders.get(k, ()))
+        for k, p in enumerate(function.params)
     )
     written = set(entry.mutated.values())
     kept = [k for k in range(len(function.body.results)) if k not in written]
@@ -168,13 +171,13 @@ def _completed(function: Function, entry: Entry) -> Entry:
     )
 
 
-def _parameter(ty: Type | None, writeable: bool) -> Parameter:
+def _parameter(ty: Type | None, writeable: bool, order: tuple[int, ...]) -> Parameter:
     assert isinstance(ty, TensorType)
     if not ty.shape:
         return boundary.ScalarParameter(types.scalar_kind(ty))
     fixed = tuple(e if isinstance(e, int) else None for e in ty.shape)
     return boundary.ArrayParameter(
-        ty.dtype.numpy_name, ty.rank, writeable=writeable, extents=fixed
+        ty.dtype.numpy_name, ty.rank, order, writeable=writeable, extents=fixed
     )
 
 

@@ -71,7 +71,8 @@ def _copy(dtype: str, ndim: int, order: str = "C") -> Executable:
     size += [Binary("mul.i64", 8, Slot(8), Slot(1 + axis)) for axis in range(ndim)]
     extents = tuple(Slot(1 + axis) for axis in range(ndim))
     code = [*size, Alloc(9, Slot(8)), Copy(Slot(9), Slot(0), Slot(8)), Return((Slot(9), *extents))]
-    return _program(code, [ArrayParameter(dtype, ndim, order)], [ArrayResult(dtype, ndim, order)])
+    axes = tuple(reversed(range(ndim))) if order == "F" else ()
+    return _program(code, [ArrayParameter(dtype, ndim, axes)], [ArrayResult(dtype, ndim, order)])
 
 
 @pytest.mark.parametrize("dtype", NAMES)
@@ -151,11 +152,16 @@ def test_arrays_that_differ_in_class_dtype_rank_or_layout_are_refused() -> None:
         assert _taken(parameter, given=other) is MISMATCH
 
 
-def test_order_f_asks_for_fortran_arrays_and_sees_them_transposed() -> None:
-    parameter = ArrayParameter("float64", 3, "F")
+def test_axes_that_lie_in_another_order_come_in_that_order() -> None:
+    parameter = ArrayParameter("float64", 3, (2, 1, 0))
     array = np.zeros((4, 5, 6), order="F")
     assert _taken(parameter, given=array) == (6, 5, 4)
-    assert _taken(parameter, given=np.zeros((4, 5, 6))) is MISMATCH
+    for other in (np.zeros((4, 5, 6)), array[::2], array[:, :, ::-1], array.transpose(0, 2, 1)):
+        assert _taken(parameter, given=other) is MISMATCH
+    swapped = ArrayParameter("float64", 3, (0, 2, 1), extents=(4, None, 5))
+    assert _taken(swapped, given=np.zeros((4, 6, 5)).transpose(0, 2, 1)) == (4, 6, 5)
+    assert _taken(swapped, given=np.zeros((1, 6, 5)).transpose(0, 2, 1)) is MISMATCH
+    assert _taken(swapped, given=np.zeros((4, 5, 6))) is MISMATCH
 
 
 def test_writeable_parameters_refuse_read_only_arrays_and_fixed_extents_must_be_met() -> None:

@@ -68,14 +68,14 @@ def test_orders_that_are_asked_for():
     assert_as_in_python(asked)
 
 
-def test_programs_that_write_nothing_serve_all_orders():
+def test_programs_that_write_nothing_serve_arrays_with_gaps_too():
     @pyrelay.jit
     def read(x):
         return x.reshape(-1) * 2.0
 
     for x in arguments():
         np.testing.assert_array_equal(read(x), read.py(x))
-    assert read.cache_info().compilations == 1
+    assert read.cache_info().compilations == 2  # one for the order of Fortran
 
 
 def test_places_in_the_flat_array_are_written_however_it_lies():
