@@ -24,9 +24,9 @@ from pyrelay.infer.containers.columns import ALL_APART
 from pyrelay.infer.containers.grown_trees import grown_tree
 from pyrelay.infer.containers.lists_in_nodes import closed
 from pyrelay.infer.containers.sets import KnownItems
+from pyrelay.infer.equal_extents import conditions, substituted
 from pyrelay.infer.flow.effects import MADE
 from pyrelay.infer.flow.handling import settle
-from pyrelay.infer.guards import ExtentGuard, Guards
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.counting import Counts, Defaults
 from pyrelay.infer.in_python.tables import Members
@@ -61,12 +61,12 @@ from pyrelay.infer.specialised import (
     TreeChange,
 )
 from pyrelay.infer.wide import WHOLE
-from pyrelay.ir import dims, types
-from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Attrs, FnCall, Function, Jvp, Let, Module, OpCall, Rhs, Vjp
+from pyrelay.ir import types
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Function, Module, OpCall, Rhs
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
-from pyrelay.ir.walk import Renaming, copy_block, free_vars, nested_lets, operands
+from pyrelay.ir.walk import free_vars, operands
 from pyrelay.ops.index import UPDATES
 from pyrelay.ops.shape import inverse
 from pyrelay.records import dataclass
@@ -144,7 +144,7 @@ class Close:
         with_axes = [bool(getattr(p.type, "shape", ())) for p in attempt.params]
         position = {leaf: k for k, leaf in enumerate(attempt.parameters)}
         stored = {position[leaf]: result for leaf, result in mutated.items()}
-        module = Module(_substituted(functions, attempt.guards), name, frozenset(stored))
+        module = Module(substituted(functions, attempt.guards), name, frozenset(stored))
         binding = Binding(
             tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.asked.known},
             tuple(attempt.parameters), tree, mutated, tuple(changes),
@@ -156,7 +156,7 @@ class Close:
             {k: lies for k, lies in attempt.layouts.items() if k not in attempt.turned},
             self._read(module.main) if mutated else (), attempt.turned,
         )
-        return Specialised(module, binding, _conditions(attempt.guards))
+        return Specialised(module, binding, conditions(attempt.guards))
 
     def _by_parts(self, content: Atom) -> bool:
         """Whether content of an argument is what it was with some parts updated, one after the
@@ -548,69 +548,3 @@ class Close:
         plain = kind or ("list" if names is None else "dict")
         parts = tuple(map(self._tree, content.items))
         return NodeResult("record" if kind == "object" else plain, cls, names or (), parts, key)
-
-
-def _conditions(guards: Guards) -> tuple[ExtentGuard, ...]:
-    """The guards with equal extents put in place of each other, without the trivial ones."""
-    found: dict[ExtentGuard, None] = {}
-    for guard in guards.extents:
-        left, right = guards.resolve(guard.left), guards.resolve(guard.right)
-        if left != right and not (isinstance(left, int) and isinstance(right, int)):
-            found[replace(guard, left=left, right=right)] = None
-    return tuple(found)
-
-
-def _substituted(functions: Mapping[str, Function], guards: Guards) -> dict[str, Function]:
-    """The functions with the extents found equal put in place of each other."""
-    if not guards.equalities:
-        return dict(functions)
-    mapping: dict[Symbol, Extent] = {
-        s: guards.resolve(dims.of(s)) for s in guards.equalities
-    }
-    new_dims: dict[str, tuple[Symbol, ...]] = {}
-    for name, fn in functions.items():
-        kept: dict[Symbol, None] = {}
-        for s in fn.dims:
-            for t in dims.symbols(mapping[s]) if s in mapping else (s,):
-                kept[t] = None
-        new_dims[name] = tuple(kept)
-    result = {}
-    for name, fn in functions.items():
-        names = Renaming(dims=dict(mapping))
-        params = tuple(map(names.var, fn.params))
-        body = copy_block(fn.body, names)
-        body = _recalled(body, functions, new_dims)
-        result[name] = replace(fn, params=params, body=body, dims=new_dims[name])
-    return result
-
-
-def _recalled(body: Any, functions: Mapping[str, Function], new: Mapping[str, Any]) -> Any:
-    """Calls with the extents that the callees' remaining symbols need."""
-    from pyrelay.ir.nodes import Block
-    from pyrelay.ir.walk import replace_blocks
-
-    def is_call(rhs: Any) -> bool:
-        return isinstance(rhs, (FnCall, Vjp, Jvp)) or (
-            isinstance(rhs, OpCall) and rhs.op.name == "ruled"
-        )
-
-    def remaining(name: str, extents: Any) -> tuple[Any, ...]:
-        given = dict(zip(functions[name].dims, extents, strict=True))
-        return tuple(given.get(s, dims.of(s)) for s in new[name])
-
-    if not any(is_call(x.rhs) for x in nested_lets(body)):
-        return body
-
-    def change(block: Block) -> Block:
-        lets = []
-        for let in block.lets:
-            rhs = replace_blocks(let.rhs, change)
-            if isinstance(rhs, (FnCall, Vjp, Jvp)):
-                rhs = replace(rhs, dims=remaining(rhs.function, rhs.dims))
-            elif isinstance(rhs, OpCall) and rhs.op.name == "ruled":
-                extents = remaining(rhs.attrs["rule"], rhs.attrs["extents"])
-                rhs = replace(rhs, attrs=Attrs(**{**rhs.attrs, "extents": extents}))
-            lets.append(Let(let.outs, rhs, let.dims, span=let.span))
-        return Block(tuple(lets), block.results, block.dims)
-
-    return change(body)
