@@ -20,7 +20,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.build import Build
 from pyrelay.infer.arrays.device_arrays import DeviceArray, LiesElsewhereError
-from pyrelay.infer.arrays.memory_order import layout_of
+from pyrelay.infer.arrays.layouts import layout_of
 from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.result_trees import RaisedResult, assemble, nodes_of, restore
 from pyrelay.infer.specialised import Binding, Specialised

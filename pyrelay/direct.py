@@ -27,7 +27,7 @@ from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.direct_trees import FIELD, PLACE, pack_trees
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
-from pyrelay.infer.arrays.memory_order import layout_of, turns
+from pyrelay.infer.arrays.layouts import layout_of, turns
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import codes_of
 from pyrelay.infer.guards import ABSENT, NameGuard

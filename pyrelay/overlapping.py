@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyrelay.errors import AliasError
-from pyrelay.infer.arrays.memory_order import turns
+from pyrelay.infer.arrays.layouts import turns
 
 Layout = tuple["Axes | None", ...]
 """For each argument: how it is a view of the array, or None if it is none."""

@@ -15,8 +15,7 @@ import numpy as np
 
 from pyrelay.infer import calls, needs, own_arrays
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays import memory_order
-from pyrelay.infer.arrays.memory_order import Layout
+from pyrelay.infer.arrays.layouts import Layout, layout_of
 from pyrelay.infer.asked import Asked, NeedsFewer, NeedsLayouts, NeedsWrites
 from pyrelay.infer.closing import Close
 from pyrelay.infer.containers import (
@@ -256,7 +255,7 @@ class Attempt:
         deciding = program.laid.union(
             *(leaves for root, leaves in program.reshaped.items() if root in it.heap.written)
         )
-        now = {k: memory_order.layout_of(self.flat.leaves[k]) for k in deciding}
+        now = {k: layout_of(self.flat.leaves[k]) for k in deciding}
         wanted = {k for k, layout in now.items() if layout != program.layouts.get(k)}
         if wanted:
             raise NeedsLayouts(wanted)
@@ -477,7 +476,7 @@ class Attempt:
         it.heap.new(root, content)
         self.roots[leaf] = root
         if leaf in self.asked.layouts:
-            self.layouts[leaf] = memory_order.layout_of(array)
+            self.layouts[leaf] = layout_of(array)
         return V.ArrayRef(root, (), ty)
 
     def _table(

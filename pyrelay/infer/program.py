@@ -12,7 +12,8 @@ from typing import Any
 
 from pyrelay.errors import PyrelayError
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays.memory_order import Layout, Memory
+from pyrelay.infer.arrays.layouts import Layout
+from pyrelay.infer.arrays.memory_order import Memory
 from pyrelay.infer.effort import Effort
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.needs import NeedsCapture

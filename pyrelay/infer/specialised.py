@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer.arrays.memory_order import Layout
+from pyrelay.infer.arrays.layouts import Layout
 from pyrelay.infer.guards import ExtentGuard, NameGuard
 from pyrelay.infer.nodes.datatypes import Families
 from pyrelay.infer.result_trees import PoolResult, ResultTree

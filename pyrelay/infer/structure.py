@@ -22,7 +22,7 @@ import numpy as np
 
 from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
-from pyrelay.infer.arrays.memory_order import turns
+from pyrelay.infer.arrays.layouts import turns
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.in_python.entries import is_entries

@@ -20,9 +20,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pyrelay.infer.arrays.device_arrays import DeviceArray
+from pyrelay.infer.arrays.layouts import Layout
 from pyrelay.ir.nodes import OpCall
 from pyrelay.ir.op import Fusion
 from pyrelay.records import dataclass
@@ -31,11 +29,6 @@ if TYPE_CHECKING:
     from pyrelay.infer import values as V
     from pyrelay.infer.interpreter import Interpreter
     from pyrelay.infer.program import Program
-
-Layout = tuple[tuple[int, ...], tuple[bool, ...]]
-"""Axes from the outermost in memory to the innermost; for each whether its stride is the way
-through the next one (of the last: whether its elements lie one after the other)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -46,46 +39,10 @@ class Memory:
     leaves: frozenset[int]
 
 
-_C_CONTIGUOUS, _F_CONTIGUOUS = 1, 2
-"""NumPy's flags."""
-
 CONTIGUOUS = Memory(None, frozenset())
 
 _KEEPING = ("slice", "real", "imag", "bitcast", "refine")
 """Steps of views that leave axes in their order."""
-
-
-def layout_of(array: Any) -> Layout | None:
-    """How an argument lies in memory; None if that is contiguous, its last axis fastest."""
-    if isinstance(array, DeviceArray):
-        if array.contiguous:
-            return None
-        strides = array.strides
-        assert strides is not None
-    elif array.flags.c_contiguous:
-        return None
-    else:
-        strides = array.strides
-    extents, rank = array.shape, array.ndim
-    order = sorted(range(rank), key=lambda k: -abs(strides[k]) if extents[k] > 1 else 0)
-    long = [k for k in order if extents[k] > 1]
-    through = dict.fromkeys(range(rank), True)
-    for outer, inner in itertools.pairwise(long):
-        through[outer] = strides[outer] == strides[inner] * extents[inner]
-    through[long[-1]] = strides[long[-1]] == array.dtype.itemsize
-    return tuple(order), tuple(through[k] for k in order)
-
-
-def turns(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
-    """The axes of an array without gaps from the outermost in memory to the innermost; nothing for
-    one whose last axis is fastest, and one with gaps."""
-    flags = array.flags.num
-    if flags & _C_CONTIGUOUS or array.ndim < 2:
-        return ()
-    if flags & _F_CONTIGUOUS and 1 not in array.shape:
-        return tuple(range(array.ndim - 1, -1, -1))
-    layout = layout_of(array)
-    return layout[0] if layout is not None and all(layout[1]) else ()
 
 
 def of_root(program: Program, root: V.Root) -> Memory:

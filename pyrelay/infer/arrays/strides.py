@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import memory_order
+from pyrelay.infer.arrays.layouts import Layout
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -78,7 +79,7 @@ def copied(it: Interpreter, array: V.ArrayRef) -> V.Value:
     return made
 
 
-def _laid(shape: Sequence[Extent], layout: memory_order.Layout) -> tuple[Axis, ...]:
+def _laid(shape: Sequence[Extent], layout: Layout) -> tuple[Axis, ...]:
     """The axes of an array that lies like this; a stride that nothing tells is one of its own."""
     found: dict[int, Axis] = {}
     stride: Extent = 1
