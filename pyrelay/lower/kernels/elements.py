@@ -77,7 +77,7 @@ class Elements:
         self.params = {var: k for k, var in enumerate(function.params)}
         #: The memory of an array variable and whether it is written, None if it has none.
         self.home: Callable[[Atom], tuple[Array, bool] | None] = self._of_parameter
-        self._rule_depth = -1
+        self._rule_scopes: Sequence[Scope] = ()  # which are open around the rule that runs
         #: What a rule read of arrays that are written, for when it runs again.
         self._loaded: dict[tuple[Any, ...], Value] | None = None
 
@@ -122,10 +122,14 @@ class Elements:
         known = self._known(atom, at)
         if known is not None:
             return known
-        if len(self.s.scopes) - 1 > self._rule_depth:
+        if self._is_inside():
             # Inside a loop or branch that the rule has opened: it cannot be run again.
             return self.value(atom, at)
         raise _NeededError(atom, at)
+
+    def _is_inside(self) -> bool:
+        """Whether the innermost scope is one that the rule has opened, wherever that was."""
+        return not any(self.s.scope is each for each in self._rule_scopes)
 
     def preset(self, var: Var, index: Index, value: Value) -> None:
         """Make `value` the element of `var` at `index` in the innermost scope and inside it."""
@@ -225,7 +229,7 @@ class Elements:
         A rule that runs again reads the same as before: it may say by what it reads which others
         it needs, and nothing is written in between.
         """
-        if self._loaded is None or len(self.s.scopes) - 1 > self._rule_depth:
+        if self._loaded is None or self._is_inside():
             return self._load(var, index, array, written)
         key = self._key(var, index)
         if key not in self._loaded:
@@ -246,16 +250,16 @@ class Elements:
         assert isinstance(rhs, OpCall), rhs
         assert rhs.op.element is not None, rhs.op
         s = self.s
-        saved = s.span, s.result, s.weak, self._rule_depth, self._loaded
+        saved = s.span, s.result, s.weak, self._rule_scopes, self._loaded
         self._loaded = loaded
-        s.span, self._rule_depth = let.span, len(s.scopes) - 1 if repeatable else -1
+        s.span, self._rule_scopes = let.span, s.scopes if repeatable else ()
         s.result = tuple(v.type for v in let.outs)  # type: ignore[misc]
         tensors = [a.type for a in rhs.args if isinstance(a.type, TensorType)]
         s.weak = bool(tensors) and all(t.weak for t in tensors)
         try:
             out = rhs.op.element(s, index, *(Reader(self, a) for a in rhs.args), **rhs.attrs)
         finally:
-            s.span, s.result, s.weak, self._rule_depth, self._loaded = saved
+            s.span, s.result, s.weak, self._rule_scopes, self._loaded = saved
         values = out if isinstance(out, tuple) else (out,)
         lifted = []
         for var, value in zip(let.outs, values, strict=True):

@@ -34,6 +34,12 @@ def test_arrays_of_any_length_are_searched_to_both_ends(device: str) -> None:
             np.testing.assert_array_equal(mine, theirs)
 
 
+def test_arrays_of_two_axes_are_looked_for() -> None:
+    a, v = np.sort(np.sin(np.arange(30.0))), np.cos(np.arange(60.0)).reshape(12, 5)
+    for mine, theirs in zip(pyrelay.jit(places)(a, v), places(a, v), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 def test_numbers_that_rise_fall_and_jump_are_found() -> None:
     function, rng = pyrelay.jit(places), np.random.default_rng(0)
     for n in (9, 30, 100, 700):
