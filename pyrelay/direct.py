@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinMethodType, CellType, FunctionType, ModuleType
 from typing import Any
 
-from numpy import array_equal, ascontiguousarray, ndarray
+from numpy import array_equal, ascontiguousarray, copyto, may_share_memory, ndarray
 
 from pyrelay import config
 from pyrelay.boundary import Program
@@ -96,6 +96,7 @@ def _written(
     text = Text({
         "_native": native, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
         "_failed": failed, "_taken": _taken, "_kept": _kept(binding), "_missing": _MISSING,
+        "_written": tuple(binding.placed), "_copied_back": _copied_back,
         "_as_given": _as_given, "_by_name": _by_name, "_names": (*leading, *names),
         "_fits": _as_now(), "_overrides": config.overrides, "_hits": hits,
     })  # fmt: skip
@@ -138,7 +139,7 @@ def _written(
         "            pass",
         "        if _same:",
         f"            _result = _native({', '.join(handed)})",
-        *(_with_others(_tuple(handed)) if near else ()),
+        *(_with_others(_tuple(handed), bool(binding.placed)) if near else ()),
         "            if _result is not _MISMATCH:",
         *["                _hits[0] += 1"] * (not near),
         *(f"                {line}" for line in changes),
@@ -251,19 +252,21 @@ def _count(values: Sequence[Any]) -> int:
 
 
 def _kept(binding: Binding) -> tuple[bool, ...]:
-    """Of each parameter, whether it stays as it is if it has gaps: all where the program writes
-    arrays, or their order in memory matters to it, and those that lie in another order."""
-    everything = bool(binding.mutated or binding.layouts)
-    return tuple(everything or leaf in binding.turned for leaf in binding.parameters)
+    """Of each parameter, whether it stays as it is if it has gaps: all where their order in memory
+    matters to the program, and those that lie in another order."""
+    return tuple(
+        bool(binding.layouts) or leaf in binding.turned for leaf in binding.parameters
+    )
 
 
-def _with_others(handed: str) -> list[str]:
+def _with_others(handed: str, written: bool) -> list[str]:
     """Lines that try once more with arrays that the program can read in place of those given."""
     return [
         "            if _result is _MISMATCH:",
         f"                _readable = _taken({handed}, _kept)",
         "                if _readable is not None:",
-        "                    _result = _native(*_readable)",
+        f"                    _result = _copied_back(_native, {handed}, _readable, _written)"
+        if written else "                    _result = _native(*_readable)",
     ]
 
 
@@ -278,6 +281,29 @@ def _taken(given: tuple[Any, ...], kept: tuple[bool, ...]) -> tuple[Any, ...] | 
         for v, stays in zip(given, kept, strict=True)
     )
     return None if all(map(operator.is_, found, given)) else found
+
+
+def _copied_back(
+    native: Callable[..., Any], given: tuple[Any, ...], readable: tuple[Any, ...],
+    written: tuple[int, ...],
+) -> Any:
+    """The result of a program that writes some of its arrays, with copies of those with gaps, which
+    are copied back; MISMATCH where one that is written cannot be, or may share memory."""
+    from pyrelay.devices.runtime.entry import MISMATCH
+
+    for k in written:
+        array = given[k]
+        if type(array) is not ndarray or not array.flags.writeable or any(
+            n != k and type(other) is ndarray and may_share_memory(array, other)
+            for n, other in enumerate(given)
+        ):
+            return MISMATCH
+    try:
+        return native(*readable)
+    finally:
+        for k in written:
+            if readable[k] is not given[k] and not given[k].flags.c_contiguous:
+                copyto(given[k], readable[k])
 
 
 def _readable(array: Any, kept: bool) -> Any:

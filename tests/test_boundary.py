@@ -68,6 +68,25 @@ def test_arrays_of_every_layout_are_written_right(name, x):
     np.testing.assert_array_equal(x, before + 1)
 
 
+def test_arrays_with_gaps_are_written_by_calls_that_hardly_look_at_them():
+    def raising(x, k):
+        x[0] = 5.0
+        return x[k]
+
+    f, grid = pyrelay.jit(raising), np.zeros((4, 6))
+    for _ in range(2):
+        assert f(grid[1:, 2], 0) == 5.0
+        assert f(grid[1:, 3].copy(), 0) == 5.0
+    with pytest.raises(IndexError):
+        f(grid[:, 5], 9)
+    assert np.flatnonzero(grid).tolist() == [5, 8]
+    assert f.cache_info().compilations == 1
+    read_only = grid[:, 1]
+    read_only.flags.writeable = False
+    with pytest.raises(pyrelay.InvalidValueError, match="read-only"):
+        f(read_only, 0)
+
+
 def test_a_memory_map_is_an_array(tmp_path):
     x = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(3,))
     bump(x)

@@ -50,5 +50,8 @@ def turns(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
         return ()
     if flags & _F_CONTIGUOUS and 1 not in array.shape:
         return tuple(range(array.ndim - 1, -1, -1))
+    outer = (strides := array.strides).index(max(strides))
+    if array.ndim == 2 or strides[outer] * array.shape[outer] != array.nbytes:
+        return ()  # told soon, as calls ask it of each array with gaps
     layout = layout_of(array)
     return layout[0] if layout is not None and all(layout[1]) else ()
