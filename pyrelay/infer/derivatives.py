@@ -110,8 +110,7 @@ def specialised(
         try:
             return _specialised_with(it, closure, arguments, static, fresh)
         except function_bodies.NeedsKnown as need:
-            specialisation.check_known(it, arguments, need)
-            static[need.position] = True
+            specialisation.make_known(it, closure, arguments, need, static)
 
 
 def _specialised_with(

@@ -108,7 +108,8 @@ def interpret_function(
     heap = Heap(items=it.heap.items)
     decoder = Decoder(iter(params), heap, numbers=spec.taken)
     values = [decoder(x) for x in spec.layouts]
-    values = [_from_parameter(v, spec, i) for i, v in enumerate(values)]
+    computed = {i for f, i in it.program.computed if f is spec.closure.function}
+    values = [v if i in computed else _from_parameter(v, spec, i) for i, v in enumerate(values)]
     roots = dict(decoder.roots)
     entry = heap.copy()
     inner = Interpreter(

@@ -57,6 +57,9 @@ class Program:
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     #: library functions of the program's own that read captured objects, with the request for one
     reading: dict[Function, NeedsCapture] = field(default_factory=dict)
+    #: parameters of functions that call themselves which the program computes, whoever wants to
+    #: know them: by function and place
+    computed: set[tuple[Function, int]] = field(default_factory=set)
     #: no object of the user is a node, and functions that call themselves with objects are in line
     unfolds: bool = False
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))

@@ -180,8 +180,10 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
             try:
                 make_function(it, spec, arguments)
             except NeedsKnown as need:
-                check_known(it, arguments, need, again=need.position in static)
-                _statics(it, closure, alone)[need.position] = True
+                make_known(
+                    it, closure, arguments, need, _statics(it, closure, alone),
+                    again=need.position in static,
+                )
                 continue
             except needs.NeedsCapture as need:
                 if not alone or not it.program.captured:
@@ -247,23 +249,25 @@ def arguments_of(
     return [*it.pools.values(), *bound, *closure.cells, *captured_values(it)]
 
 
-def check_known(
-    it: Interpreter, arguments: Sequence[V.Value], need: NeedsKnown, *, again: bool = False
+def make_known(
+    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], need: NeedsKnown,
+    static: dict[int, Any], *, again: bool = False,
 ) -> None:
-    """Make sure that an argument is known. Raises NeedsStatic or StaticValueError if it is not.
+    """Note that an argument is to be known, or that the program computes it whoever asks.
+
+    Raises NeedsStatic if it can be known.
 
     again: it was taken as known before, so the recursion computes what it hands on.
     """
     value = arguments[need.position]
-    if isinstance(value, V.Known) and not again:
-        return
     origin = value.origin if isinstance(value, V.Scalar) else None
     if origin is not None:
         raise needs.NeedsStatic(origin, need.why) from None
-    raise it.failure(
-        errors.StaticValueError,
-        f"{need.why} must be known when the function is compiled, and here it is computed",
-    ) from None
+    if isinstance(value, V.Known) and not again:
+        static[need.position] = True
+    else:
+        static.pop(need.position, None)
+        it.program.computed.add((closure.function, need.position))
 
 
 def _lies_in_pool(it: Interpreter, values: Sequence[V.Value]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pyrelay
 from pyrelay import config
@@ -85,3 +86,33 @@ def test_functions_that_rest_on_one_that_was_given_up_are_made_anew() -> None:
     rows = ["10000", "00000", "10000"]
     with config.override(interpret=True):
         assert pyrelay.jit(sunk)(rows) == sunk(rows)
+
+
+def towers(n):
+    pegs = [list(range(n, 0, -1)), [], []]
+
+    def move(k, source, spare, target):
+        if k > 0:
+            move(k - 1, source, target, spare)
+            pegs[target].append(pegs[source].pop())
+            move(k - 1, spare, source, target)
+
+    move(n, 0, 1, 2)
+    return pegs
+
+
+def alternating(n):
+    rows = [[1], [], []]
+
+    def put(k, here, there):
+        if k > 0:
+            rows[here].append(k)
+            put(k - 1, there, here)
+
+    put(n, 0, 2)
+    return rows
+
+
+@pytest.mark.parametrize("function", [towers, alternating])
+def test_parameters_that_a_recursion_computes_choose_among_lists(function):
+    assert pyrelay.jit(function)(4) == function(4)
