@@ -194,7 +194,6 @@ _NOT_NEGATIVE, _POSITIVE = draws.not_negative, draws.positive
 #: By method: the parameters, each with its default (None: it has none) and what checks it.
 _PARAMETERS: dict[str, tuple[tuple[str, float | None, Callable[..., None] | None], ...]] = {
     "standard_gamma": (("shape", None, _NOT_NEGATIVE),),
-    "gamma": (("shape", None, _NOT_NEGATIVE), ("scale", 1.0, _NOT_NEGATIVE)),
     "beta": (("a", None, _POSITIVE), ("b", None, _POSITIVE)),
     "chisquare": (("df", None, _POSITIVE),),
     "f": (("dfnum", None, _POSITIVE), ("dfden", None, _POSITIVE)),

@@ -99,12 +99,6 @@ def _small_gamma(source: Source, state: State, shape: Any) -> Any:
     return found
 
 
-def gamma(source: Source, state: State, shape: Any, scale: Any) -> Any:
-    """A gamma number."""
-    return scale * standard_gamma(source, state, shape)
-
-
-@once
 def beta(source: Source, state: State, a: Any, b: Any) -> Any:
     """A beta number."""
     found = 0.0
@@ -484,7 +478,7 @@ def _least(z: Any) -> Any:
 
 def negative_binomial(source: Source, state: State, n: Any, p: Any) -> Any:
     """How many trials fail before n succeed."""
-    return poisson(source, state, gamma(source, state, n, (1.0 - p) / p))
+    return poisson(source, state, (1.0 - p) / p * standard_gamma(source, state, n))
 
 
 def multinomial(source: Source, state: State, n: Any, pvals: Array) -> Array:

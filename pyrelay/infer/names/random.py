@@ -264,6 +264,19 @@ def _direct(method: str, integer: bool, count: int) -> Callable[..., V.Value]:
     return handler
 
 
+def _gamma(
+    it: Interpreter, rng: V.Ref, shape: V.Value, scale: V.Value = ONE_F, size: V.Value = V.NONE
+) -> V.Value:
+    """A standard gamma number times a scale, by which it has a derivative."""
+    ty = _result_type(it, size, (shape, scale), types.f64)
+    count = V.Tuple(tuple(V.Scalar.of_extent(d) for d in ty.shape)) if ty.shape else size
+    found = draw(
+        it, rng, "standard_gamma", (shape,), ty, {"size": count}, scale=scale, op="host_draw"
+    )
+    factor = scale if V.tensor_type(scale) is not None else operand(it, scale)
+    return _of_size(it, size, as_drawn(it, binary(it, "*", factor, found)))
+
+
 def _legacy(rng: V.Ref) -> bool:
     return rng.cls is np.random.RandomState
 
@@ -456,7 +469,7 @@ _COMMON: dict[str, Callable[..., V.Value]] = {
     "standard_cauchy": _standard("standard_cauchy"), "random": _standard("random"),
     "choice": _choice, "permutation": _permutation, "shuffle": _shuffle,
     "multivariate_normal": _multivariate_normal, "dirichlet": _dirichlet,
-    "multinomial": _multinomial,
+    "multinomial": _multinomial, "gamma": _gamma,
     **{
         name: _direct(name, True, count)
         for name, count in {
@@ -467,7 +480,7 @@ _COMMON: dict[str, Callable[..., V.Value]] = {
     **{
         name: _direct(name, False, count)
         for name, count in {
-            "standard_gamma": 1, "gamma": 2, "beta": 2, "chisquare": 1, "standard_t": 1,
+            "standard_gamma": 1, "beta": 2, "chisquare": 1, "standard_t": 1,
             "weibull": 1, "pareto": 1, "power": 1, "f": 2, "triangular": 3, "vonmises": 2,
             "wald": 2, "noncentral_chisquare": 2, "noncentral_f": 3,
         }.items()
