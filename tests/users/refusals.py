@@ -204,21 +204,6 @@ def zeros_in_the_other_order(n):
     return np.zeros(n, ">f8")
 
 
-@refuse((3,), "the index of a list must be known when the function is compiled")
-def towers(n):
-    pegs = [list(range(n, 0, -1)), [], []]
-
-    def move(k, a, b, c):
-        if k == 0:
-            return
-        move(k - 1, a, c, b)
-        pegs[c].append(pegs[a].pop())
-        move(k - 1, b, a, c)
-
-    move(n, 0, 1, 2)
-    return pegs
-
-
 @refuse((3,), "the type of what 'nested_without_end' returns never settles")
 def nested_without_end(n):
     return [] if n == 0 else [nested_without_end(n - 1)]
