@@ -9,7 +9,8 @@ a few vectors are blocks (``sort_blocks``). A line in ascending or descending or
 so. NaNs are set apart first. Places are sorted as numbers: in a word lie as many of the leading
 bits of a key, counted from where the greatest and the least one differ, as the element's place
 leaves free, and the place behind them: what is equal is ordered by places, as a stable sort does.
-Where bits of keys were left out, runs that are equal as far are sorted by those.
+Where bits of keys were left out, runs that are equal as far are sorted by those. Keys that differ
+in few bits are counted instead, those of two bytes byte by byte, from the last one on (radix sort).
 
 To partition a line only parts in which an asked place lies are divided further (Hoare, "Algorithm
 65: find", CACM 4(7), 1961), by pivots beyond the place, which leave a small part (Floyd and Rivest,
@@ -173,10 +174,28 @@ _PARTITION = {
 }
 
 _ARGSORT = """\
+zero_counts = routine("zero_counts")
+add_counts = routine("add_counts")
+
+def zero_counts(counts, many):
+    for k in range(many):
+        store_ordered_i64(counts, k, 0)
+    return 0
+
+
+def add_counts(counts, many):
+    total = 0
+    for k in range(many):
+        count = load_ordered_i64(counts, k)
+        store_ordered_i64(counts, k, total)
+        total += count
+    return 0
+
+
 def kernel(block, begin, end):
     x, out, room = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
     n = param_i64(block, 4)
-    limit = room + (begin + 1) * n * 8
+    counts, others, by_byte = local_i64(256), local_i64(256), room + begin * n * 8
     place_bits = 0
     while (n - 1) >> place_bits > 0:
         place_bits += 1
@@ -201,6 +220,44 @@ def kernel(block, begin, end):
         key_bits = 0
         while key_bits < 64 and i64(apart >> u64(key_bits)) != 0:
             key_bits += 1
+        if key_bits <= 8 and n > i64(apart):
+            zero_counts(counts, i64(apart) + 1)
+            for i in range(n):
+                {key}
+                byte = key - least
+                store_ordered_i64(counts, byte, load_ordered_i64(counts, byte) + 1)
+            add_counts(counts, i64(apart) + 1)
+            for i in range(n):
+                {key}
+                byte = key - least
+                place = load_ordered_i64(counts, byte)
+                store_ordered_i64(counts, byte, place + 1)
+                store_ordered_i64(to, place, i)
+            continue
+        if key_bits <= 16 and n >= {many_counted}:
+            zero_counts(counts, 256)
+            zero_counts(others, 256)
+            for i in range(n):
+                {key}
+                byte, other = key - least & 255, key - least >> 8
+                store_ordered_i64(counts, byte, load_ordered_i64(counts, byte) + 1)
+                store_ordered_i64(others, other, load_ordered_i64(others, other) + 1)
+            add_counts(counts, 256)
+            add_counts(others, 256)
+            for i in range(n):
+                {key}
+                byte = key - least & 255
+                place = load_ordered_i64(counts, byte)
+                store_ordered_i64(counts, byte, place + 1)
+                store_ordered_i64(by_byte, place, i)
+            for k in range(n):
+                i = load_ordered_i64(by_byte, k)
+                {key}
+                other = key - least >> 8
+                place = load_ordered_i64(others, other)
+                store_ordered_i64(others, other, place + 1)
+                store_ordered_i64(to, place, i)
+            continue
         lost = key_bits + place_bits - 63
         lost = 0 if lost < 0 else lost
         for i in range(n):
@@ -270,7 +327,7 @@ def line_sort(op: str, dtype: DType, vector_bits: int | None = None) -> str:
     wide = dtype.size == 8
     names |= {
         "s": dtype.name, "bits": dtype.size * 8, "bytes": dtype.size, "key": _KEYS[dtype.kind],
-        "flipped": " ^ (1 << 63)" if wide else "",
+        "flipped": " ^ (1 << 63)" if wide else "", "many_counted": 1024,
         "greatest": 2**63 - 1 if wide else 2**32 - 1 if dtype.kind == "u" else 2**31 - 1,
         "least": "(0 - 9223372036854775807 - 1)" if wide else -(2**31),
     }

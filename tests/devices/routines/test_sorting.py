@@ -44,6 +44,7 @@ def lines(dtype: np.dtype, n: int) -> Iterator[np.ndarray]:
         ends = np.iinfo(dtype)
         yield rng.integers(ends.min, ends.max, n, dtype=dtype, endpoint=True)
         yield rng.choice(np.array([ends.min, ends.min + 1, 0, ends.max], dtype), n)
+        yield ends.max - rng.integers(0, 300, n).astype(dtype)
     else:
         special = np.array([np.nan, -0.0, 0.0, np.inf, -np.inf, 1.0, -1e-30], dtype)
         yield rng.choice(special, n)
