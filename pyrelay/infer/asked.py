@@ -16,6 +16,7 @@ from pyrelay.infer.arrays.named_arrays import named_arrays, named_texts
 from pyrelay.infer.effort import Effort
 from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.in_python.nested import ORDERED, NestedTable
+from pyrelay.infer.in_python.nested_lists import NestedList
 from pyrelay.infer.memoising import Memo, NeedsMemo
 from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
@@ -109,6 +110,7 @@ class Asked:
     deep: bool = False  # lists in lists may hold lists
     counts_known: bool = False  # see Program
     texts_known: bool = False  # see Program
+    nests: bool = False  # lists that are items of others may be nodes with a list in each
     fixes: bool = False  # lists that are items of others may be nodes with a field for each item
     unfolds: bool = False  # see Program
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
@@ -179,6 +181,13 @@ class Asked:
                 self.granted += 1
             case needs.NeedsTable() | needs.NeedsEntries():
                 return self._grant_table(error)
+            case needs.NeedsNestedList(made=made):
+                if made in self.nested:
+                    return _never_ends()
+                self.nested |= {made}
+                self.keyed -= {made}
+                self._declare({NestedList})
+                self.granted += 1
             case needs.NeedsListed():
                 self._list_quickly(self.in_lists)
             case needs.NeedsSequences():
@@ -374,6 +383,8 @@ class Asked:
             self.granted += 1
             return None
         listed, nested = attempt.listed(), attempt.nested()
+        if self.nests:
+            nested.update(dict.fromkeys(self.fixed_wanted - self.nested, NestedList))
         self.nested |= nested.keys()
         self.keyed -= self.nested
         self.open_keys |= attempt.outgrown

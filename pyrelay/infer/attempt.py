@@ -36,7 +36,16 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
 from pyrelay.infer.nodes import pool_tables
 from pyrelay.infer.nodes.annotations import are_related, is_of_many, is_record_class
-from pyrelay.infer.nodes.datatypes import Child, Families, Family, Grows, Number, Schema, Text
+from pyrelay.infer.nodes.datatypes import (
+    Child,
+    Families,
+    Family,
+    Grows,
+    Number,
+    Schema,
+    Text,
+    is_anonymous,
+)
 from pyrelay.infer.nodes.pools import Column, schema_columns
 from pyrelay.infer.nodes.trees import ARGUMENT
 from pyrelay.infer.objects import generator_classes
@@ -113,6 +122,10 @@ class Attempt:
                 groups.append([cls])
             else:
                 group.append(cls)
+        for met in sorted(self.outermost.items.together if found else (), key=repr):  # type: ignore[union-attr]
+            joined = [g for g in groups if not met.isdisjoint(g)]
+            if len(joined) > 1:
+                groups = [g for g in groups if g not in joined] + [[c for g in joined for c in g]]
         return groups
 
     def nested(self) -> dict[Let, type]:
@@ -586,7 +599,10 @@ class Entered:
 
 def _is_of_user(family: Family) -> bool:
     """Whether the nodes of a data type are objects of the user's classes."""
-    return any(is_record_class(c) and not is_of_many(c) for c in family.classes[1:])
+    return any(
+        is_record_class(c) and not is_of_many(c) and not is_anonymous(c)
+        for c in family.classes[1:]
+    )
 
 
 def _name_of(source: NameGuard | None) -> str:

@@ -490,6 +490,9 @@ def _yield(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 def _append(it: Interpreter, args: Args, attrs: Any) -> None:
     target = args[0]
+    if isinstance(target, V.Data):  # a list that is an item of others
+        calls.call(it, attributes.get_attribute(it, target, "append"), args[1:], {})
+        return
     assert isinstance(target, V.Ref)
     content = it.content(target.root)
     if isinstance(content, dict):

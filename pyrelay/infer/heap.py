@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import AliasError, Span
-from pyrelay.infer.values import Ref, Root, Tuple
+from pyrelay.infer.values import Ref, Root, Tuple, Union
 from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass
 
@@ -35,6 +35,8 @@ class Items:
     written_in: set[object] = field(default_factory=set)
     #: of objects that are items of lists, or one of several that a name may mean
     classes: set[type] = field(default_factory=set)
+    #: those of them that are items of one list, or what one name may mean
+    together: set[frozenset[type]] = field(default_factory=set)
     #: of these, and of dicts and sets: the class, or the kind, and what made it
     made: set[tuple[type | str, Let]] = field(default_factory=set)
     keyed: set[Let] = field(default_factory=set)  # what made dicts of known keys that are items
@@ -103,6 +105,8 @@ class Heap:
         """Note the classes of the objects that a list has from this position on."""
         if root.kind == "list" and isinstance(content, tuple):
             self.note_items(content[first:])
+            if content:
+                self._note_together((content[0], content[-1]))
             before = self.contents.get(root)
             if isinstance(before, tuple):
                 self._note_displays(root, before, content)
@@ -115,6 +119,12 @@ class Heap:
             made = _display_of(new)
             if made is not None and not isinstance(old, Ref):
                 self.items.fixed |= {made} if root.made is None else {made, root.made}
+
+    def _note_together(self, values: Iterable[Any]) -> None:
+        """Note the classes of these objects, which are of one data type if they are nodes."""
+        classes = frozenset(ref.cls for ref in _objects(values) if ref.cls is not None)
+        if len(classes) > 1:
+            self.items.together.add(classes)
 
     def note_items(self, items: Iterable[Any]) -> None:
         """Note the classes of objects that become items of a list."""
@@ -183,6 +193,8 @@ def _objects(values: Iterable[Any]) -> Iterator[Ref]:
     for value in values:
         if isinstance(value, Tuple):
             yield from _objects(value.items)
+        elif isinstance(value, Union):
+            yield from _objects(value.possible)
         elif isinstance(value, Ref) and value.root.kind in (
             "object", "dict", "set", "list",
         ):

@@ -417,7 +417,8 @@ def retyped(template: Layout, leaves: Iterator[TensorType]) -> Layout:
             rows = [next(leaves) for _ in template_types(item)]
             capacity = rows[0].shape[0] if rows else 0
             items = retyped(item, iter(TensorType(r.dtype, r.shape[1:]) for r in rows))
-            return LPlace(key, "list", cls, replace(inner, template=items, capacity=capacity))
+            content = replace(inner, template=items, capacity=capacity)
+            return LPlace(key, "list", cls, content, made=template.made)
         case LNode(_, children):
             return replace(template, children=tuple(retyped(c, leaves) for c in children))
         case LUnion(cases):
@@ -486,14 +487,14 @@ def as_template(layout: Layout) -> Layout:
                 return LNode(OPEN_TEXT, (LPlace(count, "list", None, items_of_open(here)),))
             case LFixed(pool) if isinstance(pool, int) or pool.root.kind == "pool":
                 return here
-            case LUnion(cases) if not _holds_lists(here):
+            case LUnion(cases) if not _shares_lists(here):
                 return LUnion(tuple(
                     c if isinstance(c, LKnown) and isinstance(c.value, str) else convert(c)
                     for c in cases
                 ))
-            case LPlace(_, "list", _, (LGrown() | LNode(("items", _))) as content):
+            case LPlace(_, "list", _, (LGrown() | LNode(("items", _))) as content, made=made):
                 count += 1
-                return LPlace(count, "list", None, inner_list(content))
+                return LPlace(count, "list", None, inner_list(content), made=made)
         if isinstance(here, LFixed) and here.value.root.kind == "list":
             from pyrelay.infer.flow.joining import NeedsPlace
 
@@ -509,6 +510,18 @@ def _holds_lists(layout: Layout) -> bool:
             return kind == "list"
         case LNode(_, children) | LUnion(children):
             return any(map(_holds_lists, children))
+    return False
+
+
+def _shares_lists(layout: Layout) -> bool:
+    """Whether there is a list in an item that others may know: not what texts are made of."""
+    from pyrelay.infer.containers.open_layouts import is_open
+
+    match layout:
+        case LPlace(_, kind):
+            return kind == "list"
+        case LNode(_, children) | LUnion(children):
+            return not is_open(layout) and any(map(_shares_lists, children))
     return False
 
 

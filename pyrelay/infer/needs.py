@@ -132,6 +132,14 @@ class NeedsEntries(Exception):
     error: Exception | None = None
 
 
+class NeedsNestedList(Exception):
+    """A list meets lists that are nodes with a list in each: what makes it makes one of these."""
+
+    def __init__(self, made: Let) -> None:
+        super().__init__()
+        self.made = made
+
+
 class NeedsListed(Exception):
     """Objects become items of lists in a loop, which had better be nodes than the loop unrolled."""
 

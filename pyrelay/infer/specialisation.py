@@ -576,6 +576,8 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
     assert old is not None
     if old.changed != new.changed or old.stored != new.stored:
         return new
+    if _count_pools(old.contents) < _count_pools(new.contents):
+        return new  # lists that had no items have nodes now
     bound = frozenset(dims.of(s) for s in old.symbols)
     joiner = J.Joiner(False, True, bound, same=it.program.guards.alike, kinds=True)
     try:
@@ -600,6 +602,11 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
     found = [s for s in layout_symbols([value, *contents], -1) if s not in own]
     moved = old.moved | new.moved
     return Result(value, old.changed, contents, tuple(found), old.stored, moved)
+
+
+def _count_pools(contents: Sequence[Any]) -> int:
+    """How many pools the items of some lists lie in, of each list those that it has."""
+    return sum(len(content.pools) for content in contents if isinstance(content, L.LGrown))
 
 
 def _mentions_parameter(*layouts: L.Layout) -> bool:

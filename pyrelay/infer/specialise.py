@@ -45,8 +45,9 @@ _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
     needs.NeedsCaptures, needs.NeedsIdentity, needs.NeedsCopies, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsSequences, needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder,
-    needs.NeedsEntries, needs.NeedsListed, needs.NeedsClassAttribute, NeedsMemo, NeedsFewer,
-    NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields, NeedsNodesOf,
+    needs.NeedsEntries, needs.NeedsNestedList, needs.NeedsListed, needs.NeedsClassAttribute,
+    NeedsMemo, NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields,
+    NeedsNodesOf,
     errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
@@ -179,16 +180,22 @@ def _of_records(
     """The program where lists of a few items in lists, of arguments or made here, are nodes; None
     if there is none, or it would be too much."""
     listed = _listed(every, 0, fixed=True)
-    made = listed and _of_nodes(infer, listed)
-    return made or (_of_nodes(infer, None) if made_here else None)
+    made = _of_nodes(infer, listed) if listed is not None else None
+    if made is None and made_here:
+        made = _of_nodes(infer, None) or _of_nodes(infer, None, fixes=False, nests=True)
+    return made
 
 
 def _of_nodes(
-    infer: Callable[..., tuple[Specialised, bool]], listed: Families | None
+    infer: Callable[..., tuple[Specialised, bool]], listed: Families | None, *,
+    fixes: bool = True, nests: bool = False
 ) -> Specialised | None:
-    """The program where lists of a few items are nodes, of arguments where they are `listed`."""
+    """The program where lists of a few items are nodes, of arguments where they are `listed`; or
+    lists that are items of others, with a list in each, if it nests them."""
     try:
-        return _tried(infer, columns.MOST_APART, Entered(), listed, fixes=True)
+        return _tried(
+            infer, columns.MOST_APART, Entered(), listed, fixes=fixes, nests=nests
+        )
     except TooManySteps:
         return None
 
@@ -235,7 +242,8 @@ def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
     deep: bool = False, counts_known: bool = False, texts_known: bool = False,
-    fixes: bool = False, unfolds: bool = False, near: bool, open_texts: bool, effort: Effort,
+    fixes: bool = False, nests: bool = False, unfolds: bool = False, near: bool,
+    open_texts: bool, effort: Effort,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -244,8 +252,8 @@ def _specialised(
     def begun(own: frozenset[Function] | None) -> Asked:
         return Asked(
             ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known,
-            fixes=fixes, unfolds=unfolds, compares=unfolds, near=near, own=own, effort=effort,
-            families=listed or Families(EVERYWHERE, apart=unfolds),
+            fixes=fixes, nests=nests, unfolds=unfolds, compares=unfolds, near=near, own=own,
+            effort=effort, families=listed or Families(EVERYWHERE, apart=unfolds),
         )
 
     asked, checks = begun(own=None if unfolds else frozenset()), False

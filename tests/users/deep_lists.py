@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from tests.users.corpus import refuse, use
+from tests.users.corpus import use
 
 
 @use((4,), (0,))
@@ -113,7 +113,7 @@ def weights_in_layers(x, sizes):
     return sum([w for rows in layers for row in rows for w in row])
 
 
-@refuse((np.arange(6),), "it may have moved since")
+@use((np.arange(6),), (np.array([2, 3, 1, 0, 4]),), long=True)
 def a_row_behind_a_move(x):
     made = [[[b for b in range(a)] for a in range(i)] for i in x]
     row = made[4][1]

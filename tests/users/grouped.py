@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tests.users.corpus import refuse, use
+from tests.users.corpus import use
 
 
 @use((8, 3), (0, 3), long=True)
@@ -53,7 +53,7 @@ def rows_sorted_when_they_are_full(n, m):
 MUST_SHOW = "which the new list would share with it"
 
 
-@refuse((8, 3), MUST_SHOW)
+@use((8, 3), (3, 5), long=True)
 def rows_sorted_and_changed_in_turn(n, m):
     rows = [[k] for k in range(m)]
     found = []
@@ -63,7 +63,7 @@ def rows_sorted_and_changed_in_turn(n, m):
     return found, rows
 
 
-@refuse((8, 3), MUST_SHOW)
+@use((8, 3), (3, 5), long=True)
 def rows_changed_again_by_a_function_of_its_own(n, m):
     rows = [[k] for k in range(m)]
 
@@ -77,7 +77,7 @@ def rows_changed_again_by_a_function_of_its_own(n, m):
     return found
 
 
-@refuse((8, 3), MUST_SHOW)
+@use((8, 3), (3, 5), long=True)
 def rows_changed_once_they_are_sorted(n, m):
     rows = [[k] for k in range(m)]
     found = sorted(rows, key=len)

@@ -204,11 +204,6 @@ def zeros_in_the_other_order(n):
     return np.zeros(n, ">f8")
 
 
-@refuse((3,), "the type of what 'nested_without_end' returns never settles")
-def nested_without_end(n):
-    return [] if n == 0 else [nested_without_end(n - 1)]
-
-
 @refuse((np.ones((2, 3)),), "asks how", "lies in memory", "order='C' for rows")
 def elements_as_they_lie(a):
     return np.broadcast_to(a[0], (2, 3)).reshape(-1, order="A")

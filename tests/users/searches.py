@@ -168,7 +168,7 @@ def odd_ones_sorted_by_comparison(xs):
     return out
 
 
-@refuse((7,), "which the new list would share with it", "copy the inner lists as well")
+@use((7,), (2,), long=True)
 def shared_by_a_slice(n):
     rows = []
     for i in range(n):

@@ -134,7 +134,7 @@ def must_be_hashable(it: Interpreter, key: V.Value) -> None:
     from pyrelay.infer.flow.handling import certain
     from pyrelay.infer.names.builtins import class_of
 
-    if not isinstance(key, (V.Ref, V.ArrayRef)):
+    if not isinstance(key, (V.Ref, V.ArrayRef, V.Data)):
         return
     cls: Any = class_of(key)
     if cls is not None and cls.__hash__ is None:

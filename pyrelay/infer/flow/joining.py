@@ -23,6 +23,7 @@ from pyrelay.infer.containers.open_layouts import (
     items_of_open,
     meet_open,
 )
+from pyrelay.infer.in_python.nested_lists import NestedList
 from pyrelay.infer.kinds import holders, numbers_as
 from pyrelay.infer.layout import (
     JoinError,
@@ -47,6 +48,7 @@ from pyrelay.infer.layout import (
     with_inside,
 )
 from pyrelay.infer.leaves import parts_of
+from pyrelay.infer.needs import NeedsNestedList
 from pyrelay.infer.nodes.anonymous import NeedsNodes, group_of
 from pyrelay.infer.nodes.datatypes import NO_NODE
 from pyrelay.infer.slots import joined as joined_slots
@@ -90,6 +92,7 @@ class Joiner:
             return self._alone(b, False) if is_unread(a) else self._alone(a, True)
         if isinstance(a, LUnion) or isinstance(b, LUnion):
             return self._union(a, b)
+        _refuse_plain(a, b)
         if self.lenient and _one_is_an_item(a, b):
             return self._union(a, b)
         alike = self._case(a, b) if self.lenient else self._alike(a, b)
@@ -403,6 +406,7 @@ class Joiner:
 
     def _case(self, old: Layout, new: Layout) -> Layout | None:
         """The join of two layouts of one structure; None if they are different cases."""
+        _refuse_plain(old, new)
         if _one_is_an_item(old, new):
             return None
         saved = dict(self.keys), set(self.left), set(self.right), dict(self.pairs)
@@ -499,6 +503,16 @@ class NeedsPlace(Exception):
     def __init__(self, roots: Iterable[V.Root]) -> None:
         super().__init__()
         self.roots = frozenset(roots)
+
+
+def _refuse_plain(a: Layout, b: Layout) -> None:
+    """Raises NeedsNestedList where a display makes one of two lists, and the other is a node."""
+    for node, other in ((a, b), (b, a)):
+        match node, other:
+            case LNode(("data", schema, kinds), _), LPlace(kind="list", made=made) if (
+                made is not None and any(schema.classes[k] is NestedList for k in kinds)
+            ):
+                raise NeedsNestedList(made)
 
 
 def _as_view(layout: Layout) -> LView | None:

@@ -197,7 +197,9 @@ class Runner:
                 raise
             except _FAILURES:
                 pass
-        self._ask_for_sequences(count)
+        mixes = self.iteration is None and isinstance(problem, TypeChanges)
+        if not mixes:  # a `while` loop may carry several types, and is not unrolled
+            self._ask_for_sequences(count)
         if isinstance(count, V.Scalar) and count.extent is not None and isinstance(
             problem, needs.NeedsUnrolling
         ):
@@ -240,6 +242,7 @@ class Runner:
         try:
             return self._attempt(lambda: self.rolled(init, 0, mixed=True))
         except (TypeChanges, needs.NeedsUnrolling, errors.PyrelayError):
+            self._ask_for_sequences(count)
             raise self._changed(problem) from None
 
     def _ask_to_unroll(self, count: V.Value | None) -> None:

@@ -71,7 +71,7 @@ def distribute_all(
             hints=("for a text that gets longer in a loop, keep its parts in a list and join them "
                    "afterwards: ''.join(parts)",),
         )
-    given: list[Sequence[V.Value]] = []
+    given: dict[int, Sequence[V.Value]] = {}
     rejected: list[errors.PyrelayError] = []
 
     def on_case(i: int) -> Sequence[V.Value]:
@@ -79,8 +79,8 @@ def distribute_all(
         with assuming(it, ((value.tag, frozenset((i,))),)):
             it.program.effort.step(it)
             try:
-                given.append(use(case))
-                return given[-1]
+                given[i] = use(case)
+                return given[i]
             except _REJECTED as error:
                 wrong = None if python is None else _python_error(it, case, python)
                 if wrong is None and absent is not None:
@@ -101,19 +101,23 @@ def distribute_all(
         )
 
     results = list(among(value.alive))
-    return [_told_apart(value, [g[k] for g in given], r) for k, r in enumerate(results)]
+    return [
+        _told_apart(value, {i: g[k] for i, g in given.items()}, r) for k, r in enumerate(results)
+    ]
 
 
-def _told_apart(value: V.Union, given: Sequence[V.Value], result: V.Value) -> V.Value:
-    """A result with one case per case of the value gets the value's tag."""
-    if not isinstance(result, V.Union) or len(result.cases) != len(value.alive):
+def _told_apart(value: V.Union, given: dict[int, V.Value], result: V.Value) -> V.Value:
+    """A result with one case per case of the value that gives any gets the value's tag; a node of
+    several classes is one case among others."""
+    if not isinstance(result, V.Union) or len(result.cases) != len(given):
         return result
-    if len(given) != len(value.alive) or any(isinstance(g, V.Union) for g in given):
+    several = [g for g in given.values() if isinstance(g, V.Union)]
+    if several and (V.node_of(result) is not None or not all(map(V.node_of, several))):
         return result
     cases: list[V.Value] = [V.Known(UNREAD)] * len(value.cases)
-    for i, case in zip(value.alive, result.cases, strict=True):
+    for i, case in zip(given, result.cases, strict=True):
         cases[i] = case
-    return V.Union(value.tag, tuple(cases), value.alive)
+    return V.Union(value.tag, tuple(cases), tuple(given))
 
 
 def _python_error(it: Interpreter, case: V.Value, python: Python) -> Exception | None:

@@ -26,7 +26,7 @@ from pyrelay.infer.nodes.datatypes import (
     anonymous_class,
     is_anonymous,
 )
-from pyrelay.ir.nodes import Let
+from pyrelay.ir.nodes import Let, PyCall
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def refuse_tuples(cls: type, fields: Fields, values: Mapping[str, V.Value]) -> N
 
 def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:
     """Raises NeedsNodes where tuples stand deeper in tuples than they did, in others made at the
-    same place; NeedsEntries for such dicts, and lists of known length."""
+    same place; NeedsEntries for such dicts, and lists of known length; NeedsNestedList for other
+    lists."""
     now = tuple(now)
     deepest = _deepest(now)
     if deepest <= _deepest(before):
@@ -149,8 +150,16 @@ def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:
     tuples, others = _nested(now)
     if tuples:
         raise NeedsNodes(tuples)
+    grown = next(filter(_makes_empty_list, others), None)
+    if grown is not None:
+        raise needs.NeedsNestedList(grown)
     if others:
         raise needs.NeedsEntries(others, endless=True)
+
+
+def _makes_empty_list(let: Let) -> bool:
+    """Whether a display makes a list that is empty at first."""
+    return isinstance(let.rhs, PyCall) and let.rhs.kind == "list" and not let.rhs.args
 
 
 def _deepest(layouts: Iterable[Any]) -> int:
@@ -169,13 +178,11 @@ def _depth(layout: Any) -> int:
 
 
 def made_here(layout: Any) -> frozenset[Let]:
-    """Where this tuple, dict or list of known length is made."""
+    """Where this tuple, dict or list is made."""
     match layout:
         case L.LNode(made=made):
             return made
-        case L.LPlace(kind="dict", made=made) | L.LPlace(
-            kind="list", content=L.LNode(("items", _)), made=made
-        ) if made is not None:
+        case L.LPlace(kind="dict" | "list", made=made) if made is not None:
             return frozenset((made,))
     return frozenset()
 

@@ -10,15 +10,20 @@ from collections.abc import Sequence
 
 from pyrelay.infer import values as V
 from pyrelay.infer.in_python.fixed_lists import fixed_class, is_fixed
+from pyrelay.infer.in_python.nested_lists import NestedList
 from pyrelay.infer.interpreter import Interpreter
 
 
 def new_list(it: Interpreter, items: Sequence[V.Value]) -> V.Value:
     """The list that the expression at hand makes."""
-    if it.let is None or not items or it.let not in it.program.keyed:
+    from pyrelay.infer.calls import call
+
+    if it.let is None or it.let in it.program.nested:
         made = it.new_ref("list", items)
-        if items and it.let is not None:
-            made.root.made = it.let
+        return made if it.let is None else call(it, V.Known(NestedList), (made,), {})
+    if not items or it.let not in it.program.keyed:
+        made = it.new_ref("list", items)
+        made.root.made = it.let
         return made
     from pyrelay.infer.nodes.building import build
 
