@@ -256,6 +256,21 @@ def lists_of_records(x):
     return rows, best[1]
 
 
+@compiled("Lists in lists, as deep as the running program makes them", "(()(()))")
+def nested_lists(s):
+    def read(i):
+        found = []
+        while i < len(s) and s[i] == "(":
+            inner, i = read(i + 1)
+            found.append(inner)
+        return found, i + 1
+
+    def depth(items):
+        return 1 + max([depth(item) for item in items], default=0)
+
+    return depth(read(0)[0]) - 1
+
+
 @compiled("Objects of your classes: attributes, methods, properties, operators", 2.0)
 def objects(x):
     s = Scale(x)
