@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 
@@ -20,7 +21,7 @@ def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
         if isinstance(y.value, float):  # a bfloat16 to such a power is a float32
             target, weak = types.promote_computed((tx, ty))
             if target.is_float and tx.dtype.is_float:
-                x = it.result(it.builder.handle(it.builder.cast(it.atom(x), target, weak=weak)))
+                x = _cast(it, x, target, weak=weak)
                 tx = it.tensor(x)
         if y.value == 2 and not (tx.weak and tx.dtype.is_float) and (
             tx.dtype is not types.bool_ or tx.weak
@@ -81,4 +82,11 @@ def _as_float(it: Interpreter, value: V.Value) -> V.Value:
     ty = it.tensor(value)
     if ty.dtype.is_float:
         return value
-    return it.result(it.builder.handle(it.builder.cast(it.atom(value), types.f64, weak=ty.weak)))
+    return _cast(it, value, types.f64, weak=ty.weak)
+
+
+def _cast(it: Interpreter, value: V.Value, dtype: types.DType, *, weak: bool) -> V.Value:
+    """A number or an array of another type, which lies in memory as it did."""
+    made = it.result(it.builder.handle(it.builder.cast(it.atom(value), dtype, weak=weak)))
+    memory_order.of_result(it, (value,), made)
+    return made

@@ -93,8 +93,8 @@ def test_results_lie_in_memory_as_in_python():
         kept = x.T * 3.0
         return (
             x.T + 1.0, (x * 2).T, (x.T @ x + 1.0).T, np.exp(z.transpose(1, 2, 0)) * z[0, 0, 0],
-            x.T.copy(), (x.T + 1.0).T, x.T + x.reshape(6, 4), np.zeros_like(x.T), z.T[0] * 2,
-            {"kept": kept}, [x.T.astype(np.float32)],
+            x.T**2.5, x.T**2.0, x.T.copy(), (x.T + 1.0).T, x.T + x.reshape(6, 4),
+            np.zeros_like(x.T), z.T[0] * 2, {"kept": kept}, [x.T.astype(np.float32)],
         )
 
     given = np.arange(24.0).reshape(4, 6), np.arange(24.0).reshape(2, 3, 4) / 24
