@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 
 import numpy as np
 
@@ -317,3 +318,26 @@ def history_of_a_loop(x, limit):
     while history[0].sum() < limit:
         history = (history[0] + 1.0, history)
     return history
+
+
+@use(("abracadabra",), long=True)
+def codes_of_letters(text):
+    weights = Counter(text)
+    heap = [(w, i, s) for i, (s, w) in enumerate(sorted(weights.items()))]
+    heapq.heapify(heap)
+    n = len(heap)
+    while len(heap) > 1:
+        a, b = heapq.heappop(heap), heapq.heappop(heap)
+        heapq.heappush(heap, (a[0] + b[0], n, (a, b)))
+        n += 1
+    codes = {}
+
+    def walk(node, code):
+        if isinstance(node[2], tuple):
+            walk(node[2][0], code + "0")
+            walk(node[2][1], code + "1")
+        else:
+            codes[node[2]] = code
+
+    walk(heap[0], "")
+    return codes

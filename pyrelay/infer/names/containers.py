@@ -21,7 +21,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers import lists, sets
-from pyrelay.infer.containers.open_keys import is_by_identity, is_hashable
+from pyrelay.infer.containers.open_keys import is_by_identity, is_hashable, is_known
 from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import order_wanted as order_wanted_at
@@ -59,6 +59,24 @@ def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
 _BY_OBJECT = {getattr(bisect if hasattr(bisect, n) else heapq, n): n for n in heaps.__all__}
 for _object, _name in _BY_OBJECT.items():
     handles(_object)(_in_python(getattr(heaps, _name)))
+
+
+def _of_a_heap(fn: Callable[..., Any]) -> Callable[..., V.Value]:
+    """A function that moves the items of a list as the running program compares them: one of more
+    items than are chosen among has a run-time length from there on."""
+    def handler(it: Interpreter, heap: V.Value, *args: V.Value) -> V.Value:
+        if V.is_list(heap):
+            content = it.content(heap.root)
+            many = isinstance(content, tuple) and len(content) > lists.MOST_CHOICES
+            if many and not all(map(is_known, content)):
+                lists.grow(it, heap.root)
+        return call(it, V.Known(fn), (heap, *args), {})
+
+    return handler
+
+
+for _name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace"):
+    handles(getattr(heapq, _name))(_of_a_heap(getattr(heaps, _name)))
 
 
 @handles(collections.namedtuple)

@@ -35,18 +35,34 @@ if TYPE_CHECKING:
 
 Fields = tuple[tuple[str, Sort], ...]
 
+_MOST_WORDS = 4
+"""Texts in the tuples that one expression makes, by which these are told apart."""
+
 
 @dataclass(eq=False)
 class Group:
-    """Expressions that make nodes of one data type, and its classes by what `_key` tells."""
+    """Expressions that make nodes of one data type, and its classes by what `_key` tells.
+
+    words: the keys that each expression was met with; of those with many, texts are data.
+    """
 
     sites: set[Let] = field(default_factory=set)
     classes: dict[Any, type] = field(default_factory=dict)
     family: Family | None = None
+    words: dict[Let, set[Any]] = field(default_factory=dict)
 
-    def class_of(self, families: Families, items: Sequence[V.Value]) -> type:
-        """The class of the tuples that are like one with these items."""
-        key = _key(items)
+    def class_of(self, families: Families, site: Let, items: Sequence[V.Value]) -> type:
+        """The class of the tuples that are like one with these items, made by an expression.
+
+        Raises NeedsNodes where the texts in what it makes turn out to be data.
+        """
+        key, met = _key(items), self.words.setdefault(site, set())
+        if len(met) > _MOST_WORDS:
+            key = (len(items),)
+        elif key not in met:
+            met.add(key)
+            if len(met) > _MOST_WORDS:
+                raise NeedsNodes(frozenset((site,)), (self,), begins_anew=True)
         cls = self.classes.get(key)
         if cls is None:
             cls = self.classes[key] = anonymous_class(len(items), self)
@@ -70,12 +86,13 @@ def _key(items: Sequence[V.Value]) -> tuple[Any, ...]:
 class NeedsNodes(Exception):
     """Tuples made at these places nest without end, or meet nodes of these groups.
 
-    error: what is wrong if nodes are no help.
+    error: what is wrong if nodes are no help. begins_anew: the nodes are of other classes now.
     """
 
     sites: frozenset[Let]
     groups: Sequence[Group] = ()
     error: Exception | None = None
+    begins_anew: bool = False
 
 
 @dataclass
@@ -92,10 +109,11 @@ class Groups:
         """Enter what an attempt found; false if that is nothing new."""
         known = [self.of(s) for s in need.sites]
         met = list(dict.fromkeys(g for g in (*need.groups, *known) if g is not None))
-        if len(met) == 1 and need.sites <= met[0].sites:
+        if len(met) == 1 and need.sites <= met[0].sites and not need.begins_anew:
             return False
-        joined = met[0] if len(met) == 1 else Group()
+        joined = met[0] if len(met) == 1 and not need.begins_anew else Group()
         joined.sites |= need.sites.union(*(g.sites for g in met))
+        joined.words = {site: keys for g in met for site, keys in g.words.items()}
         self.groups = [g for g in self.groups if g not in met] + [joined]
         return True
 
@@ -112,7 +130,8 @@ def tuple_of(it: Interpreter, items: Sequence[V.Value]) -> V.Value:
     group = it.program.nodes.of(it.let)
     if group is None:
         return V.Tuple(tuple(items), made=frozenset((it.let,)) if it.let else frozenset())
-    cls: Any = group.class_of(it.program.families, items)
+    assert it.let is not None
+    cls: Any = group.class_of(it.program.families, it.let, items)
     return build(it, cls, dict(zip(cls._fields, items, strict=True)))
 
 
