@@ -78,6 +78,23 @@ def order_of_packets(left, right):
     return compare(nested(left)[0], nested(right)[0])
 
 
+@use(("()(()(()))()((()))(())",), long=True)
+def lists_in_order(text):
+    def read(i):
+        out = []
+        while i < len(text) and text[i] != ")":
+            if text[i] == "(":
+                inner, i = read(i + 1)
+                out.append(inner)
+            else:
+                i += 1
+        return out, i + 1
+
+    trees = read(0)[0]
+    trees.sort()
+    return trees, trees[0] < trees[-1], trees[1] >= trees[2]
+
+
 def expression(tokens, i=0):
     if tokens[i] == "(":
         out = []

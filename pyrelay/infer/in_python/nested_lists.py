@@ -61,6 +61,9 @@ class NestedList:
     def clear(self) -> None:
         self.held.clear()
 
+    def sort(self, *, key: Any = None, reverse: Any = False) -> None:
+        self.held.sort(key=key, reverse=reverse)
+
     def reverse(self) -> None:
         self.held.reverse()
 
@@ -96,7 +99,27 @@ class NestedList:
                 return False
         return True
 
+    def __lt__(self, other: Any) -> Any:
+        return precedes(self.held, other) if isinstance(other, list) else NotImplemented
+
+    def __le__(self, other: Any) -> Any:
+        return not precedes(other, self.held) if isinstance(other, list) else NotImplemented
+
+    def __gt__(self, other: Any) -> Any:
+        return precedes(other, self.held) if isinstance(other, list) else NotImplemented
+
+    def __ge__(self, other: Any) -> Any:
+        return not precedes(self.held, other) if isinstance(other, list) else NotImplemented
+
     __hash__ = None  # type: ignore[assignment]
+
+
+def precedes(items: Any, others: Any) -> Any:
+    """items < others, by the first items that differ."""
+    for mine, theirs in zip(items, others, strict=False):
+        if mine != theirs:
+            return mine < theirs
+    return len(items) < len(others)
 
 
 standing_for[NestedList] = (list, list, lambda x: (x.held,))

@@ -41,6 +41,10 @@ def changed(items: Any, rng: random.Random) -> list[Any]:
                 found.append((list(items), items[1:], len(items), list(reversed(items))))
     found += [operator.add(items, [1]), operator.add([1], items), items * 2, items.copy()]
     found.append(items == [*items])
+    for other in ([1, 2], [7], [*items], [*items, 0]):
+        found.append((items < other, items <= other, items > other, items >= other))
+    items.sort(reverse=True)
+    found.append([*items])
     items.clear()
     return [*found, len(items)]
 
