@@ -10,7 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_OBJECTS, _YOUNG = 50_000, 5
+_OBJECTS, _YOUNG = 200_000, 5
 
 
 @contextmanager

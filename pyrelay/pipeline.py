@@ -30,6 +30,7 @@ from pyrelay.ir.nodes import Function, KernelCall, Module, Var
 from pyrelay.ir.show import show
 from pyrelay.ir.types import bf16
 from pyrelay.ir.verify import VerifyError, verify
+from pyrelay.lower.planning.coalescing import coalesced
 from pyrelay.lower.planning.foreseen import foreseen
 from pyrelay.lower.planning.instructions import Launch, Plan
 from pyrelay.lower.planning.plan import Condition, Entry, plan
@@ -340,6 +341,7 @@ def planned(
     place, choices = device_for(module, on), chosen(program.module)
     target = cpu.target(choices) if place.native else place.target
     made = as_chosen(plan(module, target, entry, begin if place.native else str), choices)
+    made = coalesced(made) if place.native else made
     dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)
     dump("emit", place.shown, made)

@@ -5,6 +5,7 @@ Numbers are small and dyadic and the operations exact, so results agree to the l
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, Module
 from pyrelay.ir.types import PY_INT, TensorType, f64
 from pyrelay.ir.verify import verify
+from pyrelay.lower.planning.coalescing import coalesced
 from pyrelay.lower.planning.plan import Entry, plan
 
 SIZE = vector()
@@ -149,11 +151,11 @@ def check(draw: Any) -> None:
     verify(program.module, "optimise")
     changes = dict(program.mutated)
     code = plan(program.module, TARGET, Entry(mutated=changes))
-    for k in (0, 3):
+    for made, k in itertools.product((code, coalesced(code)), (0, 3)):
         args = (np.array([1.0, 2.0, 4.0, 8.0]), np.array([-16.0, 0.5, 3.0, 7.0]), k)
         own = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
         expected = interpret(program.module, args)
-        found = Machine(code).run(own)
+        found = Machine(made).run(own)
         rest = [e for j, e in enumerate(expected) if j not in changes.values()]
         for one, other in zip(found, rest, strict=True):
             np.testing.assert_array_equal(one, other)

@@ -42,7 +42,6 @@ from pyrelay.devices.gpu.persistent_text import Left, Writer, fewest
 from pyrelay.devices.gpu.row_groups import NONE, RowGroups, row_groups
 from pyrelay.devices.gpu.stretches import (
     connected,
-    fields_of,
     flow,
     moves_any,
     read_outside,
@@ -51,6 +50,7 @@ from pyrelay.devices.gpu.stretches import (
 from pyrelay.devices.gpu.word_texts import SPELLED
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.planning import instructions as ins
+from pyrelay.lower.planning.accesses import fields_of
 from pyrelay.lower.planning.instructions import (
     AddressOf,
     Data,

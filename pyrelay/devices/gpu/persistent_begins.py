@@ -20,8 +20,9 @@ from pyrelay.devices.gpu.hazards import Buffers
 from pyrelay.devices.gpu.persistent import Loop, is_fit, worker
 from pyrelay.devices.gpu.persistent_choice import BY_PRODUCT, BY_THREADS
 from pyrelay.devices.gpu.persistent_phases import writes_of
-from pyrelay.devices.gpu.stretches import fields_of, flow, runs_on_host, stretches
+from pyrelay.devices.gpu.stretches import flow, runs_on_host, stretches
 from pyrelay.lower.planning import instructions as ins
+from pyrelay.lower.planning.accesses import fields_of
 from pyrelay.lower.planning.instructions import (
     AddressOf,
     Data,

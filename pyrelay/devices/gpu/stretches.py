@@ -12,8 +12,9 @@ from typing import Any
 from pyrelay.devices.gpu.graphs import FEWEST_LAUNCHES
 from pyrelay.devices.gpu.word_texts import is_spelled, operands_of
 from pyrelay.lower.kernels import kernel as kernel_ir
+from pyrelay.lower.planning import accesses
 from pyrelay.lower.planning import instructions as ins
-from pyrelay.lower.planning.instructions import AddressOf, Launch, Plan, PlanFunction, Slot
+from pyrelay.lower.planning.instructions import Launch, Plan, PlanFunction, Slot
 
 #: Python's integers have no end, so that these fail in no program that Python can run.
 _ENDLESS = frozenset(["add.i64", "sub.i64", "mul.i64"])
@@ -57,7 +58,8 @@ def _divided(
     needed: set[int] = set()
     overwritten: set[int] = set()
     for instruction in reversed(part):
-        read, written = set(_read(instruction)), set(_written(plan, instruction))
+        read = set(accesses.read(instruction))
+        written = set(accesses.written(plan, instruction))
         if _may_wait(instruction, on_device) and not (
             written & needed or (read | written) & overwritten
         ):
@@ -165,10 +167,10 @@ def flow(plan: Plan, part: Sequence[ins.Instruction]) -> tuple[list[int], list[i
     given: dict[int, None] = {}
     written: dict[int, None] = {}
     for instruction in part:
-        for slot in _read(instruction):
+        for slot in accesses.read(instruction):
             if slot not in written:
                 given[slot] = None
-        written.update(dict.fromkeys(_written(plan, instruction)))
+        written.update(dict.fromkeys(accesses.written(plan, instruction)))
     return list(given), list(written)
 
 
@@ -179,39 +181,3 @@ def read_outside(
     own = set(map(id, part))
     outside = (i for i in function.code if id(i) not in own)
     return {slot for instruction in outside for slot in flow(plan, (instruction,))[0]}
-
-
-def fields_of(instruction: Any) -> Iterator[Any]:
-    """What an instruction holds, tuples one by one: its operands among others."""
-    for name in instruction.__dataclass_fields__:
-        value = getattr(instruction, name)
-        yield from value if isinstance(value, tuple) else (value,)
-
-
-def _read(instruction: Any) -> Iterator[int]:
-    for each in fields_of(instruction):
-        if isinstance(each, Slot):
-            yield each.index
-    if isinstance(instruction, ins.LoopNext):
-        yield instruction.counter
-
-
-def _written(plan: Plan, instruction: Any) -> Iterator[int]:
-    match instruction:
-        case Launch(operands=operands):
-            code = plan.kernels[instruction.kernel].code
-            if code is not None:
-                for parameter, words in code.split(operands):
-                    for word in words:
-                        if isinstance(word, AddressOf):
-                            yield word.index
-                            if parameter.dtype.size == 16:
-                                yield word.index + 1
-        case ins.LoopNext(counter=counter):
-            yield counter
-        case ins.Call(results=results) | ins.HostCall(results=results):
-            yield from results
-        case ins.TapePop(targets=targets):
-            yield from targets
-        case _ if hasattr(instruction, "target") and isinstance(instruction.target, int):
-            yield instruction.target

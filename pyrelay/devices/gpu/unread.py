@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pyrelay.devices.gpu.device_words import loop_regions
-from pyrelay.devices.gpu.stretches import fields_of
 from pyrelay.lower.planning import instructions as ins
+from pyrelay.lower.planning.accesses import fields_of
 from pyrelay.lower.planning.instructions import AddressOf, Immediate, Launch, Plan, Slot
 
 
