@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
@@ -23,8 +24,8 @@ from pyrelay.devices.runtime.memory import Memory
 from pyrelay.devices.runtime.row_parts import INSTRUCTION_WORDS, LINK, ROWS_TOGETHER, write_part
 from pyrelay.devices.runtime.teamwork import CHUNKS_PER_THREAD, WORTH_SHARING, Teamwork
 from pyrelay.lower.planning.opcodes import (
-    ADDRESS,
     CONTROL,
+    GROUP,
     LINK_WORDS,
     OF_ONE,
     OF_TWO,
@@ -254,15 +255,31 @@ class Executor:
             value = self._resolve(self.f.load(words + (index << 3)))
             self.f.store(target + (index << 3), 0, value)
 
-    def _resolve_operands(self, words: Word, count: Word, target: Word) -> None:
-        """The same of words that may ask for the address of a slot."""
+    def _resolve_groups(self, words: Word, groups: Word, target: Word) -> None:
+        """The same of groups of words."""
         f = self.f
-        with f.counting(count) as index:
-            word = f.load(words + (index << 3))
-            is_address = word >= ADDRESS
-            near = is_address.choose(word - ADDRESS, word)
-            place = (near < 0).choose(self.constants, self.frame.now) + (near << 3)
-            f.store(target + (index << 3), 0, is_address.choose(place, f.load(place)))
+        with self._in_groups(groups) as offset:
+            for k in range(GROUP):
+                value = self._resolve(f.load(words + offset, k * WORD))
+                f.store(target + offset, k * WORD, value)
+
+    def _resolve_operands(self, words: Word, groups: Word, target: Word) -> None:
+        """The same of groups of words that may ask for the address of a slot. What a word asks for
+        is no branch: in a row of launches nothing foresees them."""
+        f = self.f
+        with self._in_groups(groups) as offset:
+            for k in range(GROUP):
+                word = f.load(words + offset, k * WORD)
+                place = (word < 0).choose(self.constants, self.frame.now) + (word & -WORD)
+                value = f.load(place)
+                wanted = f.number(0) - (word & 1)  # all bits, or none
+                f.store(target + offset, k * WORD, value + ((place - value) & wanted))
+
+    @contextmanager
+    def _in_groups(self, groups: Word) -> Iterator[Word]:
+        """For each group of words, how many bytes are before it."""
+        with self.f.counting(groups) as index:
+            yield index << (WORD * GROUP).bit_length() - 1
 
     # -- going on
 
@@ -310,10 +327,11 @@ class Executor:
 
     def _write_launch(self) -> None:
         f = self.f
-        kernel, extent, count = self._word(1), self._value(2), self._word(5)
+        kernel, extent, groups = self._word(1), self._value(2), self._word(5)
         words, begin, chunks = self.operands.now, self.begin.now, self.chunks.now
         f.store(self.scratch, 0, self.state + State.RECORD)
-        self._resolve_operands(words, count, self.scratch + WORD)
+        self._resolve_operands(words, groups, self.scratch + WORD)
+        count = groups * GROUP
         work = (extent - begin) * self._value(3)
         self.work_left.set(self.work_left.now - work)
         status = f.variable(0)
@@ -398,7 +416,7 @@ class Executor:
 
     def _call(self) -> None:
         f = self.f
-        target, caller, callee, count = (self._word(place) for place in (1, 2, 3, 4))
+        target, caller, callee, groups = (self._word(place) for place in (1, 2, 3, 4))
         words = self.ip.now + 5 * WORD
         distance = (caller + LINK_WORDS) << 3
         stack = f.load(self.state, State.STACK)
@@ -410,26 +428,27 @@ class Executor:
                 f.ret(status)
             self.frame.set(f.load(self.state, State.STACK) + offset)
         frame = self.frame.now + distance
-        self._resolve_all(words, count, frame)
-        f.store(frame, -LINK, words + (count << 3))
+        self._resolve_groups(words, groups, frame)
+        f.store(frame, -LINK, words + groups * (GROUP * WORD))
         f.store(frame, -LINK + WORD, distance)
         self.frame.set(frame)
         self._go(self.code + (target << 3))
 
     def _return(self) -> None:
         f = self.f
-        count, words = self._word(1), self.ip.now + 2 * WORD
+        groups, words = self._word(1), self.ip.now + 2 * WORD
         back = f.load(self.frame.now, -LINK)
         with f.when(back.equals(0), likely=False):
-            self._resolve_all(words, count, self.scratch)
+            self._resolve_groups(words, groups, self.scratch)
             f.ret(Status.OK)
         caller = self.frame.now - f.load(self.frame.now, -LINK + WORD)
-        with f.counting(count) as index:
-            value = self._resolve(f.load(words + (index << 3)))
-            slot = f.load(back + (index << 3), WORD)
-            f.store(caller + (slot << 3), 0, value)
+        with self._in_groups(groups) as offset:
+            for k in range(GROUP):
+                value = self._resolve(f.load(words + offset, k * WORD))
+                slot = f.load(back + offset, (k + 1) * WORD)
+                f.store(caller + (slot << 3), 0, value)
         self.frame.set(caller)
-        self._go(back + (f.load(back) << 3) + WORD)
+        self._go(back + groups * (GROUP * WORD) + WORD)
 
     # -- tapes
 
@@ -519,14 +538,14 @@ class Executor:
     def _ufunc_call(self) -> None:
         """As NumPy calls a loop: addresses, extents, steps, and a word that is the loop's own."""
         f = self.f
-        loop, own, arrays, before_steps, count = (self._word(k) for k in (1, 2, 4, 5, 6))
+        loop, own, arrays, before_steps, groups = (self._word(k) for k in (1, 2, 4, 5, 6))
         words = self.ip.now + 7 * WORD
-        self._resolve_operands(words, count, self.scratch)
+        self._resolve_operands(words, groups, self.scratch)
         extents, steps = (self.scratch + (k << 3) for k in (arrays, before_steps))
         f.c("feclearexcept", INVALID, returns=INT32)
         f.call_address(loop, self.scratch, extents, steps, own)
         self._set(3, f.c("fetestexcept", INVALID, returns=INT32).differs(0).word())
-        self._go(words + (count << 3))
+        self._go(words + groups * (GROUP * WORD))
 
     def _stamp(self) -> None:
         """The last time is the first word; rows of a count and nanoseconds follow."""

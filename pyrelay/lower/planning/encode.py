@@ -5,8 +5,10 @@ only the loader knows. `OPCODES` and the word layouts written down in `_Encoder`
 with `devices/runtime/executor.py`.
 
 A value is one word: `w >= 0` is slot `w`, `w < 0` is the constant that lies `-w` words before the
-end of the constants. In a launch, `w >= ADDRESS` is the address of slot `w - ADDRESS`. Jumps hold
-the index of a code word.
+end of the constants. Values among which addresses of slots may be are 8 times that, and one more
+where the address is meant. What is handed over by launches, calls and returns comes in groups of
+`GROUP` words, of which the executor takes one at a time: the last word is said again until its
+group is full. Jumps hold the index of a code word.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pyrelay.errors import InvariantError
 from pyrelay.lower.planning import instructions as plan_ir
 from pyrelay.lower.planning.encoded import EncodedPlan
 from pyrelay.lower.planning.instructions import Plan
-from pyrelay.lower.planning.opcodes import ADDRESS, OPCODES
+from pyrelay.lower.planning.opcodes import GROUP, OPCODES
 
 MAX_VALUES = 15
 """Values an error record holds beside its site."""
@@ -49,6 +51,11 @@ def encode(plan: Plan) -> EncodedPlan:
 def _expect(condition: bool, message: str) -> None:
     if not condition:
         raise InvariantError(message)
+
+
+def _grouped(words: list[int]) -> list[int]:
+    """The words in whole groups: the last one is said again."""
+    return words + words[-1:] * (-len(words) % GROUP)
 
 
 class _Encoder:
@@ -136,11 +143,12 @@ class _Encoder:
         _expect(0 <= operand.index < len(self.plan.arrays), f"There is no array {operand.index}.")
         return self.constant("data", operand.index)
 
-    def addressed(self, operand: plan_ir.Operand) -> int:
-        """The word of an operand that may be the address of a slot."""
-        if isinstance(operand, plan_ir.AddressOf):
-            return self.slot(operand.index) + ADDRESS
-        return self.value(operand)
+    def addressed(self, operands: Sequence[plan_ir.Operand]) -> list[int]:
+        """The words of operands that may be addresses of slots, in whole groups."""
+        return _grouped([
+            8 * self.slot(operand.index) + 1 if isinstance(operand, plan_ir.AddressOf)
+            else 8 * self.value(operand) for operand in operands
+        ])
 
     def values(self, operands: Sequence[plan_ir.Operand]) -> list[int]:
         self.scratch = max(self.scratch, len(operands))
@@ -200,7 +208,7 @@ class _Encoder:
 
     def launch(self, instruction: plan_ir.Launch) -> None:
         number = self.kernel(instruction.kernel)
-        operands = list(map(self.addressed, instruction.operands))
+        operands = self.addressed(instruction.operands)
         self.kernel_words.append((len(self.code) + 1, number))
         self.parallel = self.parallel or not instruction.serial
         self.scratch = max(self.scratch, 1 + len(operands))
@@ -210,7 +218,7 @@ class _Encoder:
         begin = []
         if instruction.begin != plan_ir.Immediate(0):
             op, begin = f"{op}_part", [self.value(instruction.begin)]
-        words = [number, extent, cost, instruction.first_site, len(operands), *begin]
+        words = [number, extent, cost, instruction.first_site, len(operands) // GROUP, *begin]
         self.emit(op, [*words, *operands])
 
     def stamp(self, instruction: plan_ir.Stamp) -> None:
@@ -232,12 +240,15 @@ class _Encoder:
             f"{callee.name} takes {callee.parameters} words, not {len(arguments)}.",
         )
         self.calls.append((len(self.code) + 1, instruction.function))
-        results = self.slot_list(instruction.results)
-        self.emit("call", [0, self.slots, callee.slots, len(arguments), *arguments,
-                           len(results), *results])  # fmt: skip
+        given, results = _grouped(arguments), _grouped(self.slot_list(instruction.results))
+        room = max(callee.slots, len(given))
+        self.emit("call", [0, self.slots, room, len(given) // GROUP, *given,
+                           len(results) // GROUP, *results])  # fmt: skip
 
     def leave(self, instruction: plan_ir.Return) -> None:
-        self.emit("return", [len(instruction.values), *self.values(instruction.values)])
+        values = _grouped(self.values(instruction.values))
+        self.scratch = max(self.scratch, len(values))
+        self.emit("return", [len(values) // GROUP, *values])
 
     def tape_push(self, instruction: plan_ir.TapePush) -> None:
         values = self.values(instruction.values)
@@ -264,13 +275,13 @@ class _Encoder:
     def ufunc_call(self, instruction: plan_ir.UfuncCall) -> None:
         _expect(0 <= instruction.ufunc < len(self.plan.ufuncs),
                 f"There is no ufunc {instruction.ufunc}.")  # fmt: skip
-        arrays = list(map(self.addressed, instruction.arrays))
-        words = [*arrays, *map(self.value, (*instruction.extents, *instruction.steps))]
+        arrays = len(instruction.arrays)
+        words = self.addressed((*instruction.arrays, *instruction.extents, *instruction.steps))
         self.ufunc_words.append((len(self.code) + 1, instruction.ufunc))
         self.scratch = max(self.scratch, len(words))
-        before_steps = len(arrays) + len(instruction.extents)
-        self.emit("ufunc_call", [0, 0, self.slot(instruction.target), len(arrays), before_steps,
-                                 len(words), *words])  # fmt: skip
+        before_steps = arrays + len(instruction.extents)
+        self.emit("ufunc_call", [0, 0, self.slot(instruction.target), arrays, before_steps,
+                                 len(words) // GROUP, *words])  # fmt: skip
 
     def finish(self) -> EncodedPlan:
         plan = self.plan

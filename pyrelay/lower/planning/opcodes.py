@@ -43,8 +43,8 @@ MEMORY = ("i8", "i16", "i32", "i64", "u8", "u16", "u32")
 """Widths that `Load` and `Store` move: floats of 16 bits as u16, float32 as u32, float64 as i64,
 bool as u8."""
 
-ADDRESS = 1 << 40
-"""Added to a slot's number where a launch wants its address."""
+GROUP = 4
+"""Words that a launch, call or return hands over at a time."""
 
 LINK_WORDS = 2
 """Words before a frame: where to go on in the caller, and how far up the caller's frame is."""
