@@ -34,6 +34,7 @@ from pyrelay.lower.planning.coalescing import coalesced
 from pyrelay.lower.planning.foreseen import foreseen
 from pyrelay.lower.planning.instructions import Launch, Plan
 from pyrelay.lower.planning.plan import Condition, Entry, plan
+from pyrelay.lower.planning.sinking import sunk
 from pyrelay.lower.planning.target import Target
 from pyrelay.lower.text.show import show_kernel_ir, show_plan
 from pyrelay.opt.alternating import alternating
@@ -341,7 +342,7 @@ def planned(
     place, choices = device_for(module, on), chosen(program.module)
     target = cpu.target(choices) if place.native else place.target
     made = as_chosen(plan(module, target, entry, begin if place.native else str), choices)
-    made = coalesced(made) if place.native else made
+    made = coalesced(sunk(made)) if place.native else made
     dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)
     dump("emit", place.shown, made)

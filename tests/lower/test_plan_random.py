@@ -24,6 +24,7 @@ from pyrelay.ir.types import PY_INT, TensorType, f64
 from pyrelay.ir.verify import verify
 from pyrelay.lower.planning.coalescing import coalesced
 from pyrelay.lower.planning.plan import Entry, plan
+from pyrelay.lower.planning.sinking import sunk
 
 SIZE = vector()
 LENGTH = SIZE.shape[0]
@@ -151,7 +152,7 @@ def check(draw: Any) -> None:
     verify(program.module, "optimise")
     changes = dict(program.mutated)
     code = plan(program.module, TARGET, Entry(mutated=changes))
-    for made, k in itertools.product((code, coalesced(code)), (0, 3)):
+    for made, k in itertools.product((code, coalesced(sunk(code))), (0, 3)):
         args = (np.array([1.0, 2.0, 4.0, 8.0]), np.array([-16.0, 0.5, 3.0, 7.0]), k)
         own = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
         expected = interpret(program.module, args)

@@ -5,7 +5,7 @@ In: an instruction, and the plan, whose kernels tell what a launch writes. Out: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pyrelay.lower.planning import instructions as ins
@@ -50,3 +50,11 @@ def written(plan: Plan, instruction: Any) -> Iterator[int]:
             yield from targets
         case _ if hasattr(instruction, "target") and isinstance(instruction.target, int):
             yield instruction.target
+
+
+def bits(slots: Iterable[int]) -> int:
+    """A set of slots as an int, a bit for each: plans have as many sets as instructions."""
+    found = 0
+    for slot in slots:
+        found |= 1 << slot
+    return found

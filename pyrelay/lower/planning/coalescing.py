@@ -18,6 +18,7 @@ from typing import Any
 
 from pyrelay.lower.planning import accesses
 from pyrelay.lower.planning import instructions as ins
+from pyrelay.lower.planning.accesses import bits
 from pyrelay.lower.planning.instructions import AddressOf, Instruction, Plan, PlanFunction, Slot
 
 
@@ -50,11 +51,11 @@ def _names(
 ) -> list[int]:
     """For each slot the one that stands for it."""
     code, given = function.code, (1 << function.parameters) - 1
-    reads = [_bits(accesses.read(step)) for step in code]
-    writes = [_bits(accesses.written(plan, step)) for step in code]
+    reads = [bits(accesses.read(step)) for step in code]
+    writes = [bits(accesses.written(plan, step)) for step in code]
     entering, after = _still_read(code, reads, writes)
     # The arrays that a caller lent are told by the words that the entry began with.
-    fixed = (entering & ~given) | _bits(_by_address(plan, code)) | (given if is_entry else 0)
+    fixed = (entering & ~given) | bits(_by_address(plan, code)) | (given if is_entry else 0)
     apart = [0] * function.slots  # from which slots each has to differ
     for step, read, write, living in zip(code, reads, writes, after, strict=True):
         beside = living | write
@@ -120,13 +121,6 @@ def _still_read(
     return before[0], after
 
 
-def _bits(slots: Iterator[int]) -> int:
-    found = 0
-    for slot in slots:
-        found |= 1 << slot
-    return found
-
-
 def _slots(bits: int) -> Iterator[int]:
     while bits:
         lowest = bits & -bits
@@ -162,9 +156,9 @@ def _renamed_in(value: Any, names: Sequence[int], is_slot: bool) -> Any:
 
 def _renumbered(plan: Plan, function: PlanFunction) -> PlanFunction:
     """The function with no slots that no instruction names; those side by side stay so."""
-    used = _bits(_by_address(plan, function.code)) | ((1 << function.parameters) - 1)
+    used = bits(_by_address(plan, function.code)) | ((1 << function.parameters) - 1)
     for step in function.code:
-        used |= _bits(accesses.read(step)) | _bits(accesses.written(plan, step))
+        used |= bits(accesses.read(step)) | bits(accesses.written(plan, step))
     names = [0] * used.bit_length()
     for number, slot in enumerate(_slots(used)):
         names[slot] = number
