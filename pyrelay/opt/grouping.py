@@ -39,6 +39,7 @@ class Grouping(Joining):
         self.source, self.extents, self.unchanged = block, extents, unchanged
         self.released: set[int] = set()
         self.latest_reader: dict[Atom, Group] = {}
+        self.storing: Group | None = None  # the last one found that stores elements of arrays
 
     # -- grouping ------------------------------------------------------------------------------
 
@@ -91,6 +92,8 @@ class Grouping(Joining):
         if beside is not None and walk.call_of(let).op.name in places.UPDATES:
             beside.beside.append(walk.call_of(let))
         self._add(k, beside or Group(k, let in self.scalar, self._space(let)))
+        if let in self.scalar and _stores_element(let):
+            self.storing = self.groups[k]
 
     def _numbers_a_row(self, k: int) -> bool:
         """Whether a Let says which row of an array is stored: what is stored may be made there
@@ -137,8 +140,10 @@ class Grouping(Joining):
         Beside slices, one number per slice is computed as well as one per element.
         """
         rhs, shape = self.lets[k].rhs, self._space(self.lets[k])
-        if self.lets[k] in self.scalar or self.effects[k] is not Effect.PURE:
+        if self.effects[k] is not Effect.PURE:
             return None
+        if self.lets[k] in self.scalar:
+            return self._storing_too(k)
         assert isinstance(rhs, OpCall)
         if reduces_rows(rhs):
             return None
@@ -186,6 +191,19 @@ class Grouping(Joining):
             if apart and self._keeps_order(k, group):
                 return group
         return None
+
+    def _storing_too(self, k: int) -> Group | None:
+        """The next group that stores elements of arrays, if Let `k` stores one that nobody reads
+        before: a list or a table of records is several arrays, and a launch costs more."""
+        group, let = self.storing, self.lets[k]
+        if group is None or not _stores_element(let) or group.is_full:
+            return None
+        earliest = min((u.when for u in self.uses[k]), default=END)
+        if earliest <= group.runs_at or not self._keeps_order(k, group):
+            return None
+        members = [let, *(self.lets[m] for m in sorted(group.members))]
+        outs = [v for each in members for v in each.outs if _stores_element(each)]
+        return group if uses_linearly(members, outs) else None
 
     def _sources(self, k: int) -> list[Atom]:
         """Arrays that a Let reads, itself or through the nearest of those it is made of."""
@@ -326,6 +344,11 @@ class Grouping(Joining):
             yield kernel_call(members, outs, {**self.copies, **copies})
         else:
             yield kernel_call(members, outs, self.copies)
+
+
+def _stores_element(let: Let) -> bool:
+    """Whether a Let stores one element of an array."""
+    return walk.is_call(let, "index_update")
 
 
 def _widens(let: Let) -> bool:

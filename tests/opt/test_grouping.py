@@ -117,3 +117,42 @@ def test_updates_of_one_part_are_one_kernel(function) -> None:
 def test_other_updates_are_not(function) -> None:
     u = np.ones((100, 101))
     assert str(pyrelay.jit(function).code(u, u.copy())).count("(block, begin, end)") > 1
+
+
+def ways(n):
+    known = {}
+
+    def go(i, j):
+        if i == 0 or j == 0:
+            return 1
+        if (i, j) not in known:
+            known[i, j] = go(i - 1, j) + go(i, j - 1)
+        return known[i, j]
+
+    return go(n, n)
+
+
+def ends(x, y, k):
+    x[0] = y[k]
+    total = x[1] * 2.0
+    y[0] = total
+    return x[0] + y[0]
+
+
+def test_what_is_stored_of_one_record_is_stored_by_one_kernel() -> None:
+    """The two ints of a key, that it is there, and the value: a table is an array of each."""
+    text = str(pyrelay.jit(ways).lower(4).ir())
+    (storing,) = [k for k in text.split("\n}\n") if k.count(" = index_update(") > 1]
+    assert storing.count(" = index_update(") == 4
+    assert pyrelay.jit(ways)(8) == ways(8)
+
+
+def test_elements_are_stored_before_they_are_read_and_after() -> None:
+    for k in (0, 3, -1):
+        mine, theirs = [(np.arange(1.0, 5.0), np.arange(5.0, 9.0)) for _ in range(2)]
+        assert pyrelay.jit(ends)(*mine, k) == ends(*theirs, k)
+        np.testing.assert_array_equal(mine, theirs)
+    x, y = np.arange(4.0), np.arange(4.0)
+    with pytest.raises(IndexError):
+        pyrelay.jit(ends)(x, y, 4)
+    np.testing.assert_array_equal((x, y), (np.arange(4.0), np.arange(4.0)))
