@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pyrelay.ir.nodes import Atom, Const, KernelCall, Let, OpCall
+from pyrelay.ir.nodes import Atom, Const, If, KernelCall, Let, OpCall
 from pyrelay.ir.types import PY_INT, DType, TensorType, bool_, f32, f64, i64, u64
 from pyrelay.lower.planning.frame import ZERO, Words, constant_words
 from pyrelay.lower.planning.instructions import (
@@ -73,6 +73,13 @@ def inline(p: FunctionPlanner, let: Let, call: KernelCall) -> bool:
         return constant_words(atom)[0] if isinstance(atom, Const) else values[atom]
 
     for inner, write in zip(body.lets, writers, strict=True):
+        if isinstance(inner.rhs, If):
+            arms = inner.rhs.then.results, inner.rhs.orelse.results
+            for out, *arm in zip(inner.outs, *arms, strict=True):
+                target = p.frame.slot()
+                write(p, target, (value(inner.rhs.cond), *map(value, arm)), inner)
+                values[out] = Slot(target)
+            continue
         assert isinstance(inner.rhs, OpCall)
         target = p.frame.slot()
         operands = tuple(map(value, inner.rhs.args))
@@ -105,12 +112,15 @@ def _has_long_remainder(lets: tuple[Let, ...]) -> bool:
 def _writer(let: Let) -> Write | None:
     """How to emit the op of a Let; None if there is no instruction for it."""
     rhs = let.rhs
+    if isinstance(rhs, If):
+        empty = not (rhs.then.lets or rhs.orelse.lets or let.dims)
+        return _select if empty and all(map(_is_word, let.outs)) else None
     if not isinstance(rhs, OpCall) or len(let.outs) != 1:
         return None
     atoms: tuple[Atom, ...] = (*rhs.args, *let.outs)
-    kinds = [a.type for a in atoms]
-    if not all(isinstance(t, TensorType) and not t.shape and t.dtype.size <= 8 for t in kinds):
+    if not all(map(_is_word, atoms)):
         return None
+    kinds = [a.type for a in atoms]
     operands = [t for t in kinds[:-1] if isinstance(t, TensorType)]
     if not operands or rhs.attrs.get("strict"):
         return None
@@ -121,6 +131,12 @@ def _writer(let: Let) -> Write | None:
     if rhs.op.name == "cast":
         return _cast(operands[0], kinds[-1])
     return _arithmetic(rhs, operands[0].dtype, operands[0].weak)
+
+
+def _is_word(atom: Atom) -> bool:
+    """Whether an atom is a number of one word."""
+    ty = atom.type
+    return isinstance(ty, TensorType) and not ty.shape and ty.dtype.size <= 8
 
 
 def _arithmetic(call: OpCall, dtype: DType, weak: bool) -> Write | None:

@@ -25,3 +25,15 @@ def test_numbers_compare_as_their_type_does(x: Any, y: Any, dtype: str) -> None:
     with np.errstate(all="ignore"):
         a, b = (np.asarray(v).astype(kind)[()] for v in (x, y))
         assert pyrelay.jit(compared)(a, b) == compared(a, b)
+
+
+def chosen(a: Any, b: Any) -> Any:
+    low, high = (a, b) if a < b else (b, a)
+    return low, high, max(a, b)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 2), (2, 1), (-1.5, 0.5), (2, 2), (float("nan"), 1.0)])
+def test_numbers_are_chosen_without_a_kernel(a: Any, b: Any) -> None:
+    f = pyrelay.jit(chosen)
+    assert repr(f(a, b)) == repr(chosen(a, b))
+    assert "launch" not in str(f.code(a, b))
