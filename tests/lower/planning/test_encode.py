@@ -31,7 +31,7 @@ from pyrelay.lower.planning.instructions import (
     Unary,
     immediate,
 )
-from pyrelay.lower.planning.opcodes import ADDRESS, OPCODES
+from pyrelay.lower.planning.opcodes import GROUP, OPCODES
 
 
 def _plan(*code: Any, **fields: Any) -> Plan:
@@ -42,7 +42,7 @@ def test_values_are_slots_constants_and_addresses() -> None:
     launch = Launch(0, (Slot(2), AddressOf(1), immediate(7), immediate(7)), immediate(5), Slot(0),
                     first_site=3)  # fmt: skip
     encoded = encode(_plan(launch, Return(()), kernels=(Kernel("k", ""),)))
-    words = [OPCODES.index("launch"), 0, -2, 0, 3, 4, 2, 1 + ADDRESS, -1, -1]
+    words = [OPCODES.index("launch"), 0, -2, 0, 3, 1, 8 * 2, 8 * 1 + 1, -8, -8]
     assert encoded.code.tolist() == [*words, OPCODES.index("return"), 0]
     assert encoded.constants.tolist() == [5, 7]
     assert encoded.kernel_words == ((1, 0),)
@@ -56,9 +56,20 @@ def test_jumps_and_calls_become_places_in_the_code() -> None:
     callee = PlanFunction("callee", 0, 7, (Return((immediate(1),)),))
     code = encode(Plan((main, callee))).code.tolist()
     assert code[:2] == [OPCODES.index("jump"), 2]
-    assert code[2:9] == [OPCODES.index("call"), 11, 3, 7, 0, 1, 2]
-    assert code[9:11] == [OPCODES.index("jump"), 0]
-    assert code[11] == OPCODES.index("return")
+    assert code[2:12] == [OPCODES.index("call"), 14, 3, 7, 0, 1, 2, 2, 2, 2]
+    assert code[12:14] == [OPCODES.index("jump"), 0]
+    assert code[14] == OPCODES.index("return")
+
+
+def test_a_group_is_filled_by_its_last_word() -> None:
+    callee = PlanFunction("callee", 5, 5, (Return((Slot(4), Slot(3))),))
+    five = Call(1, tuple(map(immediate, range(5))), (1, 0))
+    code = encode(Plan((PlanFunction("main", 0, 2, (five, Return(()))), callee))).code.tolist()
+    assert GROUP == 4
+    assert code[2:5] == [2, 8, 2]  # room for what fills the second group, too
+    assert code[5:13] == [-1, -2, -3, -4, -5, -5, -5, -5]
+    assert code[13:18] == [1, 1, 0, 0, 0]
+    assert code[-6:] == [OPCODES.index("return"), 1, 4, 3, 3, 3]
 
 
 def test_arrays_are_constants_that_the_loader_fills_in() -> None:
@@ -109,7 +120,7 @@ def test_results_reserve_room_for_their_words() -> None:
     results = (ScalarResult("complex"), ScalarResult("int"))
     plan = _plan(Return((Slot(0), Slot(1), Slot(2))), results=results,
                  sites=(Site("ValueError", ()),))  # fmt: skip
-    assert encode(plan).scratch_words == 3
+    assert encode(plan).scratch_words == GROUP
 
 
 @pytest.mark.parametrize(
