@@ -29,6 +29,9 @@ MOST_STEPS_BY_ITEMS = 600
 MOST_STEPS_UNFOLDED = 60_000
 """Where all objects are records, what goes through them is unrolled."""
 
+FEW_ROUNDS, MOST_ROUNDS = 64, 1024
+"""How often a loop is unrolled while there may be another way, and where there is none."""
+
 _MANY = 8  # functions made of one, to be worth a word
 
 
@@ -42,10 +45,18 @@ class TooManySteps(Exception):
 
 @dataclass(slots=True)
 class Effort:
-    """How many operations were looked at, and how many may be."""
+    """How many operations were looked at, and how many may be; how many rounds a loop that is
+    unrolled may have, and whether one had more."""
 
     steps: int = 0
     most: int = field(default_factory=lambda: MOST_STEPS)
+    rounds: int = field(default_factory=lambda: FEW_ROUNDS)
+    left_rolled: bool = False
+
+    def unrolls(self, rounds: int) -> bool:
+        """Whether a loop of so many rounds is unrolled; notes that one is not."""
+        self.left_rolled = self.left_rolled or rounds > self.rounds
+        return rounds <= self.rounds
 
     def step(self, it: Interpreter) -> None:
         """Count one. Raises TooManySteps."""

@@ -22,6 +22,7 @@ from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.containers import columns
 from pyrelay.infer.effort import (
+    MOST_ROUNDS,
     MOST_STEPS,
     MOST_STEPS_BY_ITEMS,
     MOST_STEPS_UNFOLDED,
@@ -72,8 +73,8 @@ def specialise(
 
     callee is a Python function or an abstract value (a `Derivative`). near: whether it runs where a
     loop over short arrays is better one kernel (`short_arrays`). open_texts: whether short texts
-    are data, too. Raises a PyrelayError at the
-    user's line for what cannot be compiled, or takes too long to.
+    are data, too. Raises a PyrelayError at the user's line for what cannot be compiled, or takes
+    too long to.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
     that computed arrays have one shape, short ones enter as structures of their items; if it still
@@ -81,7 +82,8 @@ def specialise(
     unless the program does with them what only lists can do; so do lists of many objects, as nodes
     of data types of this program. What methods of long texts give is computed by the program, or,
     if there is none, known. Short lists of rows of numbers enter as tables where taking them apart
-    turns out to be much to compile. Lists in lists hold lists that grow where some would.
+    turns out to be much to compile. Lists in lists hold lists that grow where some would. Loops of
+    many rounds are unrolled where nothing else helps.
     """
     effort = Effort()
     infer = functools.partial(
@@ -98,6 +100,13 @@ def specialise(
                 found = _tried(infer, columns.NONE_APART, Entered())
             if found is not None:
                 return found
+        try:
+            return _inferred(infer, every)
+        except errors.PyrelayError:
+            if not effort.left_rolled:
+                raise
+        effort.rounds = MOST_ROUNDS
+        effort.allow(MOST_STEPS)
         return _inferred(infer, every)
     except TooManySteps as error:
         raise error.failure from None

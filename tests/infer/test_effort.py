@@ -3,6 +3,9 @@ price."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import pyrelay
@@ -69,3 +72,48 @@ def test_a_program_without_an_end_in_sight_is_refused(monkeypatch: pytest.Monkey
     text = str(caught.value)
     assert "this program is too much to compile: its end is not in sight after 1,000 steps" in text
     assert "'parted' was compiled" in text
+
+
+class Account:
+    """What one customer has, and what was done."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner, self.balance = owner, 0.0
+        self.log: list[tuple[str, float]] = []
+
+    def book(self, amount: float) -> None:
+        if amount < 0 and -amount > self.balance:
+            raise ValueError("insufficient")
+        self.balance += amount
+        self.log.append(("in" if amount > 0 else "out", amount))
+
+
+def booked(entries: list[tuple[str, float]]) -> Any:
+    accounts: dict[str, Account] = {}
+    failed = 0
+    for owner, amount in entries:
+        account = accounts.setdefault(owner, Account(owner))
+        try:
+            account.book(amount)
+        except ValueError:
+            failed += 1
+    return {owner: (a.balance, a.log) for owner, a in accounts.items()}, failed
+
+
+def test_long_loops_are_not_unrolled_where_there_is_another_way(monkeypatch: Any) -> None:
+    """In 300 rounds of its own the loop takes 20,000 steps, and what comes of them is not used."""
+    monkeypatch.setattr(effort, "MOST_STEPS", 6_000)
+    entries = [("abc"[k % 3], float(k % 7 - 3)) for k in range(300)]
+    assert pyrelay.jit(booked)(entries) == booked(entries)
+
+
+def alternating(arrays: tuple[Any, ...]) -> Any:
+    total = 0.0
+    for a in arrays:
+        total = total + (a if a.ndim == 0 else a.sum())
+    return total
+
+
+def test_long_loops_are_unrolled_where_nothing_else_helps() -> None:
+    arrays = tuple(np.ones((k % 3,) * (k % 2)) for k in range(effort.FEW_ROUNDS + 6))
+    assert pyrelay.jit(alternating)(arrays) == alternating(arrays)

@@ -9,6 +9,7 @@ once.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
@@ -29,7 +30,6 @@ from pyrelay.infer.operators import either, extent_of, raised
 from pyrelay.ir.nodes import Let, Loop
 from pyrelay.records import dataclass
 
-UNROLL_LIMIT = 1024
 _MOST_PASSES = 12
 _MOST_GROWTH = 5
 """Passes in a row that find more cases of carried values, such as longer and longer texts."""
@@ -212,7 +212,7 @@ class Runner:
                 return self._attempt(lambda: self.peeled(init))
             except _FAILURES:
                 pass
-        if isinstance(count, V.Known) and count.value <= UNROLL_LIMIT:
+        if isinstance(count, V.Known) and self.it.program.effort.unrolls(count.value):
             try:
                 return self._attempt(lambda: self._unrolled(init, count.value, root))
             except _LengthUnknown:
@@ -425,11 +425,11 @@ class Runner:
         """Iterations `start` to `count` one after the other."""
         from pyrelay.infer.flow.control import branch
 
-        if count - start > UNROLL_LIMIT:
+        if not self.it.program.effort.unrolls(count - start):
             raise self.it.failure(
                 errors.UnsupportedOperationError,
                 f"this loop would have to be unrolled {count - start} times, and the limit is "
-                f"{UNROLL_LIMIT}",
+                f"{self.it.program.effort.rounds}",
                 notes=(
                     "its items differ in structure, or its body needs the index while compiling",
                 ),
@@ -471,7 +471,9 @@ class Runner:
 
     def unroll_while(self, carried: list[V.Value], problem: Exception) -> list[V.Value]:
         """A `while` whose test is known each time; raises `problem` if it is not."""
-        for _ in range(UNROLL_LIMIT):
+        for done in itertools.count():
+            if not self.it.program.effort.unrolls(done):
+                break
             self.enter(carried)
             going = V.Known(True) if self.node.test is None or self.tested_inside else self.test()
             if going == V.Known(False):
