@@ -51,6 +51,7 @@ from pyrelay.lower.passes.intervals import (
     Intervals,
     whatever_variables_are,
 )
+from pyrelay.records import dataclass
 
 _COMPARED = frozenset(["less", "less_equal", "greater", "greater_equal"])
 _EQUAL = frozenset(["equal", "not_equal"])
@@ -88,6 +89,23 @@ def walked(body: Body, rule: Rule) -> Body:
     return _Walk(body, rule).body(body)
 
 
+@dataclass(slots=True, eq=False)
+class _Inside:
+    """The Assigns in a loop, what makes its scalars, and how many statements it has."""
+
+    assigns: set[int]
+    makers: dict[Local, Compute]
+    size: int
+    _whatever: Intervals | None = None
+
+    def whatever_variables_are(self) -> Intervals:
+        """What is known of its scalars in any round: a loop is looked at for each variable, and
+        again in each trial of those around it."""
+        if self._whatever is None:
+            self._whatever = whatever_variables_are(self.makers.values(), {})
+        return self._whatever
+
+
 class _Walk:
     """What is known at the statement that is being looked at."""
 
@@ -108,8 +126,7 @@ class _Walk:
         self.left = _FEW_TRIALS + _TRIALS * sum(1 for _ in statements(body))
         self.ends: list[tuple[Sequence[Local], list[dict[Local, Interval]]]] = []  # of loops around
         self.changes: dict[Statement, Sequence[Local]] = {}
-        #: The Assigns in a loop, what makes its scalars, and how many statements it has.
-        self.insides: dict[Statement, tuple[set[int], dict[Local, Compute], int]] = {}
+        self.insides: dict[Statement, _Inside] = {}
 
     def _apart(self) -> _Walk:
         """Another walk from here on, of which nothing is kept."""
@@ -386,13 +403,14 @@ class _Walk:
         changed = self._changed(s)
         if s not in self.insides:
             flat = list(statements(s.body))
-            inside = {id(each) for each in flat if isinstance(each, Assign)}
-            makers = {each.out: each for each in flat if isinstance(each, Compute)}
-            self.insides[s] = inside, makers, len(flat)
-        inside, makers, size = self.insides[s]
-        kept = {v: self._kept(v, inside, makers) for v in changed}
-        slow = self._slow(s, inside, makers)
-        kept = self._tried(s, size, changed, kept, slow)
+            self.insides[s] = _Inside(
+                {id(each) for each in flat if isinstance(each, Assign)},
+                {each.out: each for each in flat if isinstance(each, Compute)}, len(flat),
+            )
+        inside = self.insides[s]
+        kept = {v: self._kept(v, inside) for v in changed}
+        slow = self._slow(s, inside.assigns, inside.makers)
+        kept = self._tried(s, inside.size, changed, kept, slow)
         for variable in changed:
             self._forget(variable)
             self.known.put(variable, kept[variable])
@@ -490,17 +508,17 @@ class _Walk:
                 return kept
         return {v: kept[v].met(found[v]) if v in found else kept[v] for v in changed}
 
-    def _kept(self, variable: Local, inside: set[int], makers: dict[Local, Compute]) -> Interval:
+    def _kept(self, variable: Local, inside: _Inside) -> Interval:
         """What a loop's steps leave true of a variable that it changes, or what it sets it to."""
         if variable.dtype != i64:
             return ANY
         start = self.known.of(variable)
         steps: set[int] = set()
-        changes = [each for each in self.assigns[variable] if id(each) in inside]
+        changes = [each for each in self.assigns[variable] if id(each) in inside.assigns]
         for each in changes:
-            found = self._steps(variable, each.value, inside, makers, 0)
+            found = self._steps(variable, each.value, inside.assigns, inside.makers, 0)
             if found is None:
-                known = whatever_variables_are(makers.values(), {})
+                known = inside.whatever_variables_are()
                 set_to = (known.of(change.value) for change in changes)
                 return reduce(Interval.joined, set_to, replace(start, above={}))
             steps |= found
