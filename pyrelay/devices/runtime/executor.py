@@ -257,23 +257,19 @@ class Executor:
 
     def _resolve_groups(self, words: Word, groups: Word, target: Word) -> None:
         """The same of groups of words."""
-        f = self.f
         with self._in_groups(groups) as offset:
             for k in range(GROUP):
-                value = self._resolve(f.load(words + offset, k * WORD))
-                f.store(target + offset, k * WORD, value)
+                value = self._resolve(self.f.load(words + offset, k * WORD))
+                self.f.store(target + offset, k * WORD, value)
 
-    def _resolve_operands(self, words: Word, groups: Word, target: Word) -> None:
-        """The same of groups of words that may ask for the address of a slot. What a word asks for
-        is no branch: in a row of launches nothing foresees them."""
+    def _resolve_operand(self, word: Word, target: Word, place: int = 0) -> None:
+        """Write the value of a word that may ask for the address of a slot. What it asks for is no
+        branch: in a row of launches nothing foresees them."""
         f = self.f
-        with self._in_groups(groups) as offset:
-            for k in range(GROUP):
-                word = f.load(words + offset, k * WORD)
-                place = (word < 0).choose(self.constants, self.frame.now) + (word & -WORD)
-                value = f.load(place)
-                wanted = f.number(0) - (word & 1)  # all bits, or none
-                f.store(target + offset, k * WORD, value + ((place - value) & wanted))
+        address = (word < 0).choose(self.constants, self.frame.now) + (word & -WORD)
+        value = f.load(address)
+        wanted = f.number(0) - (word & 1)  # all bits, or none
+        f.store(target, place * WORD, value + ((address - value) & wanted))
 
     @contextmanager
     def _in_groups(self, groups: Word) -> Iterator[Word]:
@@ -330,7 +326,10 @@ class Executor:
         kernel, extent, groups = self._word(1), self._value(2), self._word(5)
         words, begin, chunks = self.operands.now, self.begin.now, self.chunks.now
         f.store(self.scratch, 0, self.state + State.RECORD)
-        self._resolve_operands(words, groups, self.scratch + WORD)
+        with self._in_groups(groups) as offset:
+            for k in range(GROUP):
+                word = f.load(words + offset, k * WORD)
+                self._resolve_operand(word, self.scratch + offset, 1 + k)
         count = groups * GROUP
         work = (extent - begin) * self._value(3)
         self.work_left.set(self.work_left.now - work)
@@ -439,7 +438,7 @@ class Executor:
         groups, words = self._word(1), self.ip.now + 2 * WORD
         back = f.load(self.frame.now, -LINK)
         with f.when(back.equals(0), likely=False):
-            self._resolve_groups(words, groups, self.scratch)
+            self._resolve_all(words, groups * GROUP, self.scratch)
             f.ret(Status.OK)
         caller = self.frame.now - f.load(self.frame.now, -LINK + WORD)
         with self._in_groups(groups) as offset:
@@ -540,7 +539,8 @@ class Executor:
         f = self.f
         loop, own, arrays, before_steps, groups = (self._word(k) for k in (1, 2, 4, 5, 6))
         words = self.ip.now + 7 * WORD
-        self._resolve_operands(words, groups, self.scratch)
+        with f.counting(groups * GROUP) as index:
+            self._resolve_operand(f.load(words + (index << 3)), self.scratch + (index << 3))
         extents, steps = (self.scratch + (k << 3) for k in (arrays, before_steps))
         f.c("feclearexcept", INVALID, returns=INT32)
         f.call_address(loop, self.scratch, extents, steps, own)
