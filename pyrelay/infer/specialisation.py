@@ -48,6 +48,7 @@ from pyrelay.records import dataclass
 
 _MOST_SPECIALISATIONS = 64
 _MOST_LONGER = 12
+_MOST_UNFOLDED = 32  # of objects in objects, which are compared as wholes
 _MOST_LONGER_TEXTS = 3  # that the program puts together, in calls inside each other
 _MOST_PASSES = 16
 _PASSES_OF_STRINGS = 3  # strings put together of others are more at each pass: n become n * n + 1
@@ -349,6 +350,8 @@ def _find(
         ):
             raise needs.NeedsSequences
     most = _most(entries, layouts)
+    if it.program.unfolds:
+        most = min(most, _MOST_UNFOLDED)
     if len(entries) >= most:
         if most == _MOST_LONGER and sequences().wanted and not sequences().tried:
             raise needs.NeedsSequences

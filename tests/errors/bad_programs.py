@@ -348,15 +348,15 @@ def f(n):
     ),
     "one_row_in_many_places": (
         """
-def f(n):
+def f(x, n):
     rows = []
     row = []
     for i in range(n):
-        row.append(i)
+        row.append(x[:i])
         rows.append(row)
     return rows
 """,
-        (3,),
+        (X, 3),
     ),
     "none_in_arithmetic": (
         """
@@ -396,12 +396,13 @@ def f(n, x):
     "memo_from_outside": (
         """
 def f(n, memo):
-    if n in memo:
-        return memo[n]
-    memo[n] = n if n < 2 else f(n - 1, memo) + f(n - 2, memo)
+    if n < 2:
+        return n
+    if n not in memo:
+        memo[n] = f(n - 1, memo) + f(n - 2, memo)
     return memo[n]
 """,
-        (90, {"calls": 0}),
+        (90, {"calls": None}),
     ),
     "match_misses_a_class": (
         TREE + """
@@ -440,23 +441,6 @@ def f(n):
     return Chain(n).after.before.n
 """,
         (3,),
-    ),
-    "field_assigned_after_the_object_was_listed": (
-        """
-class Node:
-    def __init__(self, x, every):
-        self.x, self.next = x, None
-        every.append(self)
-        self.rank = len(every)
-
-def f(x):
-    every, last = [], None
-    for v in x:
-        node = Node(v, every)
-        node.next, last = last, node
-    return last.rank
-""",
-        (X,),
     ),
     "many_lists_of_the_caller_are_sorted": (
         """

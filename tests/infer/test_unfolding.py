@@ -57,3 +57,31 @@ def test_recursion_that_data_end_is_refused_with_the_first_failure() -> None:
 
     with pytest.raises(PyrelayError):
         pyrelay.jit(lambda x: deeper(Part(x), 1.0))(np.ones(3))
+
+
+def rows_of_one(n: int) -> Any:
+    rows: list[list[int]] = []
+    row: list[int] = []
+    for i in range(n):
+        row.append(i)
+        rows.append(row)
+    return rows
+
+
+def remembered(n: int, memo: dict[Any, int]) -> int:
+    if n in memo:
+        return memo[n]
+    memo[n] = n if n < 2 else remembered(n - 1, memo) + remembered(n - 2, memo)
+    return memo[n]
+
+
+def test_a_list_may_be_in_many_places_of_another_one() -> None:
+    found = pyrelay.jit(rows_of_one)(3)
+    assert found == rows_of_one(3)
+    assert all(row is found[0] for row in found)
+
+
+def test_a_memo_of_the_caller_gets_what_the_program_found() -> None:
+    mine, theirs = {"calls": 0}, {"calls": 0}
+    assert pyrelay.jit(remembered)(20, mine) == remembered(20, theirs)
+    assert list(mine.items()) == list(theirs.items())

@@ -61,6 +61,8 @@ def inline(p: FunctionPlanner, let: Let, call: KernelCall) -> bool:
         return False
     writers: list[Write] = []
     for inner in body.lets:
+        if isinstance(inner.rhs, If) and not p.program.target.chooses:
+            return False
         writer = _writer(inner)
         if writer is None:
             return False

@@ -346,6 +346,7 @@ class Target:
     line_sort    op, element type -> the kernel that sorts whole lines; None as above.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     parts        whether threads can do a loop for some rows of its arrays each.
+    chooses      whether a number that a branch chooses is at hand, and no kernel has to look at it.
     chain        element type -> the kernel for several convolutions; None as above.
     attention_gradient  element type -> the kernel for the derivative of attention; None as above.
     keeps_scores  whether attention keeps small matrices of scores for its derivative.
@@ -379,5 +380,6 @@ class Target:
     half_convolution: Callable[[DType, DType, str, bool], ConvolutionKernel] | None = None
     splits: bool = False
     parts: bool = False
+    chooses: bool = False
     chain: Callable[[DType], ChainKernel] | None = None
     has_loop: Callable[[Ufunc], bool] | None = None
