@@ -34,7 +34,7 @@ from pyrelay.infer.in_python import counting, tables
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
-from pyrelay.infer.nodes import pool_tables
+from pyrelay.infer.nodes import lengths, pool_tables
 from pyrelay.infer.nodes.annotations import are_related, is_of_many, is_record_class
 from pyrelay.infer.nodes.datatypes import (
     Child,
@@ -227,7 +227,10 @@ class Attempt:
         )
         for plan in asked.plans.values():
             if plan.family not in it.pools:
-                it.pools[plan.family] = pool_tables.new_pool(it, plan.schema())
+                params = dict(zip(self.parameters, self.params, strict=True))
+                it.pools[plan.family] = pool_tables.new_pool(
+                    it, plan.schema(), lengths.foreseen(it, plan, params)
+                )
         for need in asked.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])

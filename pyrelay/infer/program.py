@@ -20,8 +20,8 @@ from pyrelay.infer.needs import NeedsCapture
 from pyrelay.infer.nodes.anonymous import Groups
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.nodes.plans import Lacking
-from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Function, Let, Var
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import Atom, Function, Let, Var
 from pyrelay.records import dataclass
 
 #: A place of the program: the calls that lead there and what stands there.
@@ -114,6 +114,9 @@ class Program:
     #: loops that run as often as such a number says, by the symbols of their indices
     counts: dict[Symbol, Any] = field(default_factory=dict)
     checks_shapes: bool = False  # of items, which may differ: their extents are computed
+    #: numbers of which pools of nodes have the lengths, and 0 for those that are negative
+    lengths: dict[Atom, Extent] = field(default_factory=dict)
+    length_leaves: dict[Extent, int] = field(default_factory=dict)  # arguments that extents are
     #: how arguments lie in memory that are not contiguous, as far as that was asked; how arrays of
     #: the program do; those that were reshaped as arguments lie (memory_order.py)
     layouts: dict[int, Layout | None] = field(default_factory=dict)

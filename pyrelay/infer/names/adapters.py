@@ -299,12 +299,13 @@ def extent(it: Interpreter, value: V.Value, what: str = "an extent") -> Extent:
         raise it.failure(
             errors.TypeMismatchError, f"{what} must be an int, not {V.describe(value)}"
         )
-    return _bound(it, it.atom(value))
+    return _bound(it, value)
 
 
-def _bound(it: Interpreter, number: Atom) -> Extent:
+def _bound(it: Interpreter, value: V.Value) -> Extent:
     """The extent that a number is: the same one where it was bound before, so that arrays of as
     many elements have one shape."""
+    number = it.atom(value)
     key = (OPS["as_extent"], number)
     for table in reversed(it.reads):
         found: Read | None = table.get(key)
@@ -312,6 +313,10 @@ def _bound(it: Interpreter, number: Atom) -> Extent:
             return extent_of(found.value)  # type: ignore[return-value]
     atom = it.builder.cast(number, types.i64, weak=True)
     _, (symbol,) = it.builder.call(OPS["as_extent"], atom, name="n")
+    symbol = it.program.lengths.get(number, symbol)  # the number is not negative, as is known now
+    match value:
+        case V.Scalar(origin=("leaf", leaf)):
+            it.program.length_leaves[symbol] = leaf
     lets = it.builder.lets
     it.reads[-1][key] = Read(V.Scalar(types.PY_INT, atom, symbol), lets, len(lets), lets[-1])
     return symbol  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ from pyrelay.infer.containers import found_items, growing, lists
 from pyrelay.infer.containers.admission import checked_shape
 from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.nodes import functions_in_nodes, sets_of_nodes
+from pyrelay.infer.nodes import functions_in_nodes, lengths, sets_of_nodes
 from pyrelay.infer.nodes.annotations import (
     Expected,
     expected_fields,
@@ -160,6 +160,7 @@ def build(
     if made is not None:
         node = V.Data(pool, kind, _next_row(it, pool, kind))
         values = {n: in_place_of(made, node, v) for n, v in values.items()}
+    lengths.note(it, it.program.plans[family], kind, values)
     expected = expected_fields(cls)
     builder = _Node(it, family, pool, cls)
     sorts = tuple(

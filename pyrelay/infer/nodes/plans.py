@@ -33,6 +33,9 @@ class Plan:
     fields: dict[int, Fields] = field(default_factory=dict)
     unified: bool = False
     assigned: set[tuple[int, str]] = field(default_factory=set)  # fields of nodes: kind, name
+    #: the arguments, by leaf, that say the shape of the arrays in a field of the first node, and
+    #: None for extents that are something else; by column
+    lengths: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def schema(self, known: Schema | None = None) -> Schema:
         """The columns of the pool. `known` are those that the arguments have already."""

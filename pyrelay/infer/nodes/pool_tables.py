@@ -35,6 +35,7 @@ from pyrelay.infer.nodes.datatypes import (
     merged,
 )
 from pyrelay.infer.nodes.functions_in_nodes import refuse_leaving
+from pyrelay.infer.nodes.lengths import Lengths
 from pyrelay.infer.nodes.pools import Column, column_sorts, schema_columns
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
@@ -199,27 +200,34 @@ def is_growing(it: Interpreter, pool: V.Ref) -> bool:
     return any(isinstance(v, V.Ref) for v in it.content(pool.root).values())
 
 
-def new_pool(it: Interpreter, schema: Schema) -> V.Ref:
-    """An empty pool."""
+def new_pool(it: Interpreter, schema: Schema, lengths: Lengths) -> V.Ref:
+    """An empty pool, with rows of these extents."""
     content = {
-        table: it.new_ref("list", _empty(it, columns))
+        table: it.new_ref("list", _empty(it, columns, lengths))
         for table, columns in tables_of(schema).items()
     }
     return it.new_ref("pool", content, schema)
 
 
-def _empty(it: Interpreter, columns: Mapping[str, Column]) -> V.Growing:
-    rows = tuple(row for sort in columns.values() for row in _zeros(it, sort, 0))
+def _empty(it: Interpreter, columns: Mapping[str, Column], lengths: Lengths) -> V.Growing:
+    rows = tuple(
+        row for column, sort in columns.items()
+        for row in _zeros(it, sort, 0, lengths.get(column, ()))
+    )
     return _content(columns, V.Known(0), rows)
 
 
-def _zeros(it: Interpreter, sort: Column, count: Extent) -> tuple[Atom, ...]:
+def _zeros(
+    it: Interpreter, sort: Column, count: Extent, lengths: Sequence[Extent | None] = ()
+) -> tuple[Atom, ...]:
     """The rows of a column that no node has had yet."""
     if isinstance(sort, Text):
         return tuple(it.builder.full(0, shape, types.i64).atom for shape in ((count,), (count, 0)))
     shape: list[Extent] = [count]
     if isinstance(sort, Array):
-        shape += [1 if n == 1 else _unknown(it) for n in sort.ones]
+        foreseen = lengths if len(lengths) == len(sort.ones) else (None,) * len(sort.ones)
+        for n, length in zip(sort.ones, foreseen, strict=True):
+            shape.append(1 if n == 1 else _unknown(it) if length is None else length)
     return (it.builder.full(0, tuple(shape), _dtype(sort)).atom,)
 
 
