@@ -99,6 +99,7 @@ def _small_gamma(source: Source, state: State, shape: Any) -> Any:
     return found
 
 
+@once
 def beta(source: Source, state: State, a: Any, b: Any) -> Any:
     """A beta number."""
     found = 0.0
