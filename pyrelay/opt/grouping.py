@@ -348,7 +348,7 @@ class Grouping(Joining):
 
 def _stores_element(let: Let) -> bool:
     """Whether a Let stores one element of an array."""
-    return walk.is_call(let, "index_update")
+    return isinstance(let.rhs, OpCall) and places.updates_element(let.rhs)
 
 
 def _widens(let: Let) -> bool:

@@ -17,9 +17,9 @@ Layout = tuple[tuple[int, ...], tuple[bool, ...]]
 """Axes from the outermost in memory to the innermost; for each whether its stride is the way
 through the next one (of the last: whether its elements lie one after the other)."""
 
-
 _C_CONTIGUOUS, _F_CONTIGUOUS = 1, 2
 """NumPy's flags."""
+
 
 def layout_of(array: Any) -> Layout | None:
     """How an argument lies in memory; None if that is contiguous, its last axis fastest."""

@@ -1,15 +1,19 @@
-"""Which slots an instruction of a plan reads and writes.
+"""Which slots an instruction of a plan reads and writes, and what is done after it.
 
-In: an instruction, and the plan, whose kernels tell what a launch writes. Out: numbers of slots.
+In: an instruction, and the plan, whose kernels tell what a launch writes; or the code of a
+function. Out: numbers of slots; places in the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyrelay.lower.planning import instructions as ins
-from pyrelay.lower.planning.instructions import AddressOf, Launch, Plan, Slot
+from pyrelay.lower.planning.instructions import AddressOf, Launch, Plan, PlanFunction, Slot
+
+ENDS = (ins.Jump, ins.Return, ins.Raise)
+"""Instructions that do not go on to the next one."""
 
 
 def fields_of(instruction: Any) -> Iterator[Any]:
@@ -58,3 +62,14 @@ def bits(slots: Iterable[int]) -> int:
     for slot in slots:
         found |= 1 << slot
     return found
+
+
+def targets(code: Sequence[ins.Instruction]) -> list[int | None]:
+    """For each instruction of a function the place that it may jump to; None if it never does."""
+    places = {step.name: k for k, step in enumerate(code) if isinstance(step, ins.Label)}
+    return [places.get(getattr(step, "label", "")) for step in code]
+
+
+def shares_rows(function: PlanFunction) -> bool:
+    """Whether threads do rows of a loop of a function, each with a frame of its own."""
+    return any(isinstance(step, ins.Parts) for step in function.code)

@@ -26,7 +26,7 @@ def coalesced(plan: Plan) -> Plan:
     """The plan with joined slots. Functions whose rows threads share stay as they are: each thread
     has a frame of its own."""
     return replace(plan, functions=tuple(
-        f if any(isinstance(step, ins.Parts) for step in f.code) else _joined(plan, f, number)
+        f if accesses.shares_rows(f) else _joined(plan, f, number)
         for number, f in enumerate(plan.functions)
     ))
 
@@ -102,16 +102,15 @@ def _still_read(
     code: Sequence[Instruction], reads: Sequence[int], writes: Sequence[int]
 ) -> tuple[int, list[int]]:
     """The slots whose values are read from the first instruction on, and from after each one on."""
-    places = {step.name: k for k, step in enumerate(code) if isinstance(step, ins.Label)}
-    targets = [places.get(getattr(step, "label", "")) for step in code]
+    targets = accesses.targets(code)
     heads = {place for k, place in enumerate(targets) if place is not None and place < k}
     before, after = [0] * (len(code) + 1), [0] * len(code)
     changed = True
     while changed:
         changed = False
         for k in range(len(code) - 1, -1, -1):
-            ends = isinstance(code[k], (ins.Jump, ins.Return, ins.Raise))
-            living, target = 0 if ends else before[k + 1], targets[k]
+            ends, target = isinstance(code[k], accesses.ENDS), targets[k]
+            living = 0 if ends else before[k + 1]
             if target is not None:
                 living |= before[target]
             after[k] = living

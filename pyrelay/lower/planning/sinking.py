@@ -21,15 +21,16 @@ from pyrelay.lower.planning.accesses import bits
 from pyrelay.lower.planning.instructions import AddressOf, Instruction, Plan, PlanFunction
 from pyrelay.records import dataclass
 
-_JUMPS = (ins.Jump, ins.JumpIf, ins.JumpUnless, ins.LoopNext)
-_ENDS = (ins.Jump, ins.Return, ins.Raise)
+_JUMPS = (ins.JumpIf, ins.JumpUnless, ins.LoopNext)
+_LAST = (*_JUMPS, *accesses.ENDS)
+_PURE = (ins.Unary, ins.Binary, ins.Select)
 
 
 def sunk(plan: Plan) -> Plan:
     """The plan with its scalars computed later. Functions whose rows threads share stay as they
     are."""
     return replace(plan, functions=tuple(
-        f if any(isinstance(step, ins.Parts) for step in f.code) else _Sinking(plan, f).sunk()
+        f if accesses.shares_rows(f) else _Sinking(plan, f).sunk()
         for f in plan.functions
     ))
 
@@ -64,7 +65,7 @@ class _Sinking:
     """One function, block by block."""
 
     def __init__(self, plan: Plan, function: PlanFunction) -> None:
-        self.plan, self.function = plan, function
+        self.function = function
         self.steps = [
             _Step(step, bits(accesses.read(step)), bits(accesses.written(plan, step)))
             for step in function.code
@@ -115,7 +116,7 @@ class _Sinking:
         own, there = self.blocks[number], self.blocks[place]
         at = next((k for k, each in enumerate(there.steps) if each.reads & step.writes), None)
         if at is None:
-            at = len(there.steps) - isinstance(there.last, (*_JUMPS, *_ENDS))
+            at = len(there.steps) - isinstance(there.last, _LAST)
         mine = own.steps.index(step)
         if any(block.writes & step.reads for block in self.blocks[number + 1 : place]):
             return
@@ -150,9 +151,6 @@ class _Sinking:
         return False
 
 
-_PURE = (ins.Unary, ins.Binary, ins.Select)
-
-
 def _note(block: _Block) -> None:
     block.reads = block.writes = 0
     for step in block.steps:
@@ -162,24 +160,24 @@ def _note(block: _Block) -> None:
 
 def _blocks(steps: Sequence[_Step]) -> list[_Block]:
     blocks: list[_Block] = []
-    places: dict[str, int] = {}
+    within: list[int] = []  # for each step the number of its block
     for step in steps:
         last = blocks[-1].last if blocks else None
         begins = isinstance(step.code, ins.Label) and not isinstance(last, ins.Label)
-        if last is None or begins or isinstance(last, (*_JUMPS, *_ENDS)):
+        if last is None or begins or isinstance(last, _LAST):
             blocks.append(_Block([]))
-        if isinstance(step.code, ins.Label):
-            places[step.code.name] = len(blocks) - 1
         blocks[-1].steps.append(step)
-    for number, block in enumerate(blocks):
-        last = block.last
-        if not isinstance(last, _ENDS) and number + 1 < len(blocks):
-            block.following.append(number + 1)
-        if isinstance(last, _JUMPS):
-            target = places[last.label]
-            block.following.append(target)
-            for around in blocks[target : number + 1]:
+        within.append(len(blocks) - 1)
+    for number, target in zip(
+        within, accesses.targets([step.code for step in steps]), strict=True
+    ):
+        if target is not None:
+            blocks[number].following.append(within[target])
+            for around in blocks[within[target] : number + 1]:
                 around.depth += 1
+    for number, block in enumerate(blocks):
+        if not isinstance(block.last, accesses.ENDS) and number + 1 < len(blocks):
+            block.following.append(number + 1)
         for other in block.following:
             blocks[other].before.append(number)
     return blocks
