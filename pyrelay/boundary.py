@@ -125,8 +125,8 @@ class Program:
             except LiesElsewhereError as error:
                 raise _on_another_gpu(error, names, given, place_name) from None
             except Exception as error:
-                if binding.loses and not isinstance(error, errors.PyrelayError):
-                    error.add_note(_LOST)
+                if binding.loses:
+                    note_lost(error)
                 raise
             finally:
                 for leaf, k in place.items():
@@ -166,6 +166,12 @@ def raised(
 ) -> None:
     """Raise what a function raises that its program could follow."""
     assemble(tree, _Numbered(results, kept), flat, {})
+
+
+def note_lost(error: Exception) -> None:
+    """Say on an exception of the user's program that what this had written is lost."""
+    if not isinstance(error, errors.PyrelayError):
+        error.add_note(_LOST)
 
 
 #: What is added to an exception of a program that could not be followed to where it raises.

@@ -21,7 +21,7 @@ from typing import Any
 from numpy import array_equal, ascontiguousarray, copyto, may_share_memory, ndarray
 
 from pyrelay import config
-from pyrelay.boundary import Program
+from pyrelay.boundary import Program, note_lost
 from pyrelay.direct_columns import are_apart, columns_of, entries_of, read_entries, reader_of
 from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
@@ -98,7 +98,7 @@ def _written(
         "_failed": failed, "_taken": _taken, "_kept": _kept(binding), "_missing": _MISSING,
         "_written": tuple(binding.placed), "_copied_back": _copied_back,
         "_as_given": _as_given, "_by_name": _by_name, "_names": (*leading, *names),
-        "_fits": _as_now(), "_overrides": config.overrides, "_hits": hits,
+        "_fits": _as_now(), "_lost": note_lost, "_overrides": config.overrides, "_hits": hits,
     })  # fmt: skip
     by_position, by_name = text.fresh(len(positional)), text.fresh(len(names))
     given = [*by_position, *by_name]
@@ -114,7 +114,7 @@ def _written(
     text.test(" and ".join(tests))
     everything = (*positional, *keys)
     plain = all(k[0] in _LEAVES for k in everything) and not (binding.hidden or binding.static)
-    plain = plain and binding.parameters == tuple(range(len(everything)))
+    plain = plain and binding.parameters == tuple(range(len(everything))) and not binding.identity
     if plain:
         text.leaves = given
     else:
@@ -138,8 +138,7 @@ def _written(
         "        except (AttributeError, KeyError, ValueError):",
         "            pass",
         "        if _same:",
-        f"            _result = _native({', '.join(handed)})",
-        *(_with_others(_tuple(handed), bool(binding.placed)) if near else ()),
+        *(f"            {line}" for line in _called(binding, handed, near=bool(near))),
         "            if _result is not _MISMATCH:",
         *["                _hits[0] += 1"] * (not near),
         *(f"                {line}" for line in changes),
@@ -167,8 +166,6 @@ def _written(
 
 def _is_involved(binding: Binding) -> bool:
     """Whether arguments or what is written are more than arrays and numbers, or lie elsewhere."""
-    if binding.loses or binding.identity:
-        return True
     if any(binding.layouts.values()):  # the native entry takes what is contiguous
         return True
     return not set(binding.mutated) <= set(binding.placed_leaves)  # numbers are not written there
@@ -259,14 +256,27 @@ def _kept(binding: Binding) -> tuple[bool, ...]:
     )
 
 
+def _called(binding: Binding, handed: Sequence[str], *, near: bool) -> list[str]:
+    """Lines that call the native entry."""
+    lines = [f"_result = _native({', '.join(handed)})"]
+    if near:
+        lines += _with_others(_tuple(handed), bool(binding.placed))
+    if not binding.loses:
+        return lines
+    return [
+        "try:", *(f"    {line}" for line in lines),
+        "except Exception as _error:", "    _lost(_error)", "    raise",
+    ]  # fmt: skip
+
+
 def _with_others(handed: str, written: bool) -> list[str]:
     """Lines that try once more with arrays that the program can read in place of those given."""
     return [
-        "            if _result is _MISMATCH:",
-        f"                _readable = _taken({handed}, _kept)",
-        "                if _readable is not None:",
-        f"                    _result = _copied_back(_native, {handed}, _readable, _written)"
-        if written else "                    _result = _native(*_readable)",
+        "if _result is _MISMATCH:",
+        f"    _readable = _taken({handed}, _kept)",
+        "    if _readable is not None:",
+        f"        _result = _copied_back(_native, {handed}, _readable, _written)"
+        if written else "        _result = _native(*_readable)",
     ]
 
 
@@ -366,9 +376,14 @@ def _arguments(
     read = {leaf for leaf, _ in binding.axes.values()}
     if binding.extents and not read <= handed:
         raise NeedsMore  # the native entry checks the extents of what it is handed
-    if binding.changes and len(text.containers) > 1:
-        text.test(f"len({{{', '.join(f'id({c})' for c in text.containers)}}}) "
-                  f"== {len(text.containers)}")
+    apart_from_each_other = text.containers if binding.changes else []
+    if binding.identity:  # a node is one by its place
+        apart_from_each_other = [
+            o for o in text.objects if o in text.containers or o not in text.roots
+        ]
+    if len(apart_from_each_other) > 1:
+        text.test(f"len({{{', '.join(f'id({c})' for c in apart_from_each_other)}}}) "
+                  f"== {len(apart_from_each_other)}")
 
 
 _ANY = object()

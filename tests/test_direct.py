@@ -253,6 +253,42 @@ def test_one_structure_given_twice_is_not_taken_for_two() -> None:
         same(compiled(p, q), function(p, q))
 
 
+def test_programs_that_tell_objects_apart_take_the_short_way() -> None:
+    def function(p, q, x):
+        return p is q, x
+
+    compiled = pyrelay.jit(function)
+    one, other = [A], [A]
+    for p, q in ((one, one), (one, other)):
+        same(compiled(p, q, 1.0), function(p, q, 1.0))
+    hidden, compiled._dispatch = compiled._dispatch, None
+    same(compiled(one, other, 2.0), (False, 2.0))
+    compiled._dispatch = hidden
+    same(compiled(one, one, 2.0), (True, 2.0))
+
+
+def test_programs_whose_writes_may_be_lost_take_the_short_way_and_say_so_where_they_raise() -> None:
+    def merged(rows):
+        rows.sort()
+        found = [rows[0]]
+        for low, high in rows[1:]:
+            if low < 0:
+                raise ValueError("below zero")
+            if low <= found[-1][1]:
+                found[-1][1] = max(found[-1][1], high)
+            else:
+                found.append([low, high])
+        return found
+
+    compiled = pyrelay.jit(merged)
+    assert compiled([[8, 10], [1, 3], [2, 6], [4, 7], [5, 9]]) == [[1, 10]]
+    compiled._dispatch = None
+    assert compiled([[8, 9], [1, 3], [2, 6], [4, 5], [5, 6]]) == [[1, 6], [8, 9]]
+    with pytest.raises(ValueError, match="below zero") as caught:
+        compiled([[-8, 9], [-9, 3], [2, 6], [4, 5], [5, 6]])
+    assert any("is lost" in note for note in caught.value.__notes__)
+
+
 def test_a_result_that_stands_in_two_places_is_one_object() -> None:
     compiled = pyrelay.jit(lambda p: ([p["a"] * 2.0],) * 2)
     for _ in range(2):

@@ -197,8 +197,9 @@ def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if kind is other and (_of_run_time_length(left) or _of_run_time_length(right)):
         return truth(it, call(it, V.Known(equal_lists), (x, y), {}))
     if kind is None or kind is not other:
-        it.program.guards.identity = True
-        same = isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.root is y.root
+        objects = isinstance(x, V.Ref) and isinstance(y, V.Ref)
+        it.program.guards.identity |= objects
+        same = objects and x.root is y.root
         if isinstance(x, V.Range) and isinstance(y, V.Range):
             raise it.failure(
                 errors.UnsupportedOperationError,
