@@ -30,6 +30,7 @@ from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.arrays.layouts import layout_of, turns
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import codes_of
+from pyrelay.infer.containers.set_layouts import layout_of_set, was_emptied
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.nodes.datatypes import ones_of
 from pyrelay.infer.nodes.instances import slots_of
@@ -341,6 +342,7 @@ def _arguments(
 ) -> None:
     """Lines that take the arguments and captured objects apart into the program's leaves."""
     binding = program.binding
+    text.handed = frozenset(binding.parameters)
     tables = binding.apart == columns.MOST_APART_OPEN
     rows = binding.families is not None and binding.families.rows
     _taken_apart(text, names, keys, binding.apart, tables, least=0 if rows else binding.apart)
@@ -359,7 +361,7 @@ def _arguments(
     others = [c for c in text.containers if c not in text.nested]
     if text.nested and len(text.containers) > 1:
         text.test(f"{text.name(are_apart)}({_tuple(text.nested)}, {_tuple(others)})")
-    handed = set(binding.parameters)
+    handed = text.handed
     for leaf, key in enumerate(text.keys):
         if leaf not in handed or leaf in binding.static:
             if key == _CODES:
@@ -536,10 +538,18 @@ def _of_subclass(
     test = f"type({name}) is {text.name(cls)}"
     if factory is not None:
         test += f" and {name}.default_factory is {text.name(factory)}"
+    if cls is set:
+        found: tuple[Key, str] = (), "()"
+        if inner == _EMPTY:
+            test += f" and not {name} and not {text.name(was_emptied)}({name})"
+        else:
+            found = _of_table(text, f"dict.fromkeys({name}, True)", inner[1:])
+        columns_of_items, made = found
+        read = len(text.leaves) + len(columns_of_items) in text.handed
+        slots = f"{text.name(layout_of_set)}({name})" if read else "None"
+        return test, (*columns_of_items, _COLUMN), f"*({made}), {slots}"
     if inner == _EMPTY:
         return f"{test} and not {name}", (), name
-    if cls is set:
-        return test, *_of_table(text, f"dict.fromkeys({name}, True)", inner[1:])
     if inner[0] == "table":
         test += f" and len({name}) > {least}"
         return test, *_of_table(text, name, inner[1:])

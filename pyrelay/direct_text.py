@@ -25,6 +25,7 @@ class Text:
     lines: list[str] = field(default_factory=list)
     shared: set[int] = field(default_factory=set)  # numbers of results that are in several places
     made: set[int] = field(default_factory=set)  # of those, which have been made
+    handed: frozenset[int] = frozenset()  # leaves that the program takes
     leaves: list[str] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)  # of the leaves
     objects: list[str] = field(default_factory=list)  # mutable ones, in the order they are met

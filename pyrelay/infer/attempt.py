@@ -30,7 +30,7 @@ from pyrelay.infer.containers.item_shapes import shapes_of_items
 from pyrelay.infer.flow.handling import with_raised
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.in_python import counting, tables
+from pyrelay.infer.in_python import counting, set_order, tables
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
@@ -438,6 +438,8 @@ class Attempt:
                 return self._grown(it, item, leaves)
             case ("table", names, held):
                 return self._table(it, names, held, leaves)
+            case ("subclass", cls, _, ("table", names, _) as entries, *emptied) if cls is set:
+                return self._set(it, names, entries, leaves, emptied=bool(emptied))
             case ("subclass", cls, factory, entries):
                 return self._subclass(it, cls, factory.value, entries, leaves)
         return self._container(it, key, leaves)
@@ -516,16 +518,44 @@ class Attempt:
     def _subclass(
         self, it: Interpreter, cls: type, factory: Any, entries: Key, leaves: Iterator[int]
     ) -> V.Value:
-        """A Counter, a defaultdict or a set, with the dict of its entries."""
+        """A Counter or a defaultdict, with the dict of its entries."""
         number = len(self.objects)
         inside = self._build(it, entries, leaves)
         before = dict(it.heap.written)
-        if cls is set:
+        made = counting.Counts if cls is Counter else counting.Defaults
+        first = V.Tuple(()) if cls is Counter else V.Known(factory)
+        value = calls.call(it, V.Known(made), (first, inside), {})
+        it.heap.written = before
+        self.objects[number] = value
+        return value
+
+    def _set(
+        self, it: Interpreter, names: Key | None, entries: Key, leaves: Iterator[int], *,
+        emptied: bool,
+    ) -> V.Value:
+        """A set, with the dict of its items, or, in a program that keeps the order of sets, with
+        what its table has in its slots."""
+        number = len(self.objects)
+        before = dict(it.heap.written)
+        if not it.program.ordered or emptied:
+            inside = self._build(it, entries, leaves)
             value = calls.call(it, V.Known(tables.with_table), (inside,), {})
+            if not emptied:
+                next(leaves)  # the layout
         else:
-            made = counting.Counts if cls is Counter else counting.Defaults
-            first = V.Tuple(()) if cls is Counter else V.Known(factory)
-            value = calls.call(it, V.Known(made), (first, inside), {})
+            items = self._rows(it, names, leaves)
+            if names is not None:
+                next(leaves)  # what a dict of the items holds
+            slots = self._new_array(it, types.i64.name, (None,), next(leaves))
+            value = calls.call(it, V.Known(set_order.entered), (items, slots), {})
+            self.objects.append(value)
+            assert isinstance(value, V.Ref)
+            inside = it.heap.contents[value.root]["table"]
+            self.containers.append(inside.root)
+            self.entered.dicts = True
+            parts = [it.heap.contents[inside.root][n].root for n in set_order.PARTS]
+            it.program.entered.extend(parts)
+            self.tabled[inside.root] = {r: it.heap.contents[r] for r in parts}
         it.heap.written = before
         self.objects[number] = value
         return value

@@ -29,6 +29,7 @@ from pyrelay.infer.flow.effects import MADE
 from pyrelay.infer.flow.handling import settle
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.counting import Counts, Defaults
+from pyrelay.infer.in_python.set_order import OrderedMembers
 from pyrelay.infer.in_python.tables import Members
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
@@ -277,13 +278,16 @@ class Close:
     def _table_change(self, number: int, root: V.Root) -> ContainerChange:
         """What a dict that entered as a table contains after the program."""
         parts = self.it.content(root)
+        if "held" not in parts:  # of a set that keeps its order
+            children = [self._items(parts[name].root) for name in ("names", "alive")]
+            return ContainerChange(number, "table", (), tuple(children))
         held = parts["held"].root
         before = self.attempt.tabled[root][held]
         if isinstance(before, V.Growing) and growing.inner_lists(before.template):
             after = self.it.content(held)
             if not isinstance(after, V.Growing) or places_of(after.slots) is not before.slots:
                 raise NeedsApart  # a list in it may be another one
-        children = (self._items(parts[name].root) for name in ("names", "held", "alive"))
+        children = [self._items(parts[name].root) for name in ("names", "held", "alive")]
         return ContainerChange(number, "table", (), tuple(children))
 
     def _items(self, root: V.Root) -> ResultTree:
@@ -481,8 +485,9 @@ class Close:
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.attempt.containers:
             return ContainerResult(self.attempt.containers.index(root))
-        if cls in (Counts, Defaults, Members):
-            entries = self.it.content(root)["table" if cls is Members else "entries"]
+        if cls in (Counts, Defaults, Members, OrderedMembers):
+            of_set = issubclass(cls, Members)
+            entries = self.it.content(root)["table" if of_set else "entries"]
             if isinstance(entries, V.Union):
                 return self._either(root, cls, entries)
             if entries.root in self.attempt.containers:

@@ -197,9 +197,10 @@ def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if kind is other and (_of_run_time_length(left) or _of_run_time_length(right)):
         return truth(it, call(it, V.Known(equal_lists), (x, y), {}))
     if kind is None or kind is not other:
-        objects = isinstance(x, V.Ref) and isinstance(y, V.Ref)
-        it.program.guards.identity |= objects
-        same = objects and x.root is y.root
+        same = False
+        if isinstance(x, V.Ref) and isinstance(y, V.Ref):
+            it.program.guards.identity = True
+            same = x.root is y.root
         if isinstance(x, V.Range) and isinstance(y, V.Range):
             raise it.failure(
                 errors.UnsupportedOperationError,

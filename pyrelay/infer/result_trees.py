@@ -471,10 +471,11 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
     elif kind == "table":
         entries = zip(*parts, strict=True)
         if isinstance(container, set):
-            kept = dict.fromkeys(name for name, _, there in entries if there)
+            kept = dict.fromkeys(name for name, *_, there in entries if there)
             for item in [item for item in container if item not in kept]:
                 container.remove(item)
-            container.update(kept)  # what is there already keeps its place
+            for item in kept:  # what is there already keeps its place
+                container.add(item)
             return
         columns.store_entries(container, {k: v for k, v, there in entries if there})
     elif kind == "dict":

@@ -25,6 +25,7 @@ from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.arrays.layouts import turns
 from pyrelay.infer.containers import columns
 from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
+from pyrelay.infer.containers.set_layouts import layout_of_set, was_emptied
 from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.nodes.annotations import is_record_class
@@ -83,6 +84,9 @@ class Flattened:
 
 
 Key = tuple[Any, ...]
+
+EMPTIED = "emptied"
+"""What the key of a set has last that has no items, but had some: its order is not followed."""
 
 
 class _Shared(Exception):
@@ -456,7 +460,12 @@ def _set(value: set[Any], into: Flattened, name: str) -> Key:
     many = into.tables or into.open_texts or len(value) > max(into.apart, columns.MOST_TEXTS)
     entries = columns.columns_of_dict(dict.fromkeys(value, True), texts=many)
     if entries is not None:
-        return ("subclass", set, Identity(None), _table({}, entries, into, name))
+        key = ("subclass", set, Identity(None), _table({}, entries, into, name))
+        if was_emptied(value):
+            return (*key, EMPTIED)
+        into.leaves.append(layout_of_set(value))
+        into.names.append(name)
+        return key
     if not all(map(_is_constant, value)):
         raise TypeMismatchError(
             f"{name} is a set of objects, which a compiled function cannot take.",

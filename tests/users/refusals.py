@@ -209,11 +209,3 @@ def elements_as_they_lie(a):
     return np.broadcast_to(a[0], (2, 3)).reshape(-1, order="A")
 
 
-@refuse(({(1, 1)}, 2), "the order of a set", "go through sorted(items), or pass list(items)")
-def set_of_the_callers_or_of_the_program(live, n):
-    for _ in range(n):
-        counts = {}
-        for x, y in live:
-            counts[x + y] = counts.get(x + y, 0) + 1
-        live = {(x, k) for x, k in counts.items() if k > 0}
-    return sorted(live)

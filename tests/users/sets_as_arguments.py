@@ -69,8 +69,8 @@ def frozen_sets(s, k):
     return k in s, len(s), s
 
 
-@refuse(({1.5, 2.5},), "the order of a set is not known", "outside", "sorted(items)")
-def a_set_in_no_order(s):
+@use(({1.5, 2.5},), ({0.1, 0.2, 0.3, 1e30},), long=True)
+def a_set_that_is_changed_and_gone_through(s):
     s.add(3.5)
     return sum(s)
 
@@ -89,7 +89,7 @@ def a_set_of_objects(s):
     return len(s)
 
 
-@refuse(({3, 1},), "the order of a set is not known", "list(items)")
+@use(({3, 1},), ({40, 3, 9, 16},), long=True)
 def any_item_of_a_set(s):
     return s.pop()
 
@@ -102,3 +102,13 @@ def sets_handed_on(n):
         return sum(place(row + 1, columns | {c}) for c in range(n) if c not in columns)
 
     return place(0, set())
+
+
+@use(({(1, 1)}, 2), ({(1, 1), (0, 5), (2, 3)}, 0))
+def set_of_the_callers_or_of_the_program(live, n):
+    for _ in range(n):
+        counts = {}
+        for x, y in live:
+            counts[x + y] = counts.get(x + y, 0) + 1
+        live = {(x, k) for x, k in counts.items() if k > 0}
+    return sorted(live)

@@ -356,6 +356,27 @@ def as_ordered(other: Any) -> Any:
     return order_wanted(other) if hasattr(other, "table") else ordered(list(other))
 
 
+def entered(names: list[Any], layout: Any) -> OrderedMembers:
+    """The set of the caller's with these items, in the order of its slots (`set_layouts`)."""
+    made = OrderedMembers()
+    table = made.table
+    table.size = len(names)
+    table.slots = [int(place) for place in layout[:-1]]
+    table.finger = int(layout[-1])
+    table.hashes = [python_hash(name) for name in names]
+    table.alive = [True] * len(names)
+    table.names = names
+    for _ in range(max(table.slots) + 1 - table.size):
+        names.append(names[0])
+        table.hashes.append(0)
+        table.alive.append(False)
+    return made
+
+
+PARTS = "names", "hashes", "alive", "slots"
+"""The lists that a table is of."""
+
+
 class OrderedMembers(Members):
     """set, in Python's order."""
 

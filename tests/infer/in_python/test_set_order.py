@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import random
 import struct
 
 import numpy as np
@@ -249,6 +250,47 @@ def test_an_argument_keeps_the_order_of_what_stays_in_it():
     pyrelay.jit(changed)(ours, 47)
     changed(pythons, 47)
     assert list(ours) == list(pythons)
+
+
+def gone_through_with_others(items, others, n):
+    made = {n}
+    for item in items:
+        made.add(item + 1)
+    copied, joined = items.copy(), items | others
+    copied.add(n)
+    return (
+        list(items), list(made), list(copied), list(joined), list(items & others),
+        list(items - others), list(items ^ others), list(set(items)), list(others),
+    )
+
+
+def test_arguments_have_the_tables_that_they_have_in_python():
+    """Which items were taken out of a set says where others go, too."""
+    compiled, draw = pyrelay.jit(gone_through_with_others), random.Random(7)
+    for _ in range(60):
+        items, others = (
+            {draw.randrange(10 ** draw.randrange(1, 7)) for _ in range(draw.randrange(5, 40))}
+            for _ in range(2)
+        )
+        for gone in list(items)[:: draw.randrange(2, 5)]:
+            items.discard(gone)
+        items.add(draw.randrange(99))
+        n = draw.randrange(99)
+        assert compiled(items, others, n) == gone_through_with_others(items, others, n)
+
+
+def test_a_set_that_was_emptied_is_not_taken_for_a_new_one():
+    def filled(items, others):
+        for item in others:
+            items.add(item)
+        return list(items), list({n + 1 for n in others})
+
+    compiled, emptied = pyrelay.jit(filled), {5, 7, 9}
+    for item in (5, 7, 9):
+        emptied.discard(item)
+    assert compiled(set(), [40, 8, 3]) == filled(set(), [40, 8, 3])
+    with pytest.raises(UnsupportedOperationError, match="order of a set is not known"):
+        compiled(emptied, [40, 8, 3])
 
 
 def frozensets_in_order(rounds):
