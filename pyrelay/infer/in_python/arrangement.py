@@ -324,9 +324,19 @@ def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
     return np.flip(turned, axes[0] if turns == 1 else axes[1])
 
 
+def normalised_axis(axis: Any, ndim: int) -> Any:
+    """The number of an axis counted from the first, or what NumPy raises if it is none."""
+    if isinstance(axis, tuple):
+        raise TypeError("'tuple' object cannot be interpreted as an integer")
+    if not -ndim <= axis < ndim:
+        text = f"axis {axis} is out of bounds for array of dimension {ndim}"
+        raise np.exceptions.AxisError(text)
+    return axis % ndim
+
+
 def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
     """An axis moved before another."""
-    source = axis % a.ndim
+    source = normalised_axis(axis, a.ndim)
     target = start + a.ndim if start < 0 else start
     return np.moveaxis(a, source, target - 1 if source < target else target)
 
@@ -352,12 +362,13 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
 
 
 def _rolled(x: Array, shift: Any, axis: int) -> Array:
-    rows = np.moveaxis(x, axis, 0)
-    n = rows.shape[0]
+    place = normalised_axis(axis, x.ndim)
+    n = x.shape[place]
     if isinstance(shift, int):
-        cut = -shift % max(n, 1)
-        return np.moveaxis(np.concatenate([rows[cut:], rows[:cut]]), 0, axis)
-    return np.take(x, (np.arange(n) - shift) % max(n, 1), axis=axis)
+        cut, ahead = -shift % max(n, 1), (slice(None),) * place
+        ends = [x[(*ahead, slice(cut, None))], x[(*ahead, slice(cut))]]
+        return np.concatenate(ends, axis=place)
+    return np.take(x, (np.arange(n) - shift) % max(n, 1), axis=place)
 
 
 def atleast_2d(*arys: Array) -> Array:

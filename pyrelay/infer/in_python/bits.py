@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python.arrangement import normalised_axis
+
 Array = Any
 
 __all__ = ["packbits", "unpackbits"]
@@ -19,19 +21,20 @@ def packbits(a: Array, /, axis: Any = None, bitorder: str = "big") -> Array:
     x = np.asarray(a)
     if x.dtype.kind not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
-    lines = np.ravel(x) if axis is None else np.moveaxis(x, axis, -1)
-    size = lines.shape[-1]
+    lines = np.ravel(x) if axis is None else x
+    place = normalised_axis(0 if axis is None else axis, lines.ndim)
+    before, size, behind = lines.shape[:place], lines.shape[place], lines.shape[place + 1 :]
     count = (size + 7) // 8
     whole = lines != 0
     if size % 8 != 0:
-        padded = np.zeros((*lines.shape[:-1], 8 * count), dtype=bool)
-        padded[..., :size] = whole
+        padded = np.zeros((*before, 8 * count, *behind), dtype=bool)
+        padded[(slice(None),) * place + (slice(size),)] = whole
         whole = padded
-    groups = whole.reshape((*lines.shape[:-1], count, 8))
+    groups = whole.reshape((*before, count, 8, *behind))
     # a sum of what each of them is worth, which goes through vectors
-    worth = np.where(groups, np.uint8(1) << _shifts(bitorder), np.uint8(0))
-    found: Array = np.sum(worth, axis=-1, dtype=np.uint8)
-    return found if axis is None else np.moveaxis(found, -1, axis)
+    worth = (np.uint8(1) << _shifts(bitorder)).reshape((8,) + (1,) * len(behind))
+    found: Array = np.sum(np.where(groups, worth, np.uint8(0)), axis=place + 1, dtype=np.uint8)
+    return found
 
 
 def unpackbits(
@@ -41,24 +44,25 @@ def unpackbits(
     x = np.asarray(a)
     if x.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
-    lines = np.ravel(x) if axis is None else np.moveaxis(x, axis, -1)
-    size = 8 * lines.shape[-1]
-    bits = (lines[..., None] >> _shifts(bitorder)) & np.uint8(1)
-    found = bits.reshape((*lines.shape[:-1], size))
-    if count is not None:
-        found = _cut(found, size, count)
-    return found if axis is None else np.moveaxis(found, -1, axis)
+    lines = np.ravel(x) if axis is None else x
+    place = normalised_axis(0 if axis is None else axis, lines.ndim)
+    before, size, behind = lines.shape[:place], 8 * lines.shape[place], lines.shape[place + 1 :]
+    shifts = _shifts(bitorder).reshape((8,) + (1,) * len(behind))
+    bits = (np.expand_dims(lines, place + 1) >> shifts) & np.uint8(1)
+    found = bits.reshape((*before, size, *behind))
+    return found if count is None else _cut(found, place, count)
 
 
-def _cut(bits: Array, size: int, count: int) -> Array:
+def _cut(bits: Array, place: int, count: int) -> Array:
+    size, part = bits.shape[place], (slice(None),) * place
     if count < 0:
         if -count > size:
             raise ValueError("-count larger than number of elements")
-        return bits[..., : size + count]
+        return bits[(*part, slice(size + count))]
     if count <= size:
-        return bits[..., :count]
-    found = np.zeros((*bits.shape[:-1], count), dtype=np.uint8)
-    found[..., :size] = bits
+        return bits[(*part, slice(count))]
+    found = np.zeros((*bits.shape[:place], count, *bits.shape[place + 1 :]), dtype=np.uint8)
+    found[(*part, slice(size))] = bits
     return found
 
 

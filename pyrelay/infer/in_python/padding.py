@@ -36,9 +36,7 @@ def pad(
             head, tail = _repeated(x, axis, 0, before), _repeated(x, axis, -1, after)
             x = np.concatenate([head, x, tail], axis=axis)
         elif before or after:
-            rows = np.moveaxis(x, axis, 0)
-            rows = _padded(rows, before, after, mode, values[axis], lengths[axis], reflect_type)
-            x = np.moveaxis(rows, 0, axis)
+            x = _padded(x, axis, before, after, mode, values[axis], lengths[axis], reflect_type)
     return x
 
 
@@ -66,57 +64,65 @@ def _repeated(x: Array, axis: int, place: int, count: int) -> Array:
     return np.broadcast_to(one, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
 
 
+def _joined(head: Array, x: Array, tail: Array, axis: int) -> Array:
+    """An array between what has the same axis in front."""
+    return np.concatenate([np.moveaxis(head, 0, axis), x, np.moveaxis(tail, 0, axis)], axis=axis)
+
+
 def _padded(
-    x: Array, before: int, after: int, mode: str, values: Any, stat_length: Any, reflect_type: str
+    whole: Array, axis: int, before: int, after: int, mode: str, values: Any, stat_length: Any,
+    reflect_type: str,
 ) -> Array:
-    """The first axis padded."""
+    """One axis padded."""
+    x = np.moveaxis(whole, axis, 0)
     n = x.shape[0]
     if mode == "constant":
         head = np.full((before, *x.shape[1:]), values[0], dtype=x.dtype)
         tail = np.full((after, *x.shape[1:]), values[1], dtype=x.dtype)
-        return np.concatenate([head, x, tail])
+        return _joined(head, whole, tail, axis)
     if mode == "empty":
-        return _padded(x, before, after, "constant", (0, 0), None, "even")
+        return _padded(whole, axis, before, after, "constant", (0, 0), None, "even")
     if mode == "linear_ramp":
         head = np.linspace(values[0], x[0], before, endpoint=False)
         tail = np.linspace(values[1], x[-1], after, endpoint=False)[::-1]
-        return np.concatenate([head.astype(x.dtype), x, tail.astype(x.dtype)])
+        return _joined(head.astype(x.dtype), whole, tail.astype(x.dtype), axis)
     if mode in ("mean", "maximum", "minimum", "median"):
         first, last = (n, n) if stat_length is None else stat_length
         if (first < 1 or last < 1) and mode in ("maximum", "minimum"):
             raise ValueError("stat_length of 0 yields no value for padding")
         head = np.broadcast_to(_statistic(x[:first], mode), (before, *x.shape[1:]))
         tail = np.broadcast_to(_statistic(x[max(n - last, 0):], mode), (after, *x.shape[1:]))
-        return np.concatenate([head, x, tail])
+        return _joined(head, whole, tail, axis)
     once = 1 if mode == "reflect" else 0  # elements at the ends that do not stand twice
     if mode in ("wrap", "reflect", "symmetric") and max(before, after) <= n - once:
         if mode == "wrap":
-            return np.concatenate([x[n - before :], x, x[:after]])
+            return _joined(x[n - before :], whole, x[:after], axis)
         head, tail = x[once : before + once][::-1], x[n - once - after : n - once][::-1]
         if reflect_type == "odd":
             head, tail = 2 * x[0] - head, 2 * x[-1] - tail
-        return np.concatenate([head, x, tail])
+        return _joined(head, whole, tail, axis)
     places = np.arange(-before, n + after)
     if mode == "wrap":
-        return x[places % n]
+        return np.take(whole, places % n, axis=axis)
     if mode == "symmetric":
         folded = places % (2 * n)
-        taken = x[np.where(folded < n, folded, 2 * n - 1 - folded)]
+        taken = np.take(whole, np.where(folded < n, folded, 2 * n - 1 - folded), axis=axis)
         turns = places // n
     elif mode == "reflect":
         period = max(2 * n - 2, 1)
         folded = places % period
-        taken = x[np.where(folded < n, folded, period - folded)]
+        taken = np.take(whole, np.where(folded < n, folded, period - folded), axis=axis)
         turns = places // max(n - 1, 1)
     else:
         raise ValueError(f"mode '{mode}' is not supported")
     if reflect_type == "odd":
         if before >= n or after >= n:
             refuse("odd reflections are compiled for less than the axis has")
-        column = turns.reshape((-1,) + (1,) * (x.ndim - 1))
-        edge = np.where(column < 0, x[0], x[-1])
-        return np.where((places.reshape(column.shape) < 0) | (places.reshape(column.shape) >= n),
-                        2 * edge - taken, taken)
+        column = (1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1)
+        first, last = np.expand_dims(x[0], axis), np.expand_dims(x[-1], axis)
+        edge = np.where(turns.reshape(column) < 0, first, last)
+        outside = (places < 0) | (places >= n)
+        return np.where(outside.reshape(column), 2 * edge - taken, taken)
     return taken
 
 

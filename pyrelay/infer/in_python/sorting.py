@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python.arrangement import normalised_axis
 from pyrelay.infer.in_python.bin_rules import count_of_bins
 
 Array = Any
@@ -82,15 +83,6 @@ def order_in(x: Array) -> Array:
     return order_of(x.reshape(1, -1)).reshape(-1)
 
 
-def _check_axis(axis: Any, ndim: int) -> None:
-    """Raises what NumPy does if that is not an axis of the array."""
-    if isinstance(axis, tuple):
-        raise TypeError("'tuple' object cannot be interpreted as an integer")
-    if not -ndim <= axis < ndim:
-        text = f"axis {axis} is out of bounds for array of dimension {ndim}"
-        raise np.exceptions.AxisError(text)
-
-
 def _check_kind(kind: Any) -> None:
     """Raises what NumPy does if there is no way to sort of that name."""
     if kind not in (None, "quicksort", "quick", "heapsort", "heap", "mergesort", "merge", "stable"):
@@ -116,7 +108,7 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = 
     _check_kind(kind)
     if axis is None:
         return order_in(x.ravel())
-    _check_axis(axis, x.ndim)
+    normalised_axis(axis, x.ndim)
     if x.ndim == 1:
         return _truths_last(x) if x.dtype.kind == "b" else order_in(x)
     last = np.moveaxis(x, axis, -1)
@@ -139,7 +131,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     _check_kind(kind)
     if axis is None:
         return sort(x.ravel(), 0, kind, stable=stable)
-    _check_axis(axis, x.ndim)
+    normalised_axis(axis, x.ndim)
     # The signs of zeros stay in their order, if that was asked for.
     keeps = x.dtype.kind == "f" and (kind == "stable" or kind == "mergesort" or stable)
     if x.ndim == 1:

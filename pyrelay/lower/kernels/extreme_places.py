@@ -11,7 +11,7 @@ from typing import Any
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.types import DType, bool_, i32, i64
+from pyrelay.ir.types import DType, bool_, i32, i64, u8
 from pyrelay.lower.kernels.emitter import Emitter
 from pyrelay.lower.kernels.kernel import If
 from pyrelay.lower.kernels.reductions import Reduction, identity, in_place, one_block
@@ -22,6 +22,8 @@ _FEW = 128  # elements whose extreme is found in one pass, in a loop of the prog
 _LANES = 16  # elements that are looked at side by side
 _SOUGHT = 128  # elements among which an extreme of few bytes is sought once more
 _SOUGHT_LONG = 512  # the same among so many that this is little
+_TRUTHS, _FEW_TRUTHS = 512, 32  # truth values that are asked at once
+_SOON = 64  # truth values of which only a few are asked at once
 _LONG = 8192  # elements, at least
 _LONG_APART = 256  # the same where they lie apart
 _FEW_INTEGERS, _LONG_INTEGERS = 8, 256  # so many are looked at one by one, and block by block
@@ -132,9 +134,10 @@ class _Runs:
         """The index; None if one over several axes had to be divided."""
         s, restore = self.s, self.s.scope.snapshot()
         length = s.extent(self.size)
-        if self.dtype.kind == "b" or self.dtype.size < 4:
-            sought = _SOUGHT if self.dtype.kind == "b" else _SOUGHT_LONG
-            found = self._by_blocks(s.const(sought, i64))
+        if self.dtype.kind == "b":
+            found = self._first_truth()
+        elif self.dtype.size < 4:
+            found = self._by_blocks(s.const(_SOUGHT_LONG, i64))
         else:
             floats = self.dtype.kind == "f"
             few, long = (_LANES, _LONG) if floats else (_FEW_INTEGERS, _LONG_INTEGERS)
@@ -207,6 +210,69 @@ class _Runs:
             s.assign(least, s.primitive("minimum", s.now(least), place))
         return s.where(s.now(unsure), -1, s.cast(s.now(least), i64))
 
+    def _first_truth(self) -> Value:
+        """Nothing is beyond a truth: the first block with one is the last. Blocks have a known
+        number of elements, so that they are vectors without a rest: the last one begins early, at
+        what others have seen."""
+        s, length, start = self.s, self.s.extent(self.size), self.s.variable(self.s.const(0, i64))
+        found, soon = s.variable(s.const(False, bool_)), s.primitive("minimum", length, _SOON)
+        steps = ((_FEW_TRUTHS, soon), (_TRUTHS, length), (_FEW_TRUTHS, length))
+        for size, stop in () if s.apart else steps:
+            with s.repeat():
+                here = s.now(start)
+                beyond = here + size > stop
+                s.leave(beyond | s.now(found) if size == _TRUTHS else beyond)
+                s.assign(found, self._is_among(here, size))
+                s.leave(s.now(found))
+                s.assign(start, here + size)
+
+        def last() -> Value:
+            first, least = s.primitive("minimum", s.now(start), length - _FEW_TRUTHS), self._least()
+            with s.lanes(_FEW_TRUTHS, bool_) as lane:
+                self._take_in(least, first + lane, lane)
+            place = s.cast(s.now(least), i64)
+            return s.where(place < _FEW_TRUTHS, first + place, 0)
+
+        def only() -> Value:
+            least = self._least()
+            with s.loop(0, length, trips=dims.minimum(self.size, _FEW_TRUTHS)) as k:
+                self._take_in(least, k, k)
+            place = s.cast(s.now(least), i64)
+            return s.where(place < length, place, 0)
+
+        few = s.primitive("less", length, _FEW_TRUTHS)
+        return s.choose(few, only, self._one_after_the_other if s.apart else last)
+
+    def _is_among(self, start: Value, size: int) -> Value:
+        """Whether nothing is beyond one of so many elements."""
+        s, found = self.s, self.s.variable(self.s.const(False, bool_))
+        with s.lanes(size, bool_) as lane:
+            s.assign(found, s.now(found) | self._is_extreme(start + lane))
+        return s.now(found)
+
+    def _least(self) -> Value:
+        """The place of the first extreme among few: none so far. It is as short as a truth."""
+        return self.s.variable(self.s.const(255, u8))
+
+    def _take_in(self, least: Value, k: Value, place: Value) -> None:
+        s = self.s
+        here = s.where(self._is_extreme(k), s.cast(place, u8), s.const(255, u8))
+        s.assign(least, s.primitive("minimum", s.now(least), here))
+
+    def _one_after_the_other(self) -> Value:
+        """Of what lies apart, which no vector takes in at once."""
+        s, length, place = self.s, self.s.extent(self.size), self.s.variable(self.s.const(0, i64))
+        with s.repeat():
+            s.leave(s.now(place) >= length)
+            s.leave(self._is_extreme(s.now(place)))
+            s.assign(place, s.now(place) + 1)
+        return s.where(s.now(place) < length, s.now(place), 0)
+
+    def _is_extreme(self, k: Value) -> Value:
+        """Whether nothing is beyond the truth value at a flat index."""
+        value = self.at(k)
+        return value if self.kind == "max" else self.s.primitive("logical_not", value)
+
     def _first_nan(self) -> Value:
         s = self.s
         place = s.variable(s.const(0, i64))
@@ -223,8 +289,7 @@ class _Runs:
         return self._by_blocks(s.where(is_long, s.const(_SOUGHT_LONG, i64), _SOUGHT))
 
     def _by_blocks(self, sought: Value) -> Value:
-        """From the first block with the extreme in it. Nothing is beyond a truth value: the first
-        block with one is the last."""
+        """From the first block with the extreme in it."""
         s, dtype, (op, beyond) = self.s, self.dtype, _names(self.kind)
         extreme = Reduction(op, tuple(self.extents), self.element, dtype)
         length = s.extent(self.size)
@@ -232,8 +297,7 @@ class _Runs:
         best = s.variable(s.const(identity(op, dtype), dtype))
         block = s.variable(s.const(0, i64))
 
-        def look(b: Value) -> Value:
-            """Takes in a block; whether there is something in it beyond all before."""
+        with s.loop(0, count, trips=dims.quotient_up(self.size, _SOUGHT)) as b:
             start = b * sought
             stop = s.primitive("minimum", start + sought, length)
             found = self._extreme_of(extreme, start, stop)
@@ -244,17 +308,6 @@ class _Runs:
                 better = better | (is_nan & s.primitive("equal", held, held))
             s.assign(block, s.where(better, b, s.now(block)))
             s.assign(best, s.where(better, found, held))
-            return better
-
-        if dtype.kind == "b":
-            number = s.variable(s.const(0, i64))
-            with s.repeat():
-                s.leave(s.now(number) >= count)
-                s.leave(look(s.now(number)))
-                s.assign(number, s.now(number) + 1)
-        else:
-            with s.loop(0, count, trips=dims.quotient_up(self.size, _SOUGHT)) as b:
-                look(b)
         first, most = s.now(block) * sought, s.now(best)
         last = s.primitive("minimum", first + sought, length)
 

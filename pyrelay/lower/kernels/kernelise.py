@@ -13,7 +13,7 @@ of one space share a kernel. Scalar programs, loops included, become one serial 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
@@ -246,7 +246,7 @@ class _Group:
         if self.when != 0 or (not axes and not is_small(plan)):
             return self._phase_kernels(plan, base)
         kind = ColumnSchedule if plan.kept.columns else RowSchedule
-        arrays = _array_shapes(self.function.params)
+        arrays = _array_shapes(self.function)
         return [
             self._undivided(lambda k, d: kind(k, plan, arrays, base, divided=d).write())
         ]
@@ -255,7 +255,7 @@ class _Group:
         """A kernel per phase, and one for the results of one element."""
         shares: dict[Let, Shares] = {}
         kernels: list[Kernel] = []
-        arrays = _array_shapes(self.function.params)
+        arrays = _array_shapes(self.function)
         for phase in plan.phases:
             first = len(self.scratch)
             counts: list[Extent] = []
@@ -383,7 +383,7 @@ class _Group:
         kernels, parts = [], []
         for shape, members in spaces.items():
             base = len(self.scratch)
-            space = collapsed(shape, _array_shapes(self.function.params))
+            space = collapsed(shape, _array_shapes(self.function))
             size = dims.product(shape)
             joins = self.joins_few and len(space.runs) == 1
             many = dims.minimum(dims.quotient(size, FEW + 1), 1) if joins else 1
@@ -435,7 +435,7 @@ class _Group:
     ) -> Kernel:
         """A kernel over a space with as few indices as do without division. `wholes` are shapes of
         what it writes parts of."""
-        arrays = _array_shapes(self.function.params)
+        arrays = _array_shapes(self.function)
         spaces = [
             collapsed(shape, arrays, sliced=True), collapsed(shape, arrays),
             collapsed(shape, [*arrays, *wholes]), one_by_one(shape),
@@ -468,6 +468,34 @@ def _axes(let: Let) -> tuple[Shape | None, tuple[int, ...], bool]:
     return ty.shape, axes, bool(rhs.attrs.get("keepdims", False))
 
 
-def _array_shapes(params: Iterable[Var]) -> list[Shape]:
-    return [p.type.shape for p in params if isinstance(p.type, TensorType) and p.type.rank]
+def _array_shapes(function: Function) -> list[Shape]:
+    """The shapes that arrays have where their elements are read: those that they come in, or those
+    that a reshape gives them before anything else but arithmetic of single elements."""
+    readers: dict[Atom, list[Let]] = {}
+    for let in function.body.lets:
+        for atom in dict.fromkeys(walk.operands(let.rhs)):
+            readers.setdefault(atom, []).append(let)
+    found: dict[Shape, None] = {}
+    pending = list(function.params)
+    seen = set(pending)
+    while pending:
+        var = pending.pop()
+        if not isinstance(var.type, TensorType) or not var.type.rank:
+            continue
+        ahead = [_in_place(let, var.type.shape) for let in readers.get(var, ())]
+        if not ahead or None in ahead:
+            found[var.type.shape] = None
+        fresh = [out for out in ahead if out is not None and out not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return list(found)
 
+
+def _in_place(let: Let, shape: Shape) -> Var | None:
+    """The result of a Let each element of which is made of the one at the same place in memory of
+    an operand of this shape; None if it is not made so."""
+    out, call = let.outs[0], let.rhs
+    if not isinstance(call, OpCall) or not isinstance(out.type, TensorType):
+        return None
+    same = call.op.fusion is Fusion.ELEMENTWISE and out.type.shape == shape
+    return out if same or call.op.name == "reshape" else None

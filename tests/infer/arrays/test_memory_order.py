@@ -125,3 +125,13 @@ def test_arrays_that_stand_in_a_result_twice_are_one_array():
         assert chosen is (y if k else z)
         assert np.shares_memory(part, z)
         np.testing.assert_array_equal(y, x.T + 1.0)
+
+
+def test_what_is_rolled_or_padded_lies_in_c_order():
+    def moved(x):
+        return np.roll(x, 1, 1), np.pad(x, 1, mode="reflect"), np.pad(x, ((0, 0), (2, 1)), "wrap")
+
+    x = np.arange(12.0).reshape(3, 4)
+    for found, wanted in zip(pyrelay.jit(moved)(x), moved(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        assert found.flags.c_contiguous

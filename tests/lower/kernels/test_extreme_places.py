@@ -80,3 +80,17 @@ def test_elements_that_lie_apart_are_gathered() -> None:
     code = str(pyrelay.jit(lambda x: np.argmin(x, axis=0)).code(x))
     assert "local_f64(512)" in code
     assert "local_f64(32)" in code  # columns as lanes, where there are more
+
+
+def test_truths_are_looked_at_in_blocks_up_to_the_first() -> None:
+    def first(x: Any, y: Any) -> Any:
+        return np.argmax(x, axis=1), np.argmin(~x, axis=1), np.argmax(y > 0.5), x[:, ::2].argmin()
+
+    compiled = pyrelay.jit(first)
+    for columns in (1, 31, 32, 33, 64, 96, 97, 511, 576, 577, 1200):
+        x = np.eye(columns + 1, columns, dtype=bool)  # of the last row none is true
+        y = np.zeros(columns)
+        y[columns * 3 // 4 :] = 1.0
+        for found, wanted in zip(compiled(x, y), first(x, y), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    assert " in lanes(512, 1)" in str(compiled.code(x, y))

@@ -90,6 +90,15 @@ def test_indices_are_divided_only_if_a_rule_takes_them_apart() -> None:
     assert kernel.extent == m
 
 
+def test_rows_that_a_reshape_makes_are_numbered_by_one_index() -> None:
+    function = pyrelay.jit(lambda x: (np.abs(x) * 2).reshape(x.shape[0], -1, 4).sum(axis=-1))
+    x = np.arange(-12.0, 12.0).reshape(3, 8)
+    np.testing.assert_array_equal(function(x), [[84, 52], [20, 12], [44, 76]])
+    code = str(function.code(x))
+    assert "floor_divide" not in code
+    assert "remainder" not in code
+
+
 def test_an_axis_of_extent_1_takes_no_index_apart() -> None:
     def pairs(x: Any, y: Any) -> Any:
         return np.stack([x, y], axis=-1)
