@@ -64,7 +64,7 @@ def target(choices: Choices = DEFAULT) -> Target:
         )
 
     return Target(
-        emit, product, _convolution, attended, points_inside=True, parts=True, chooses=True,
+        emit, product, _convolution, attended, points_inside=True, parts=True, chooses=True, resumes=True,
         attention_gradient=attended_gradient, chain=_chain, line_sort=_line_sort, has_loop=has_loop,
     )
 

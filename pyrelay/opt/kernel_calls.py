@@ -1,7 +1,7 @@
 """Kernel calls: Lets taken out of a block into a closed function of their own.
 
 In: Lets of Core and which of their variables are read afterwards. Out: one Let that calls them as a
-kernel, its free variables and extents passed as arguments.
+kernel, its free variables and extents passed as arguments; or the function alone.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyrelay.ir import dims, types, walk
-from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Atom, Block, Function, KernelCall, Let, OpCall, Var
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import Atom, Block, FnCall, Function, KernelCall, Let, OpCall, Var
 from pyrelay.opt import places
 
 
@@ -64,6 +64,15 @@ def kernel_call(members: Sequence[Let], outs: Sequence[Var], copies: Mapping[Ato
 
     For a free variable in `copies`, what it stands for is passed.
     """
+    function, params, extents = closed(_name(members), members, outs)
+    args = tuple(copies.get(p, p) for p in params)
+    return Let(tuple(outs), KernelCall(function, args, extents), span=function.span)
+
+
+def closed(
+    name: str, members: Sequence[Let], outs: Sequence[Var]
+) -> tuple[Function, tuple[Var, ...], tuple[Extent, ...]]:
+    """Lets as a closed function with these results, and what a call of it passes in their place."""
     inner = Block(tuple(members), tuple(outs))
     params = walk.free_vars(inner)
     symbols = _symbols(inner, params)
@@ -71,11 +80,8 @@ def kernel_call(members: Sequence[Let], outs: Sequence[Var], copies: Mapping[Ato
     own_symbols = tuple(names.symbol(s) for s in symbols)
     own_params = tuple(names.var(p) for p in params)
     body = walk.copy_block(inner, names)
-    span = members[-1].span
-    function = Function(_name(members), own_params, body, own_symbols, span=span)
-    args = tuple(copies.get(p, p) for p in params)
-    call = KernelCall(function, args, tuple(dims.of(s) for s in symbols))
-    return Let(tuple(outs), call, span=span)
+    function = Function(name, own_params, body, own_symbols, span=members[-1].span)
+    return function, params, tuple(map(dims.of, symbols))
 
 
 def _name(members: Sequence[Let]) -> str:
@@ -99,4 +105,7 @@ def _symbols(block: Block, params: Iterable[Var]) -> tuple[Symbol, ...]:
         if isinstance(let.rhs, OpCall):
             for value in let.rhs.attrs.values():
                 found.update(dict.fromkeys(walk.attr_symbols(value)))
+        elif isinstance(let.rhs, (FnCall, KernelCall)):
+            for extent in let.rhs.dims:
+                found.update(dict.fromkeys(dims.symbols(extent)))
     return tuple(s for s in found if s not in bound)

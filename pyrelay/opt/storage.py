@@ -19,10 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeAlias
 
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, FnCall, If, Let, Loop, OpCall, Var
 from pyrelay.opt import places
 from pyrelay.opt.buffers import Buffers, NeedsMemory
 from pyrelay.opt.exchanges import Choice, Groups, Turn
@@ -32,6 +34,12 @@ from pyrelay.records import dataclass
 
 _MOST_ATTEMPTS = 40  # arrays that get memory because of how they are used
 _SHORT = 16  # elements
+
+GivenBack: TypeAlias = Mapping[str, tuple[int | None, ...]]
+"""Of functions that store into their arguments' buffers: for each result the number of the argument
+that it is, None for one that is no array."""
+
+_NO_CALLS: GivenBack = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +89,19 @@ class _Turns(Exception):
         self.carried = carried
 
 
-def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | None:
+def storage_of(
+    lets: Sequence[Let], results: Iterable[Atom] = (), calls: GivenBack = _NO_CALLS
+) -> Storage | None:
     """The storage of scalar Lets, run in order; None if they cannot use their arrays that way.
 
-    `results` are the arrays that are needed in the end, in the state they then have.
+    `results` are the arrays that are needed in the end, in the state they then have. `calls` says
+    of functions that may be called which of their arguments each of their results is.
     """
     results = tuple(results)
     facts = Facts(lets)
     own, turning = facts.computed_at_once(), set[Var]()
     for _ in range(_MOST_ATTEMPTS):
-        run = _Run(facts, own, turning)
+        run = _Run(facts, own, turning, calls=calls)
         try:
             fine = run.lets(lets, results) and run.are_arguments(results)
         except _Turns as turns:
@@ -169,6 +180,8 @@ def _destination(
 class _Run(Buffers):
     """Goes through a program once."""
 
+    calls: GivenBack = _NO_CALLS
+
     # -- running -------------------------------------------------------------------------------
 
     def lets(self, lets: Sequence[Let], results: Iterable[Atom]) -> bool:
@@ -182,6 +195,8 @@ class _Run(Buffers):
                     fine = self._if(let, rhs)
                 case Loop():
                     fine = self._loop(let, rhs)
+                case FnCall():
+                    fine = self._call(let, rhs)
                 case _:
                     fine = not any(map(is_array, (*walk.operands(rhs), *let.outs)))
             if not fine:
@@ -222,6 +237,26 @@ class _Run(Buffers):
         if not self._becomes(out, call.args[0]):
             return False
         self.written.add(self.buffer[out])
+        return True
+
+    def _call(self, let: Let, call: FnCall) -> bool:
+        """A function is lent arrays, and stores into those that it gives back."""
+        arrays = [a for a in call.args if is_array(a)]
+        if not arrays:
+            return not any(map(is_array, let.outs))
+        given = self.calls.get(call.function)
+        if given is None or not all(map(self.reads, arrays)):
+            return False
+        if any(a in self.sources or a in self.shown for a in arrays):
+            return False
+        stored = [(out, call.args[k]) for out, k in zip(let.outs, given, strict=True)
+                  if k is not None]
+        buffers = [self.buffer[a] for a in arrays if isinstance(a, Var)]
+        for out, array in stored:
+            assert isinstance(array, Var)
+            if buffers.count(self.buffer[array]) != 1 or not self._becomes(out, array):
+                return False
+            self.written.add(self.buffer[out])
         return True
 
     # -- control flow --------------------------------------------------------------------------

@@ -4,7 +4,10 @@ In: ``call0 = routine("routine0", "i64", ...)`` in the text, which names a funct
 ``routine0(block, state, ...)`` of the same text and the types of its other parameters. Out: an
 intrinsic that calls it. A ``Part`` is written by hand, imported by texts, and compiled once for all
 of them. ``call_kernel(address, block, begin, end)`` calls a kernel that was
-compiled by itself. ``stack_address()`` is an address in the frame of the function that asks.
+compiled by itself. ``stack_address()`` is an address in the frame of the function that asks,
+``lowest_address(block)`` the one that the native stack may reach, or 0 where nobody has said so.
+``resume(block, state, code, words, given, taken)`` has a function of the plan run
+(``devices/runtime/resumed_calls``).
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from pyrelay.devices.compiler.kernel_language import (
     fixed,
 )
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
+from pyrelay.devices.runtime.layout import LOWEST, RESUME
 
 
 class Routine(Intrinsic):
@@ -84,6 +88,23 @@ def _emit_call_kernel(b: IRBuilder, _: types.Type, address: Any, *args: Any) -> 
     return b.call(b.inttoptr(address, kind.as_pointer()), args)
 
 
+def _of_record(b: IRBuilder, block: Any, offset: int) -> Any:
+    """A word of the record, which parameter 0 points to."""
+    pointer = WORD.as_pointer()
+    record = b.load(b.inttoptr(block, pointer), typ=WORD)
+    place = b.add(record, llvm.Constant(WORD, offset))
+    return b.load(b.inttoptr(place, pointer), typ=WORD)
+
+
+def _emit_resume(b: IRBuilder, _: types.Type, block: Any, *args: Any) -> Any:
+    return _emit_call_kernel(b, types.int64, _of_record(b, block, RESUME), block, *args)
+
+
+resume = Intrinsic("resume", fixed(types.int64, *(types.int64,) * 6), _emit_resume)
+lowest_address = Intrinsic(
+    "lowest_address", fixed(types.int64, types.int64),
+    lambda b, _, block: _of_record(b, block, LOWEST),
+)
 call_kernel = Intrinsic(
     "call_kernel", fixed(types.int64, *(types.int64,) * 4), _emit_call_kernel
 )

@@ -19,8 +19,18 @@ from contextlib import contextmanager
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
 from pyrelay.devices.runtime.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATIONS, Checks
-from pyrelay.devices.runtime.layout import POLL, WORD, Control, Process, State, Status, Tape
+from pyrelay.devices.runtime.layout import (
+    POLL,
+    RESUME,
+    WORD,
+    Control,
+    Process,
+    State,
+    Status,
+    Tape,
+)
 from pyrelay.devices.runtime.memory import Memory
+from pyrelay.devices.runtime.resumed_calls import write_resume
 from pyrelay.devices.runtime.row_parts import INSTRUCTION_WORDS, LINK, ROWS_TOGETHER, write_part
 from pyrelay.devices.runtime.teamwork import CHUNKS_PER_THREAD, WORTH_SHARING, Teamwork
 from pyrelay.lower.planning.opcodes import (
@@ -72,6 +82,7 @@ class Executor:
         self.f = f = Function(module, "pyrelay_run", 2)
         self.state, start = f.parameters
         self.part = write_part(module, f)
+        resume = write_resume(module, f)
         self.control = f.load(self.state, State.CONTROL)
         self.code = f.load(self.control, Control.CODE)
         self.constants = f.load(self.control, Control.CONSTANTS_END)
@@ -87,6 +98,7 @@ class Executor:
             f.store(self.state, State.RECORD + POLL, f.address(self.poll.native))
             process = f.load(self.control, Control.PROCESS)
             f.store(self.state, State.RECORD + POLL + WORD, process)
+        f.store(self.state, State.RECORD + RESUME, f.address(resume.native))
         self.run = f
         self._write()
 
@@ -344,8 +356,9 @@ class Executor:
                 status.set(f.call_address(kernel, self.scratch, begin, extent))
         with f.when(status.now.differs(0), likely=False):
             record = self.state + State.RECORD
-            f.store(record, 0, f.load(record) + self._word(4))
-            f.ret(status.now)
+            in_plan = status.now.equals(Status.RAISED_IN_PLAN)
+            f.store(record, 0, f.load(record) + in_plan.choose(0, self._word(4)))
+            f.ret(in_plan.choose(Status.RAISED, status.now))
         self._go(words + (count << 3))
 
     def _parts(self) -> None:

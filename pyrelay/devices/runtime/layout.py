@@ -19,7 +19,13 @@ RECORD_WORDS = 16
 POLL = WORD * RECORD_WORDS
 """After the record: the address of `pyrelay_poll` and its argument, for kernels that run long."""
 
-RECORD_BYTES = POLL + 2 * WORD
+RESUME = POLL + 2 * WORD
+"""Then the address of `pyrelay_resume`, for kernels that recurse."""
+
+LOWEST = RESUME + WORD
+"""Then the lowest address of the native stack that they may use; 0 where none of them runs."""
+
+RECORD_BYTES = LOWEST + WORD
 
 SIZE_CLASSES = 4 * 48
 """Block sizes: four per doubling, from 64 bytes up; see `memory.py`."""
@@ -35,6 +41,7 @@ class Status(IntEnum):
     MEMORY = 4
     MISMATCH = 5
     HOST = 6  # a host call left its exception with the executable
+    RAISED_IN_PLAN = 7  # a kernel has had the plan go on, whose site is in the record
 
 
 class Block:

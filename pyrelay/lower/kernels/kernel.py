@@ -46,11 +46,12 @@ BOUND = "bound"  # of the part of it: first column, end of the columns, elements
 ARRAY = "array"  # address of the buffer of an array argument
 SCALAR = "scalar"  # bit pattern of a scalar argument
 EXTENT = "extent"  # value of an extent
+CODE = "code"  # where a function of the plan begins, and how many slots it has
 OUTPUT = "output"  # address of the buffer of an array result
 SLOT = "slot"  # address of the slot of a scalar result
 SCRATCH = "scratch"  # address of a buffer that lives only between the kernels of one lowering
 ROW = "row"  # the same; every row of a kernel over rows uses the place of the first again
-ROLES = (PRODUCT, BOUND, ARRAY, SCALAR, EXTENT, OUTPUT, SLOT, SCRATCH, ROW)
+ROLES = (PRODUCT, BOUND, ARRAY, SCALAR, EXTENT, CODE, OUTPUT, SLOT, SCRATCH, ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,7 @@ class Call:
     """outs = routine number `routine` of the kernel, applied to args.
 
     Where `too_deep` is given, it tells whether calls were nested too deeply for the native stack
-    (then `outs` hold nothing); elsewhere that ends the routine that calls.
+    (then `outs` hold nothing); elsewhere that ends the routine that calls, unless it is `Planned`.
     """
 
     outs: tuple[Local, ...]
@@ -248,12 +249,29 @@ Body: TypeAlias = tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """The function of the plan that does what a routine does, where the native stack is short.
+
+    code: the parameter that tells which. words: what it is given: operands of the routine, arrays
+    and extents of the kernel. results: which words of what it returns are the routine's results.
+    """
+
+    code: Parameter
+    words: tuple[Operand | Parameter, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Routine:
-    """A function of scalars, of at most 64 bits each, that the routines of its kernel may call."""
+    """A function of scalars, of at most 64 bits each, that the routines of its kernel may call.
+
+    `planned` is None where calls that nest too deeply end the routines that make them.
+    """
 
     params: tuple[Local, ...]
     body: Body
     results: tuple[Operand, ...]
+    planned: Planned | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds
 from pyrelay.opt.exchanges import Turn
 from pyrelay.opt.shapes import is_array, shape_of
-from pyrelay.opt.storage import storage_of
+from pyrelay.opt.storage import GivenBack, storage_of
 
 Index = tuple[Value, ...]
 #: Elements of an array of known size that a kernel keeps for itself, in registers if it can.
@@ -38,11 +38,18 @@ LARGEST_LOCAL = 64
 
 
 class ProgramArrays:
-    """Memory of the arrays of a scalar program."""
+    """Memory of the arrays of a scalar program.
 
-    def __init__(self, s: RuleEmitter, elements: Elements, function: Function) -> None:
+    `calls` is what `storage_of` is told of functions that the program calls, `written` the
+    parameters, by number, that others of its kernel store into.
+    """
+
+    def __init__(
+        self, s: RuleEmitter, elements: Elements, function: Function, calls: GivenBack,
+        written: frozenset[int],
+    ) -> None:
         self.s, self.elements = s, elements
-        found = storage_of(function.body.lets, function.body.results)
+        found = storage_of(function.body.lets, function.body.results, calls)
         assert found is not None, "fusion takes only loops that can use their arrays in place"
         self.storage = found
         self.scratch: list[Extent] = []  # bytes of each buffer that the kernel needs
@@ -60,7 +67,7 @@ class ProgramArrays:
             assert isinstance(param.type, TensorType)
             self._homes[param] = Parameter(ARRAY, position, param.type.dtype)
         #: Positions of the parameters that are written.
-        self.written = {k for p, k in positions.items() if p in found.written}
+        self.written = {k for p, k in positions.items() if p in found.written} | written
         elements.home = self.home
 
     def home(self, atom: Atom) -> tuple[Array, bool] | None:
@@ -69,7 +76,11 @@ class ProgramArrays:
             return None
         root = self.storage.buffers.get(atom, atom)
         array = self._homes.get(root)
-        return None if array is None else (array, root in self.storage.written)
+        if array is None:
+            return None
+        elsewhere = isinstance(array, Parameter) and array.role == ARRAY
+        written = elsewhere and array.position in self.written
+        return array, written or root in self.storage.written
 
     def position(self, atom: Atom) -> int:
         """The number of the parameter in whose buffer a result stands in the end."""

@@ -57,6 +57,8 @@ from pyrelay.ops.program import pieces
 from pyrelay.opt import places
 from pyrelay.opt.exchanges import Turn
 from pyrelay.opt.shapes import is_array
+from pyrelay.opt.storage import GivenBack
+from pyrelay.records import dataclass
 
 
 def is_scalar_program(function: Function) -> bool:
@@ -105,23 +107,35 @@ def scalar_program(function: Function) -> Lowering:
     )
 
 
-def routine(
-    function: Function, arrays: int, numbers: Mapping[str, int], sites: list[RaiseSite]
-) -> Routine:
-    """A function of scalars as a routine; `numbers` are the routines that it may call.
+@dataclass(frozen=True, slots=True)
+class Routines:
+    """What the routines of one kernel know of each other.
+
+    numbers: of the functions that they are. given_back: see `opt.storage`. written: numbers of the
+    kernel's arrays that any of them stores into. sites: where they may fail, of all of them.
+    """
+
+    numbers: Mapping[str, int]
+    given_back: GivenBack
+    written: frozenset[int]
+    sites: list[RaiseSite]
+
+
+def routine(function: Function, arrays: int, routines: Routines) -> Routine:
+    """A function of scalars as a routine.
 
     The first parameters, `arrays` of them, and the extents are the kernel's, for all routines to
-    read. Where it may fail is added to `sites`.
+    read; what it gives back of them is no result.
     """
-    program = _Program(function, numbers)
-    program.s.sites = sites
+    program = _Program(function, routines)
+    program.s.sites = routines.sites
     params = []
     for param in function.params[arrays:]:
         assert isinstance(param.type, TensorType)
         params.append(Local(param.type.dtype))
         program.bind(param, Value(program.s, params[-1], params[-1].dtype, program.s.scope))
     program.block(function.body)
-    results = tuple(program.scalar(a).operand for a in function.body.results)
+    results = tuple(program.scalar(a).operand for a in function.body.results if not is_array(a))
     body = with_versions(_without_idle_checks(tuple(program.s.scope.statements)))
     body = without_unused(with_exact_remainders(body, results), results)
     return Routine(tuple(params), body, results)
@@ -132,13 +146,17 @@ def _without_idle_checks(body: Body) -> Body:
     return without_implied_checks(without_certain_checks(without_counter_checks(body)))
 
 
+_ALONE = Routines({}, {}, frozenset(), [])
+
+
 class _Program:
-    def __init__(self, function: Function, routines: Mapping[str, int] | None = None) -> None:
-        self.routines = routines or {}
+    def __init__(self, function: Function, routines: Routines = _ALONE) -> None:
+        self.routines = routines
         self.s = RuleEmitter(function.dims)
         self.s.often_short = True
         self.elements = Elements(self.s, function)
-        self.arrays = ProgramArrays(self.s, self.elements, function)
+        given = routines.given_back, routines.written
+        self.arrays = ProgramArrays(self.s, self.elements, function, *given)
         self.waiting: list[Let] = []  # gathers whose places have not been looked at yet
 
     # -- values --------------------------------------------------------------------------------
@@ -233,10 +251,11 @@ class _Program:
             self.bind(out, self.scalar(result))
 
     def _call(self, let: Let, rhs: FnCall) -> None:
-        args = tuple(self.scalar(a).operand for a in rhs.args)
-        outs = tuple(Local(v.type.dtype) for v in let.outs)  # type: ignore[union-attr]
-        self.s.emit(Call(outs, self.routines[rhs.function], args))
-        for out, local in zip(let.outs, outs, strict=True):
+        args = tuple(self.scalar(a).operand for a in rhs.args if not is_array(a))
+        results = [v for v in let.outs if not is_array(v)]
+        outs = tuple(Local(v.type.dtype) for v in results)  # type: ignore[union-attr]
+        self.s.emit(Call(outs, self.routines.numbers[rhs.function], args))
+        for out, local in zip(results, outs, strict=True):
             self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
 
     def _if(self, let: Let, rhs: If) -> None:

@@ -22,7 +22,7 @@ from pyrelay.errors import InvariantError
 from pyrelay.lower.planning import instructions as plan_ir
 from pyrelay.lower.planning.encoded import EncodedPlan
 from pyrelay.lower.planning.instructions import Plan
-from pyrelay.lower.planning.opcodes import GROUP, OPCODES
+from pyrelay.lower.planning.opcodes import CODE_BITS, GROUP, OPCODES
 
 MAX_VALUES = 15
 """Values an error record holds beside its site."""
@@ -138,6 +138,10 @@ class _Encoder:
         if isinstance(operand, plan_ir.KernelAddress):
             self.kernel(operand.index)
             return self.constant("kernel", operand.index)
+        if isinstance(operand, plan_ir.CodeOf):
+            _expect(0 <= operand.index < len(self.plan.functions),
+                    f"There is no function {operand.index}.")  # fmt: skip
+            return self.constant("code", operand.index)
         _expect(isinstance(operand, plan_ir.Data), f"{operand} may stand in a launch only.")
         assert isinstance(operand, plan_ir.Data)
         _expect(0 <= operand.index < len(self.plan.arrays), f"There is no array {operand.index}.")
@@ -296,8 +300,10 @@ class _Encoder:
         for (kind, word), place in self.constants.items():
             if kind in addresses:
                 addresses[kind].append((len(constants) - 1 - place, word))
-            else:
-                constants[len(constants) - 1 - place] = word
+                continue
+            if kind == "code":
+                word = plan.functions[word].slots << CODE_BITS | self.starts[word]
+            constants[len(constants) - 1 - place] = word
         return EncodedPlan(
             np.array(self.code, np.int64), constants, tuple(self.kernel_words),
             tuple(addresses["data"]), entry.slots, self.scratch, self.parallel, plan.kernels,

@@ -70,7 +70,15 @@ class KernelAddress:
     index: int
 
 
-Value = Slot | Immediate | Data | KernelAddress
+@dataclass(frozen=True, slots=True)
+class CodeOf:
+    """Where `Plan.functions[index]` begins, and how many slots it has, in one word: for a kernel
+    that has it run (`devices/runtime/resumed_calls`)."""
+
+    index: int
+
+
+Value = Slot | Immediate | Data | KernelAddress | CodeOf
 Operand = Value | AddressOf
 
 _FORMATS = {

@@ -46,6 +46,9 @@ bool as u8."""
 GROUP = 4
 """Words that a launch, call or return hands over at a time."""
 
+CODE_BITS = 32
+"""Of the word of a `CodeOf` those that say where the function begins; the rest counts its slots."""
+
 LINK_WORDS = 2
 """Words before a frame: where to go on in the caller, and how far up the caller's frame is."""
 

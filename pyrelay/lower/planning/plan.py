@@ -21,6 +21,7 @@ from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Dim, Extent, Symbol
 from pyrelay.ir.nodes import Function, KernelCall, Let, Module
 from pyrelay.ir.types import TensorType, Type
+from pyrelay.lower.kernels.called_loops import with_called_loops
 from pyrelay.lower.kernels.recursion import recursion
 from pyrelay.lower.planning import boundary
 from pyrelay.lower.planning.boundary import Parameter, Result
@@ -95,17 +96,22 @@ def plan(
     program = Program(target, begin)
     entry = _completed(module.main, entry or Entry())
     forced = {}
-    recursive = _recursive(module)
+    recursive = frozenset(_recursive(module))
+    if target.resumes and recursive:
+        module = with_called_loops(module, recursive)
     if not any(module.entry in walk.called(f) for f in module.functions.values()):
         forced[module.entry] = frozenset(entry.mutated)
     consumed = consumed_parameters(module, _written(program), forced)
     numbers = {name: k for k, name in enumerate(module.functions, start=1)}
-    native = recursion(module, recursive)
-    functions = [_boundary_function(module, entry, consumed[module.entry], numbers)]
-    for name, function in module.functions.items():
-        planner = FunctionPlanner(program, numbers, consumed, native, function)
+    native = recursion(module, recursive, target.resumes)
+    planned: dict[str, PlanFunction] = {}
+    for name in dict.fromkeys([*native.callees_first(), *module.functions]):
+        function = module.functions[name]
+        planner = FunctionPlanner(program, numbers, consumed, native, planned, function)
         mutated = entry.mutated if name in forced else {}
-        functions.append(planner.plan(name in recursive, mutated))
+        planned[name] = planner.plan(name in recursive, mutated)
+    functions = [_boundary_function(module, entry, consumed[module.entry], numbers)]
+    functions += [planned[name] for name in module.functions]
     return Plan(
         tuple(functions), tuple(program.kernels), tuple(program.sites), (), entry.parameters,
         entry.results, entry.single, tuple(program.hosts),

@@ -12,12 +12,14 @@ from pyrelay.lower.planning.instructions import (
     AddressOf,
     Binary,
     Call,
+    CodeOf,
     Free,
     Jump,
     JumpIf,
     JumpUnless,
     Launch,
     LoopNext,
+    Operand,
     Poll,
     Slot,
     TapeFree,
@@ -44,7 +46,7 @@ def call(p: FunctionPlanner, let: Let, node: FnCall) -> None:
     results = [slot for out in let.outs for slot in p.fresh(out)]
     extents = p.frame.words(len(let.dims))
     planned = Call(p.numbers[node.function], tuple(arguments), tuple(results) + extents)
-    if p.recursion.is_worth_it(p.name, node.function) and not consumed:
+    if p.enters_native_code(node.function):
         _call_natively(p, node.function, planned)
     else:
         p.frame.emit(planned)
@@ -53,19 +55,30 @@ def call(p: FunctionPlanner, let: Let, node: FnCall) -> None:
 
 def _call_natively(p: FunctionPlanner, name: str, planned: Call) -> None:
     """A kernel makes the call; where the calls nest too deeply for it, the plan does."""
-    kernel = p.recursion.kernel(name)
-    too_deep, after = p.frame.slot(), p.frame.label("called")
-    arguments = p.recursion.in_order(name, planned.arguments)
-    slots = tuple(map(AddressOf, (*planned.results, too_deep)))
+    recursion = p.recursion
+    kernel = recursion.kernel(name)
+    operands: list[Operand] = [*recursion.in_order(name, planned.arguments)]
+    if recursion.resumes:
+        operands += [CodeOf(p.numbers[each]) for each in recursion.reached(name)]
+    back = list(zip(planned.results, recursion.given_back(name), strict=True))
+    operands += [AddressOf(slot) for slot, argument in back if argument is None]
+    too_deep = None if recursion.resumes else p.frame.slot()
+    if too_deep is not None:
+        operands.append(AddressOf(too_deep))
     p.frame.emit(
         Launch(
-            p.program.kernel(kernel, name), (*arguments, *slots), ONE,
+            p.program.kernel(kernel, name), tuple(operands), ONE,
             p.sizes.value(kernel.cost), serial=True, first_site=p.program.sites_of(kernel),
         )
     )
-    p.frame.emit(JumpUnless(Slot(too_deep), after))
-    p.frame.emit(planned)
-    p.frame.place(after)
+    if too_deep is not None:
+        after = p.frame.label("called")
+        p.frame.emit(JumpUnless(Slot(too_deep), after))
+        p.frame.emit(planned)
+        p.frame.place(after)
+    for slot, argument in back:
+        if argument is not None:
+            p.frame.emit(Unary("move", slot, planned.arguments[argument]))
 
 
 def _bind_extents(p: FunctionPlanner, let: Let, slots: Iterable[int]) -> None:

@@ -44,6 +44,7 @@ from pyrelay.lower.planning import (
 )
 from pyrelay.lower.planning.frame import Frame, Words, constant_words, word_count
 from pyrelay.lower.planning.instructions import (
+    Alloc,
     Copy,
     Free,
     PlanFunction,
@@ -70,15 +71,16 @@ class FunctionPlanner:
     """Plans one function.
 
     `numbers` are the plan's functions by name; `consumed` the parameters that each takes over;
-    `recursion` tells which of them native code calls.
+    `recursion` tells which of them native code calls; `planned` are those that have a plan.
     """
 
     def __init__(
         self, program: Program, numbers: Mapping[str, int],
-        consumed: Mapping[str, frozenset[int]], recursion: Recursion, function: Function,
+        consumed: Mapping[str, frozenset[int]], recursion: Recursion,
+        planned: Mapping[str, PlanFunction], function: Function,
     ) -> None:
         self.program, self.numbers, self.consumed = program, numbers, consumed
-        self.recursion, self.name = recursion, function.name
+        self.recursion, self.planned, self.name = recursion, planned, function.name
         self.params = frozenset(function.params)
         self.frame = Frame(function.name)
         self.sizes = Sizes(self.frame)
@@ -121,6 +123,18 @@ class FunctionPlanner:
         self.free_unread([b for b in arrays if b in kept and b not in self.gone])
         frame.emit(Return(results + self.sizes.values(function.body.dims)))
         return frame.finish(parameters)
+
+    def enters_native_code(self, callee: str) -> bool:
+        """Whether a call is made by a kernel: then the plan of what it runs, which may have to go
+        on with it, leaves each array in the buffer in which it is."""
+        if not self.recursion.is_worth_it(self.name, callee):
+            return False
+        for name in self.recursion.reached(callee):
+            given_back = {k for k in self.recursion.given_back(name) if k is not None}
+            moves = any(isinstance(s, (Alloc, Copy, Free)) for s in self.planned[name].code)
+            if moves or given_back != self.consumed[name]:
+                return False
+        return True
 
     # -- values --------------------------------------------------------------------------------
 

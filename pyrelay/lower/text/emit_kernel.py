@@ -17,10 +17,11 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pyrelay.ir.types import DType
+from pyrelay.ir.types import DType, i64
 from pyrelay.lower.kernels.kernel import (
     ARRAY,
     BOUND,
+    CODE,
     EXTENT,
     OUTPUT,
     PRODUCT,
@@ -44,6 +45,7 @@ from pyrelay.lower.kernels.kernel import (
     LocalArray,
     Operand,
     Parameter,
+    Planned,
     Pointed,
     Read,
     Routine,
@@ -292,7 +294,7 @@ class _Printer:
         """The definition of `kernel`."""
         out: list[ast.stmt] = []
         for parameter in self.kernel.parameters:
-            if parameter.role not in (SCALAR, EXTENT, BOUND):
+            if parameter.role not in (SCALAR, EXTENT, CODE, BOUND):
                 name = self._named(parameter, _PREFIX[parameter.role])
                 out.append(binding(name, self._address(parameter)))
         if self.kernel.routines:
@@ -305,8 +307,8 @@ class _Printer:
         """The definition of a routine, which leaves its results in the state of the calls."""
         assert self.of is not None
         params = [self._named(p, "s") for p in self.of.params]
-        out = call_spelling.entered(POLL_ROUNDS)
-        read = {s.array for s in statements(self.of.body) if isinstance(s, Load)}
+        out = call_spelling.entered(POLL_ROUNDS, self._resumed(self.of.planned))
+        read = {s.array for s in statements(self.of.body) if isinstance(s, (Load, Store))}
         for parameter in self.kernel.parameters:
             if parameter in read:
                 name = self._named(parameter, _PREFIX[parameter.role])
@@ -315,6 +317,19 @@ class _Printer:
         values = [self.pending.take(o, _LARGEST_EXPRESSION, out).tree for o in self.of.results]
         out += call_spelling.left([o.dtype for o in self.of.results], values)
         return _function(f"routine{number}", ("block", "state", *params), out)
+
+    def _resumed(self, planned: Planned | None) -> list[ast.stmt]:
+        assert planned is not None, "the CPU's plans go on where the stack is short"
+        given: list[tuple[str, ast.expr]] = []
+        for word in planned.words:
+            if isinstance(word, Parameter):
+                given.append(("i64", self._parameter(word, i64)))
+            elif isinstance(word, Local):
+                given.append((word.dtype.name, self._scalar(word)))
+            else:
+                given.append((word.dtype.name, literal(word.value, word.dtype)))
+        code = self._parameter(planned.code, i64)
+        return call_spelling.resumed(self.kernel, planned, code, given)
 
     def _whole(self, body: Body) -> list[ast.stmt]:
         """The body of a function, with what it needs before."""
@@ -415,10 +430,8 @@ class _Printer:
                     out.append(ast.If(ast.UnaryOp(ast.Not(), values[0]), orelse, []))
             case Call():
                 self.pending.flush(out)
-                too_deep = statement.too_deep
-                flag = None if too_deep is None else self._named(too_deep, "x")
                 outs = [(self._named(o, "x"), o.dtype) for o in statement.outs]
-                out += call_spelling.called(statement.routine, values, outs, flag)
+                out += call_spelling.called(statement.routine, values, outs)
             case For():
                 self.pending.flush(out)
                 self._for(statement, values[0], values[1], out)

@@ -255,7 +255,7 @@ def _generic(instruction: I.Instruction) -> str:
         value = getattr(instruction, field.name)
         if isinstance(value, tuple):
             parts.append(_values(value))
-        elif isinstance(value, (I.Slot, I.Immediate, I.AddressOf, I.Data, I.KernelAddress)):
+        elif isinstance(value, I.Operand):
             parts.append(_value(value))
         else:
             parts.append(f"s{value}" if field.name == "target" else str(value))
@@ -287,6 +287,8 @@ def _value(value: I.Operand, op: str = "") -> str:
             return f"constant{index}"
         case I.KernelAddress(index):
             return f"kernel{index}"
+        case I.CodeOf(index):
+            return f"code{index}"
     packed = value.word.to_bytes(8, "little", signed=True)
     if op.endswith(".f64"):
         return repr(struct.unpack("<d", packed)[0])
