@@ -64,8 +64,9 @@ def target(choices: Choices = DEFAULT) -> Target:
         )
 
     return Target(
-        emit, product, _convolution, attended, points_inside=True, parts=True, chooses=True, resumes=True,
-        attention_gradient=attended_gradient, chain=_chain, line_sort=_line_sort, has_loop=has_loop,
+        emit, product, _convolution, attended, points_inside=True, parts=True, chooses=True,
+        resumes=True, attention_gradient=attended_gradient, chain=_chain, line_sort=_line_sort,
+        has_loop=has_loop,
     )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import VOID, Function
-from pyrelay.devices.runtime.layout import LOWEST, WORD, Control, State, Status
+from pyrelay.devices.runtime.layout import LOWEST, Control, State, Status
 from pyrelay.devices.runtime.row_parts import LINK
 from pyrelay.lower.planning.opcodes import CODE_BITS
 
@@ -34,11 +34,9 @@ def write_resume(module: ir.Module, run: Function) -> Function:
     scratch_bytes = f.load(control, Control.SCRATCH_WORDS) << 3
     size = (code.unsigned_div(1 << CODE_BITS) << 3) + (LINK + FIRST_BYTES)
     kept, stack = f.c("malloc", scratch_bytes), f.c("malloc", size)
-    with f.when(kept.equals(0), likely=False):
-        f.c("free", stack, returns=VOID)
-        f.ret(Status.MEMORY)
-    with f.when(stack.equals(0), likely=False):
+    with f.when(~(kept.differs(0) & stack.differs(0)), likely=False):
         f.c("free", kept, returns=VOID)
+        f.c("free", stack, returns=VOID)
         f.ret(Status.MEMORY)
     scratch = state + State.SCRATCH  # where the block lies
     f.c("memcpy", kept, scratch, scratch_bytes)
@@ -54,8 +52,7 @@ def write_resume(module: ir.Module, run: Function) -> Function:
     for word, value in zip((State.STACK, State.STACK_END), outer, strict=True):
         f.store(state, word, value)
     f.store(record, LOWEST, lowest)
-    with f.when(status.equals(0)):
-        f.c("memcpy", words, scratch, taken << 3)
+    f.c("memcpy", words, scratch, taken << 3)  # which nobody reads where it failed
     f.c("memcpy", scratch, kept, scratch_bytes)
     f.c("free", kept, returns=VOID)
     f.ret(status.equals(Status.RAISED).choose(Status.RAISED_IN_PLAN, status))

@@ -78,9 +78,10 @@ class ProgramArrays:
         array = self._homes.get(root)
         if array is None:
             return None
-        elsewhere = isinstance(array, Parameter) and array.role == ARRAY
-        written = elsewhere and array.position in self.written
-        return array, written or root in self.storage.written
+        written = root in self.storage.written
+        if isinstance(array, Parameter) and array.role == ARRAY:
+            written = written or array.position in self.written
+        return array, written
 
     def position(self, atom: Atom) -> int:
         """The number of the parameter in whose buffer a result stands in the end."""

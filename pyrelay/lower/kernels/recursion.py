@@ -144,7 +144,7 @@ class Recursion:
         assert homes is not None
         function = self.native[name].function
         arrays = [p for p in function.params if is_array(p)]
-        places = {array: k for k, array in enumerate(arrays)}
+        places: dict[Atom, int] = {array: k for k, array in enumerate(arrays)}
         written = {
             places[home] for each in numbers for k in self.native[each].written
             if (home := homes[each].arrays[k]) is not None
@@ -161,7 +161,8 @@ class Recursion:
             closed = _closed(self.native[each].function, homes[each], arrays, function.dims)
             made = routine(closed, len(arrays), shared)
             if self.resumes:
-                made = replace(made, planned=self._planned(each, homes[each], made, codes[k], words))
+                planned = self._planned(each, homes[each], made, codes[k], words)
+                made = replace(made, planned=planned)
             routines.append(made)
         args = [_dtyped(a) for a in function.params if not is_array(a)]
         outs = [_dtyped(a) for a in function.body.results if not is_array(a)]

@@ -347,8 +347,8 @@ class Target:
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     parts        whether threads can do a loop for some rows of its arrays each.
     chooses      whether a number that a branch chooses is at hand, and no kernel has to look at it.
-    resumes      whether the plan goes on with calls of native functions that nest too deeply for the
-                 native stack, and these may store into arrays.
+    resumes      whether the plan goes on with calls of native functions that nest too deeply for
+                 the native stack, and these may store into arrays.
     chain        element type -> the kernel for several convolutions; None as above.
     attention_gradient  element type -> the kernel for the derivative of attention; None as above.
     keeps_scores  whether attention keeps small matrices of scores for its derivative.

@@ -82,6 +82,12 @@ def entered(period: int, resumed: Sequence[ast.stmt]) -> list[ast.stmt]:
     ]  # fmt: skip
 
 
+def counted(period: ast.expr) -> ast.stmt:
+    """The rounds of a routine's loops count as calls: it is called again and again."""
+    made = ast.BinOp(period, ast.Sub(), named("rounds"))
+    return _stored("i64", _CALLS, ast.BinOp(_loaded("i64", _CALLS), ast.Add(), made))
+
+
 def left(dtypes: Sequence[DType], values: Sequence[ast.expr]) -> list[ast.stmt]:
     """What a routine does last."""
     out = [

@@ -315,6 +315,8 @@ class _Printer:
                 out.append(binding(name, self._address(parameter)))
         out += self._whole(self.of.body)
         values = [self.pending.take(o, _LARGEST_EXPRESSION, out).tree for o in self.of.results]
+        if any(map(_counts_rounds, statements(self.of.body))):
+            out.append(call_spelling.counted(_period()))
         out += call_spelling.left([o.dtype for o in self.of.results], values)
         return _function(f"routine{number}", ("block", "state", *params), out)
 
