@@ -228,7 +228,7 @@ class Joining:
         placed = aligned or self._has_place(k, group)
         if not alone:
             return placed and rhs.op.fusion is Fusion.ELEMENTWISE
-        if placed:
+        if placed or rhs.op.name == "iota":  # whose elements are their own places
             return True
         if self._moved(k) > _DEEPEST_MOVES:
             return False

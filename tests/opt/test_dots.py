@@ -108,3 +108,11 @@ def test_products_of_unknown_size_and_outside_loops_stay() -> None:
 
 def test_products_of_short_matrices_become_sums() -> None:
     assert _products(of_any_size, np.ones((16, 3)), np.ones((3, 5)), 3) == 0
+
+
+def test_a_vector_times_rows_that_are_computed_is_a_sum_anywhere() -> None:
+    def windows(x, w):
+        assert w.shape == (3,)
+        return np.lib.stride_tricks.sliding_window_view(x, 3) @ w, x.reshape(-1, 3) @ w
+
+    assert _products(windows, np.arange(12.0) ** 2, np.arange(3.0)) == 1

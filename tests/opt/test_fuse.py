@@ -38,6 +38,14 @@ def test_the_elementwise_part_of_an_lstm_cell_is_one_kernel_with_two_results() -
     assert len(fused(module, [floats(3, 32), floats(3, 8)])) == 1
 
 
+def test_numbers_that_all_rows_read_are_not_stored_first() -> None:
+    def widest(x: Any) -> Any:
+        return np.lib.stride_tricks.sliding_window_view(x, 5).max(axis=1)
+
+    module = lowered(pyrelay.jit(widest)._specialised([np.arange(9.0)], {}).module, "fuse")
+    assert len(kernels(module)) == 1
+
+
 def test_overlapping_parts_of_a_stack_of_products_are_no_gates() -> None:
     def parts(x: Any, w: Any) -> Any:
         y = np.matmul(x, w)
