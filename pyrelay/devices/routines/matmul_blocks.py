@@ -37,6 +37,7 @@ from pyrelay.devices.routines.matmul_lines import (
     headed,
     lines,
     single,
+    stacked,
     sweep,
     unload,
 )
@@ -288,8 +289,8 @@ class Product(Bands):
         self, vector: Word, vector_step: Word, matrix: Word, step: Word, out: Word, length: Word,
         k: Word, added: Word,
     ) -> None:  # fmt: skip
-        """Where it fits, the result in eight vectors, or in four, where masks leave room; a longer
-        one in memory, eight lines of the matrix at a time."""
+        """Where it fits, the result in one vector, in eight, or in four, where masks leave room; a
+        longer one in memory, eight lines of the matrix at a time."""
         f, lanes = self.f, self.lanes
         lead = self._lead(matrix, step)
 
@@ -321,13 +322,21 @@ class Product(Bands):
                     lead,
                 )  # fmt: skip
 
+        def in_one() -> None:
+            self.write(
+                stacked, self.shape(8, 1), vector, vector_step, matrix, step, out, length, k, added,
+            )
+
         four = (lead > 0) & length.equals(4 * lanes)
         with f.either((length <= 4 * lanes) | (k < 1)) as (few, broad):
-            with few, f.either(four) as (yes, no):
-                with yes:
-                    behind_lead(4)
-                with no, self.over(0, length, 4 * lanes) as j:
-                    in_four(j)
+            with few, f.either((length <= lanes) & (k > 0)) as (one, more):
+                with one:
+                    in_one()
+                with more, f.either(four) as (yes, no):
+                    with yes:
+                        behind_lead(4)
+                    with no, self.over(0, length, 4 * lanes) as j:
+                        in_four(j)
             with broad, f.either(length.equals(8 * lanes)) as (fits, long):
                 with fits:
                     behind_lead(8)

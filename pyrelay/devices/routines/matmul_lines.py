@@ -89,6 +89,38 @@ def headed(
         code.store_part(b.fadd(total, old), place, mask)
 
 
+def stacked(
+    code: Code, x: Value, x_k: Value, right: Value, b_k: Value, c: Value, columns: Value,
+    k: Value, keep: Value,
+) -> None:  # fmt: skip
+    """``c[j] (+)= sum over k of x[k] b[k, j]`` for no more columns than a vector has: ``rows``
+    lines at a time, each of which has a sum of its own, so that none waits for another."""
+    b, shape = code.b, code.shape
+    x_base, b_base, c_base = code.pointer(x), code.pointer(right), code.pointer(c)
+    mask, zero = code.below(columns, 0), llvm.Constant(shape.vector, None)
+
+    def more(index: Any, total: Any) -> Any:
+        factor = code.splat(code.load_scalar(code.at(x_base, b.mul(index, x_k))))
+        return code.fma(
+            factor, code.load_masked(code.at(b_base, b.mul(index, b_k)), mask), total
+        )
+
+    def body(index: Any, sums: list[Any]) -> list[Any]:
+        return [more(b.add(index, code.word(n)), total) for n, total in enumerate(sums)]
+
+    def rest(index: Any, sums: list[Any]) -> list[Any]:
+        return [more(index, sums[0])]
+
+    whole = b.mul(b.udiv(k, code.word(shape.rows)), code.word(shape.rows))
+    sums = code.loop(whole, shape.rows, [zero] * shape.rows, body, unrolled=False)
+    sums = [*code.loop(k, 1, sums[:1], rest, start=whole, unrolled=False), *sums[1:]]
+    while len(sums) > 1:
+        sums = [b.fadd(*pair) for pair in zip(sums[::2], sums[1::2], strict=True)]
+    kept = b.icmp_signed("!=", keep, code.word(0))
+    old = b.select(kept, code.load_masked(c_base, mask), zero)
+    code.store_masked(b.fadd(sums[0], old), c_base, mask)
+
+
 def single(
     code: Code, x: Value, x_k: Value, panels: Value, apart: Value, c: Value, k: Value,
     columns: Value, keep: Value,

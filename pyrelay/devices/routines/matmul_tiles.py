@@ -381,23 +381,59 @@ def dots(
 
     zero = llvm.Constant(shape.vector, None)
     sums = code.loop(k, shape.lanes, [zero] * (shape.rows * shape.across), body)
-    stored, c_base = code.stored(sums), code.pointer(c)
-    keeps = b.icmp_signed("!=", keep, code.word(0))
-    nothing = llvm.Constant(shape.element, 0.0)
+    c_base, kept = code.pointer(c), b.icmp_signed("!=", keep, code.word(0))
+    masks = [code.below(columns, first) for first in range(0, shape.across, shape.lanes)]
+
+    def finish(line: Any, vectors: list[Any]) -> None:
+        for part, mask in enumerate(masks):
+            first = part * shape.lanes
+            total = totals(code, vectors[first : first + shape.lanes])
+            place = code.at(line, code.word(first))
+            old = b.select(kept, code.load_masked(place, mask), zero)
+            code.store_masked(b.fadd(total, old), place, mask)
+
+    if shape.rows == 1:
+        finish(c_base, sums)
+        return
+    stored = code.stored(sums)
 
     def finish_row(row: Any, _carried: list[Any]) -> list[Any]:
-        first, line = b.mul(row, code.word(shape.across)), code.at(c_base, b.mul(row, c_row))
-
-        def finish(column: Any, _carried: list[Any]) -> list[Any]:
-            lanes = b.load(b.gep(stored, [b.add(first, column)], source_etype=shape.vector))
-            place = code.at(line, column)
-            old = b.select(keeps, code.load_scalar(place), nothing)
-            b.store(b.fadd(code.sum(lanes), old), place)
-            return []
-
-        return code.loop(columns, 1, [], finish)
+        places = [b.add(b.mul(row, code.word(shape.across)), code.word(column))
+                  for column in range(shape.across)]
+        finish(code.at(c_base, b.mul(row, c_row)), [
+            b.load(b.gep(stored, [place], source_etype=shape.vector)) for place in places
+        ])
+        return []
 
     code.loop(rows, 1, [], finish_row)
+
+
+def totals(code: Code, vectors: list[Any]) -> Any:
+    """The sums of so many vectors, a power of two of at most as many as a vector has lanes, in the
+    first lanes of one: two at a time are folded in the middle, which halves their number."""
+    lanes = code.shape.lanes
+    length = lanes  # of what is left of each vector
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [_folded(code, x, y, length) for x, y in pairs]
+        length //= 2
+    (total,) = vectors
+    while length > 1:
+        total = _folded(code, total, total, length)
+        length //= 2
+    return total
+
+
+def _folded(code: Code, x: Any, y: Any, length: int) -> Any:
+    """Both halves of each run of lanes of two vectors added up."""
+    lanes, half = code.shape.lanes, length // 2
+    low = [start + k for start in range(0, 2 * lanes, length) for k in range(half)]
+    index = llvm.VectorType(_I32, lanes)
+    halves = [
+        code.b.shuffle_vector(x, y, llvm.Constant(index, [lane + more for lane in low]))
+        for more in (0, half)
+    ]
+    return code.b.fadd(*halves)
 
 
 def pack(

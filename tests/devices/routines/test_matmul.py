@@ -23,7 +23,7 @@ SIZES = [
     (1, 1, 1), (1, 5, 7), (5, 1, 7), (1, 130, 300), (3, 70, 40), (4, 64, 0), (8, 8, 8), (9, 33, 17),
     (31, 257, 65), (33, 100, 600), (300, 1, 520), (270, 300, 257), (2, 31, 1000), (40, 16, 16),
     (40, 10, 3), (7, 1, 0), (600, 65, 9), (257, 550, 3), (2, 300, 0), (5, 531, 11), (8, 1100, 13),
-    (20, 600, 41), (6, 1100, 523), (50, 75, 300),
+    (20, 600, 41), (6, 1100, 523), (50, 75, 300), (1, 3, 101), (13, 1, 5), (7, 1, 33),
 ]  # fmt: skip
 GUARD = 32
 
@@ -179,6 +179,12 @@ def test_nan_and_infinity_reach_only_the_results_they_belong_to() -> None:
     computed = product(f32, (False, False), a, b, (40, 40, 40))
     np.testing.assert_array_equal(np.isnan(computed), np.isnan(a @ b))
     np.testing.assert_array_equal(np.isinf(computed), np.isinf(a @ b))
+
+
+def test_neighbouring_lines_of_a_narrow_matrix_are_added_up_apart() -> None:
+    a, b = np.ones((1, 17), np.float32), np.ones((17, 3), np.float32)
+    b[[0, 8], 1] = 2**30, -(2**30)
+    np.testing.assert_array_equal(product(f32, (False, False), a, b, (1, 3, 17)), [[17, 15, 17]])
 
 
 def test_the_innermost_loop_keeps_its_sums_in_registers() -> None:
