@@ -55,11 +55,20 @@ def is_of_text(value: Any) -> bool:
     return maker is not None and maker[0] == codes.__name__
 
 
+def _have(name: str) -> Array:
+    """Which code points are characters with a property, the name of a method of str."""
+    codes = np.arange(0x110000, dtype=np.uint32)
+    if name == "isascii":
+        return codes < 128
+    # NumPy asks the same tables: a hundredth of a second, and a tenth for a loop of Python's.
+    found: Array = getattr(np.strings, name)(codes.view("U1"))
+    return found
+
+
 @_own
 def bounds_of(name: str) -> Array:
     """Where a property of characters, the name of a method of str, begins and ends, in turn."""
-    ask = getattr(str, name)
-    holds = np.fromiter((ask(chr(code)) for code in range(0x110000)), bool, 0x110000)
+    holds = _have(name)
     return np.flatnonzero(np.diff(holds, prepend=False, append=False))
 
 
@@ -83,9 +92,7 @@ def cases_of(name: str) -> Array:
 @_own
 def zeros_of_scripts() -> Array:
     """The code points of the zeros of all scripts: ten digits follow one another."""
-    return np.array([
-        code for code in range(0x110000) if chr(code).isdecimal() and int(chr(code)) == 0
-    ])
+    return np.array([code for code in np.flatnonzero(_have("isdecimal")) if int(chr(code)) == 0])
 
 
 HASH_OF_A_TEXT = hash("a text")

@@ -23,6 +23,7 @@ from pyrelay.infer.containers.open_layouts import holds_strings, sequences
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.flow import handling
 from pyrelay.infer.flow import joining as J
+from pyrelay.infer.flow.differing import differ
 from pyrelay.infer.function_bodies import (
     EVERYTHING,
     NeedsKnown,
@@ -452,6 +453,9 @@ def _widened(
     JoinError where neither side says what an object contains at its first mention: one that holds
     itself, mentioned in another order.
     """
+    differing = differ(old, new)
+    if differing is not None:
+        raise L.JoinError(*differing, "types differ")
     symbols = [s for x in old for t in leaf_types([x]) for s in types.type_symbols(t)]
     bound: set[Extent] = {dims.of(s) for s in symbols if s.origin is Origin.RUNTIME}
     joiner = J.Joiner(

@@ -6,7 +6,8 @@ In: the key of its items (`columns`) and parameters of the program. Out: the gro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -34,22 +35,22 @@ def content(
     def row(ty: TensorType, *extents: Extent) -> None:
         rows.append(parameter(TensorType(ty.dtype, (count, *extents)), next(waiting)))
 
-    def template(item: Key, *extents: Extent) -> L.Layout:
+    def template(item: Key, places: Iterator[int], *extents: Extent) -> L.Layout:
         match item:
             case ("tuple", cls, *parts):
-                children = tuple(template(p, *extents) for p in parts)
+                children = tuple(template(p, places, *extents) for p in parts)
                 return L.LNode(("tuple", cls, len(parts)), children)
             case ("list", inside):
                 row(types.PY_INT)
                 room = extent(own[len(rows)], 1)
-                grown = L.LGrown(template(inside, room), room)
-                return L.LPlace(1, "list", None, grown)
+                grown = L.LGrown(template(inside, itertools.count(1), room), room)
+                return L.LPlace(next(places), "list", None, grown)
             case ("text",):
                 row(types.PY_INT, *extents)
                 room = extent(own[len(rows)], 1 + len(extents))
                 row(types.PY_INT, *extents, room)
                 grown = L.LGrown(L.LScalar(types.PY_INT), room)
-                return L.LNode(OPEN_TEXT, (L.LPlace(len(rows), "list", None, grown),))
+                return L.LNode(OPEN_TEXT, (L.LPlace(next(places), "list", None, grown),))
             case ("letter",):
                 row(types.PY_INT, *extents)
                 return L.LETTER
@@ -61,7 +62,7 @@ def content(
         row(ty, *extents)
         return L.LScalar(ty)
 
-    made = template(key)
+    made = template(key, itertools.count(1))  # numbers as those of `as_template`
     return V.Growing(V.Scalar.of_extent(count), tuple(rows), made, slots=object())
 
 

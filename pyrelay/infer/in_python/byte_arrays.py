@@ -56,7 +56,7 @@ class ByteString:
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Any) -> Any:
-        return self._made(self.items + list(other))
+        return self._made(self.items + _read(other))
 
     def __mul__(self, count: Any) -> Any:
         return self._made(self.items * count)
@@ -89,7 +89,7 @@ class ByteString:
         for number, part in enumerate(parts):
             if number > 0:
                 items.extend(self.items)
-            items.extend(list(part))
+            items.extend(_read(part))
         return self._made(items)
 
     def hex(self) -> Any:
@@ -176,13 +176,16 @@ def from_bytes(bytes: Any, byteorder: Any = "big", *, signed: Any = False) -> An
     """int.from_bytes(bytes, byteorder, signed=signed)."""
     if byteorder not in ("big", "little"):
         raise ValueError("byteorder must be either 'little' or 'big'")
-    items = list(bytes)
-    if byteorder == "little":
-        items.reverse()
+    items = _read(bytes)
     number = 0
-    for k, item in enumerate(items):
+    for k, item in enumerate(reversed(items) if byteorder == "little" else items):
         number = number * 256 + (item - 256 if signed and k == 0 and item > 127 else item)
     return number
+
+
+def _read(source: Any) -> Any:
+    """The items of bytes, in a list that is only read: the list itself, where there is one."""
+    return source.items if hasattr(source, "outside") else list(source)
 
 
 def _items_of(source: Any) -> Any:
@@ -194,7 +197,7 @@ def _items_of(source: Any) -> Any:
             raise ValueError("negative count")
         return [0] * source
     if isinstance(source, (bytes, bytearray)):
-        return list(source)
+        return list(_read(source))
     return [_byte(value) for value in source]
 
 
