@@ -29,7 +29,7 @@ from pyrelay.direct_trees import FIELD, PLACE, pack_trees
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.arrays.layouts import layout_of, turns
 from pyrelay.infer.containers import columns
-from pyrelay.infer.containers.code_points import codes_of
+from pyrelay.infer.containers.code_points import codes_of, items_of_bytes
 from pyrelay.infer.containers.set_layouts import layout_of_set, was_emptied
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.nodes.datatypes import ones_of
@@ -46,7 +46,7 @@ _CONTAINERS = ("dict", "list", "record", "grown", "table", "subclass", "set")
 _COLUMN: Key = ("column",)
 """The key of an array that parts of a list's items are."""
 _CODES: Key = ("codes",)
-"""The key of an array that the characters of a text are."""
+"""The key of an array that the characters of a text, or the items of bytes, are."""
 _EMPTY: Key = ("table", None, None)
 """The key of a set, or of a dict, that is a table of nothing."""
 
@@ -517,6 +517,8 @@ def _structure(
             return f"{name} is {text.name(value)}", (), name
         case ("text",):
             return f"type({name}) is str", (_CODES,), f"{text.name(codes_of)}({name}),"
+        case ("bytes",):
+            return f"type({name}) is bytes", (_CODES,), f"{text.name(items_of_bytes)}({name}),"
     raise NeedsMore
 
 

@@ -81,3 +81,27 @@ def test_keys_without_texts_are_those_of_other_texts() -> None:
         (("list", ("constant", type(None), None)), *other[1:]),
     ):
         assert without_texts(different) != without_texts(one)
+
+
+def test_bytes_are_data_where_they_are_long_or_many() -> None:
+    def checksum(data: bytes) -> int:
+        low, high = 1, 0
+        for item in data:
+            low = (low + item) % 65521
+            high = (high + low) % 65521
+        return high << 16 | low
+
+    compiled = pyrelay.jit(checksum)
+    for k in range(4):
+        assert compiled(bytes(range(20 + k))) == checksum(bytes(range(20 + k)))
+    assert compiled.cache_info().compilations == 1
+    compiled = pyrelay.jit(checksum)
+    for k in range(_MOST_WITH_TEXTS + 4):
+        assert compiled(bytes([k])) == checksum(bytes([k]))
+    assert compiled.cache_info().compilations == _MOST_WITH_TEXTS + 1
+
+
+def test_bytes_that_a_program_was_compiled_for_are_compared() -> None:
+    compiled = pyrelay.jit(lambda data: data.decode("ascii"))
+    for data in (b"a" * 20, b"b" * 20, b"a" * 20):
+        assert compiled(data) == data.decode("ascii")

@@ -30,7 +30,7 @@ from pyrelay.infer.containers.item_shapes import shapes_of_items
 from pyrelay.infer.flow.handling import with_raised
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.in_python import counting, set_order, tables
+from pyrelay.infer.in_python import byte_arrays, counting, set_order, tables
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
@@ -422,6 +422,8 @@ class Attempt:
                 return value
             case ("text",):
                 return self._text(it, next(leaves))
+            case ("bytes",):
+                return self._bytes(it, next(leaves))
             case ("constant", _, value):
                 return V.Known(value.value if isinstance(value, Identity) else value)
             case ("object", identity):
@@ -462,6 +464,18 @@ class Attempt:
             return V.Known(code_points.from_codes(self.flat.leaves[leaf]))
         array = self._new_array(it, types.i32.name, (None,), leaf)
         return V.Text(code_points.from_codes, (array,), ("leaf", leaf))
+
+    def _bytes(self, it: Interpreter, leaf: int) -> V.Value:
+        """Bytes that are data: their items."""
+        self.entered.lengths.append(0)
+        if leaf in self.asked.known or self.flat.apart >= columns.MOST_APART_NEEDED:
+            self.asked.known[leaf] = True
+            return V.Known(self.flat.leaves[leaf].tobytes())
+        before = dict(it.heap.written)
+        array = self._new_array(it, types.u8.name, (None,), leaf)
+        value = calls.call(it, V.Known(byte_arrays.entered), (array,), {})
+        it.heap.written = before
+        return value
 
     def _param(self, ty: TensorType, leaf: int) -> Var:
         name = self.flat.names[leaf]

@@ -24,7 +24,7 @@ from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
 from pyrelay.infer.arrays.layouts import turns
 from pyrelay.infer.containers import columns
-from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
+from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of, items_of_bytes
 from pyrelay.infer.containers.set_layouts import layout_of_set, was_emptied
 from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.in_python.fixed_lists import is_fixed
@@ -146,11 +146,13 @@ def _refuse_rows_elsewhere(into: Flattened) -> None:
 
 
 def without_texts(key: Key) -> Key:
-    """A key that is the same for other texts in their places, and for other numbers of them in a
-    list or a set."""
+    """A key that is the same for other texts and bytes in their places, and for other numbers of
+    them in a list or a set."""
     match key:
         case ("constant", cls, str()) if cls is str:
             return ("text",)
+        case ("constant", cls, bytes()) if cls is bytes:
+            return ("bytes",)
         case ("list" | "set" as kind, *items):
             found = tuple(map(without_texts, items))
             alike = len(set(found)) == 1 and found[0] == ("text",)
@@ -337,6 +339,10 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
         into.leaves.append(codes_of(value))
         into.names.append(name)
         return ("text",)
+    if type(value) is bytes and (into.open_texts or len(value) > MOST_KNOWN):
+        into.leaves.append(items_of_bytes(value))
+        into.names.append(name)
+        return ("bytes",)
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
         by_identity = isinstance(value, (slice, range))
         return ("constant", type(value), Identity(value) if by_identity else value)

@@ -66,3 +66,32 @@ def numbers_as_bytes(n):
     signed = n.to_bytes(4, "big", signed=True)
     back = int.from_bytes(signed, "big", signed=True), int.from_bytes(small, "little")
     return small + signed, back, int.from_bytes([n % 256, 1]), n.to_bytes(4)
+
+
+MESSAGE = bytes(range(1, 9)) * 3
+
+
+@use((MESSAGE,), (MESSAGE[:20],), (b"\x02\x03ab",))
+def fields_of_a_message(data):
+    i, found = 0, []
+    while i < len(data):
+        tag, size = data[i], data[i + 1]
+        value = data[i + 2 : i + 2 + size]
+        if len(value) < size:
+            raise ValueError(f"a short field at {i}")
+        found.append((tag, int.from_bytes(value, "big")))
+        i += 2 + size
+    return found
+
+
+@use((b"one two two three and so on", b"tw"), (b"one two two three and so on", b"xy"), long=True)
+def bytes_in_bytes(data, part):
+    return (
+        data.find(part), data.rfind(part), data.count(part), part in data, data.find(part, 5),
+        data.find(part, -9, -2), data.count(111), data.startswith((part, b"one")), data.count(b""),
+    )
+
+
+@use((b"one two two three and so on", {b"one two two three and so on": 3}))
+def bytes_that_are_looked_up(data, table):
+    return table[data], data.decode().upper(), data

@@ -1,6 +1,7 @@
-"""Strings at the boundary: the code points of a string that is data, and back.
+"""Strings and bytes at the boundary: the code points of a string that is data, and back.
 
-In: strings of the caller's. Out: arrays of code points, which say nothing of the length in a key.
+In: strings and bytes of the caller's. Out: arrays of code points, or of items, which say
+nothing of the length in a key.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ def texts_of(codes: Any, lengths: Any) -> list[str]:
     whole = from_codes(codes[np.arange(codes.shape[1]) < lengths[:, None]])
     ends = lengths.cumsum().tolist()
     return [whole[start:end] for start, end in itertools.pairwise([0, *ends])]
+
+
+def items_of_bytes(value: bytes) -> np.ndarray[Any, Any]:
+    """The items of bytes, as uint8: an array over their memory."""
+    return np.frombuffer(value, np.uint8)
 
 
 def codes_of(string: str) -> np.ndarray[Any, Any]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import once
+
 
 class ByteString:
     """bytes."""
@@ -42,8 +44,8 @@ class ByteString:
             raise IndexError(self.outside)
         return place
 
-    def __contains__(self, value: Any) -> bool:
-        return value in self.items
+    def __contains__(self, value: Any) -> Any:
+        return self.find(value) >= 0
 
     def __eq__(self, other: Any) -> Any:
         if not isinstance(other, (bytes, bytearray)) or len(self.items) != len(other):
@@ -63,25 +65,45 @@ class ByteString:
 
     __rmul__ = __mul__
 
-    def count(self, value: Any) -> Any:
-        return self.items.count(value)
+    def count(self, value: Any, start: Any = 0, end: Any = None) -> Any:
+        wanted = _sought(value)
+        first, last = _ends(self.items, start, end)
+        if len(wanted) == 0:
+            return max(last - first + 1, 0)
+        count = 0
+        while True:
+            place = _place_of(wanted, self.items, first, last)
+            if place < 0:
+                return count
+            count += 1
+            first = place + len(wanted)
 
-    def index(self, value: Any) -> Any:
-        found = self.find(value)
+    def index(self, value: Any, start: Any = 0, end: Any = None) -> Any:
+        found = self.find(value, start, end)
         if found < 0:
             raise ValueError("subsection not found")
         return found
 
-    def find(self, value: Any) -> Any:
-        for k in range(len(self.items)):
-            if self.items[k] == value:
+    def find(self, value: Any, start: Any = 0, end: Any = None) -> Any:
+        first, last = _ends(self.items, start, end)
+        return _place_of(_sought(value), self.items, first, last)
+
+    def rfind(self, value: Any, start: Any = 0, end: Any = None) -> Any:
+        wanted = _sought(value)
+        first, last = _ends(self.items, start, end)
+        for k in range(last - len(wanted), first - 1, -1):
+            if _stands_at(wanted, self.items, k):
                 return k
         return -1
 
     def startswith(self, prefix: Any) -> Any:
+        if isinstance(prefix, tuple):
+            return any(self.startswith(one) for one in prefix)
         return self[: len(prefix)] == prefix
 
     def endswith(self, suffix: Any) -> Any:
+        if isinstance(suffix, tuple):
+            return any(self.endswith(one) for one in suffix)
         return len(suffix) <= len(self.items) and self[len(self.items) - len(suffix) :] == suffix
 
     def join(self, parts: Any) -> Any:
@@ -146,6 +168,43 @@ class ByteArray(ByteString):
 
     def copy(self) -> Any:
         return self._made(self.items[:])
+
+
+def entered(items: Any) -> Any:
+    """The bytes of the caller's whose items an array has."""
+    made = ByteString()
+    made.items = items.tolist()
+    return made
+
+
+def _sought(value: Any) -> Any:
+    """The items that are looked for: those of bytes, or one."""
+    return list(value) if isinstance(value, (bytes, bytearray)) else [_byte(value)]
+
+
+def _ends(items: list[Any], start: Any, end: Any) -> tuple[Any, Any]:
+    """Where items[start:end] begins and ends; behind each other where it begins behind the end."""
+    size = len(items)
+    last = size if end is None or end > size else end
+    first = max(start + size, 0) if start < 0 else start
+    return first, max(last + size, 0) if last < 0 else last
+
+
+@once
+def _stands_at(wanted: list[Any], items: list[Any], place: Any) -> Any:
+    for k in range(len(wanted)):  # noqa: SIM110
+        if items[place + k] != wanted[k]:
+            return False
+    return True
+
+
+@once
+def _place_of(wanted: list[Any], items: list[Any], first: Any, last: Any) -> Any:
+    """The first place of some items among others, -1 if there is none."""
+    for k in range(first, last - len(wanted) + 1):
+        if _stands_at(wanted, items, k):
+            return k
+    return -1
 
 
 def _byte(value: Any) -> Any:
