@@ -291,6 +291,10 @@ class Asked:
             ):  # so do objects that are items of the lists that a loop makes longer
                 self._list_quickly(self.in_lists)
             case needs.NeedsStatic(origin=("loops", _)) if (
+                not self.compares and self.in_lists and self.tables
+            ):  # what is made of the entries of a table is as many as only the program knows
+                self._list_quickly(self.in_lists)
+            case needs.NeedsStatic(origin=("loops", _)) if (
                 (self.gathered or self.tables) and not self.shared_at <= self.lent_at
             ):  # lists that a generator or a table gives one by one become items as copies
                 self.lent_at |= self.shared_at
@@ -362,18 +366,19 @@ class Asked:
             self.granted += 1
             return None
         self.keys_wanted |= attempt.keys_wanted
-        if self.quick and not self.compares and not self.open_keys <= self.tables:
+        quick = bool(self.quick or self.quick_classes)
+        if quick and not self.compares and not self.open_keys <= self.tables:
             self.quick |= self.open_keys - self.tables  # what it failed at becomes one, too
             self._have_tables(self.open_keys)
             self.refusal = self.refusal or failure
             self.granted += 1
             return None
-        if self.quick and self.sequences_wanted and self.sequences is None:
+        if quick and self.sequences_wanted and self.sequences is None:
             self._open_sequences()  # their keys may be such
             self.refusal = self.refusal or failure
             self.granted += 1
             return None
-        if self.quick or self.quick_classes:
+        if quick:
             attempt.outgrown.clear()  # those that were nodes for no need
             self._list_no_more()
             self.tables -= self.quick

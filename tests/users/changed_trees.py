@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -397,3 +399,31 @@ def masses_in_a_tree_of_quarters(points, masses):
     for (x, y), m in zip(points, masses, strict=True):
         root.insert(x, y, m)
     return root.heaviest() + root.count
+
+
+class Weighed:
+    def __init__(self, weight, letter=None, left=None, right=None):
+        self.weight, self.letter, self.left, self.right = weight, letter, left, right
+
+    def __lt__(self, other):
+        return self.weight < other.weight
+
+
+@use(("this is an example of what codes make of a text",), ("ab",))
+def codes_by_a_heap_of_trees(text):
+    heap = [Weighed(n, c) for c, n in sorted(Counter(text).items())]
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        a, b = heapq.heappop(heap), heapq.heappop(heap)
+        heapq.heappush(heap, Weighed(a.weight + b.weight, None, a, b))
+    codes = {}
+
+    def walk(tree, code):
+        if tree.letter is not None:
+            codes[tree.letter] = code
+        else:
+            walk(tree.left, code + "0")
+            walk(tree.right, code + "1")
+
+    walk(heap[0], "")
+    return codes, "".join(codes[c] for c in text)
