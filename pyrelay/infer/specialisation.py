@@ -10,6 +10,7 @@ fixpoint: a call whose result is not known yet diverges, so the base case settle
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
@@ -50,6 +51,7 @@ from pyrelay.records import dataclass
 _MOST_SPECIALISATIONS = 64
 _MOST_LONGER = 12
 _MOST_UNFOLDED = 32  # of objects in objects, which are compared as wholes
+_MOST_AROUND = 8  # likewise, in calls inside each other
 _MOST_LONGER_TEXTS = 3  # that the program puts together, in calls inside each other
 _MOST_PASSES = 16
 _PASSES_OF_STRINGS = 3  # strings put together of others are more at each pass: n become n * n + 1
@@ -353,6 +355,9 @@ def _find(
     most = _most(entries, layouts)
     if it.program.unfolds:
         most = min(most, _MOST_UNFOLDED)
+        sizes = [len(leaf_types(x)) for x in (*(spec.layouts for spec in around), layouts)]
+        if len(around) >= _MOST_AROUND and all(a < b for a, b in itertools.pairwise(sizes)):
+            most = len(entries)  # the number that ends this only the running program knows
     if len(entries) >= most:
         if most == _MOST_LONGER and sequences().wanted and not sequences().tried:
             raise needs.NeedsSequences

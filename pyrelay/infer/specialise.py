@@ -17,14 +17,16 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
+from pyrelay.infer.arguments import Entered
 from pyrelay.infer.asked import Asked, NeedsFewer, NeedsLayouts, NeedsWrites
-from pyrelay.infer.attempt import Attempt, Entered
+from pyrelay.infer.attempt import Attempt
 from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.containers import columns
 from pyrelay.infer.effort import (
     MOST_ROUNDS,
     MOST_STEPS,
     MOST_STEPS_BY_ITEMS,
+    MOST_STEPS_OTHERWISE,
     MOST_STEPS_UNFOLDED,
     Effort,
     TooManySteps,
@@ -125,44 +127,63 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
         found = _tried(infer, columns.MOST_APART, Entered(), listed)
         if found is not None:  # else records may be what the program needs
             return found
-    made: Specialised | None = None
-    failure: errors.PyrelayError | None = None
+    effort: Effort = infer.keywords["effort"]  # type: ignore[attr-defined]
+    begun = effort.steps
     try:
         made, may_differ = infer(columns.MOST_APART, entered)
     except NeedsApart:
         return infer(columns.ALL_APART, entered)[0]
-    except errors.PyrelayError as error:
-        failure, may_differ = error, True
-    if made is None and entered.deep:
-        made = _tried(infer, columns.MOST_APART, entered, deep=True)
-        if made is not None:
-            return made
-    if made is None and entered.texts_read:
-        infer = functools.partial(infer, texts_known=True)
-        found = _tried(infer, columns.MOST_APART, entered)
-        if found is not None:
-            return found
-    if made is None and entered.counts:
-        found = _tried(infer, columns.MOST_APART, entered, counts_known=True)
-        if found is not None:
-            return found
-    if made is None and entered.open:
-        found = _tried(infer, columns.MOST_APART_OPEN, entered)
-        if found is not None:
-            return found
+    except errors.PyrelayError as failure:
+        effort.allow(max(MOST_STEPS_OTHERWISE, effort.steps - begun))
+        try:
+            found = _otherwise(infer, every, entered, listed)
+        except TooManySteps:
+            found = None
+        if found is None:
+            raise failure from None
+        return found
     if may_differ and any(n <= columns.MOST_APART_NEEDED for n in entered.lengths):
         try:
-            made, differ = infer(columns.MOST_APART_NEEDED, entered)
+            again, differ = infer(columns.MOST_APART_NEEDED, entered)
             if not differ:
-                return made
+                return again
         except NeedsApart:
             return infer(columns.ALL_APART, entered)[0]
         except errors.PyrelayError:
             pass
-    if may_differ and (made is not None or entered.ragged):
-        found = _tried(infer, columns.MOST_APART, entered, ragged=True)
-        if found is not None:
-            return found
+    if may_differ:
+        return _tried(infer, columns.MOST_APART, entered, ragged=True) or made
+    return made
+
+
+def _otherwise(
+    infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any], entered: Entered,
+    listed: Families | None,
+) -> Specialised | None:
+    """The program by another way than the first one, which it is not compiled with; None if there
+    is none. Raises TooManySteps where none is found soon."""
+    made: Specialised | None = None
+    if entered.deep:
+        made = _tried(infer, columns.MOST_APART, entered, deep=True)
+    if made is None and entered.texts_read:
+        infer = functools.partial(infer, texts_known=True)
+        made = _tried(infer, columns.MOST_APART, entered)
+    if made is None and entered.counts:
+        made = _tried(infer, columns.MOST_APART, entered, counts_known=True)
+    if made is None and entered.open:
+        made = _tried(infer, columns.MOST_APART_OPEN, entered)
+    if made is None and any(n <= columns.MOST_APART_NEEDED for n in entered.lengths):
+        try:
+            made, differ = infer(columns.MOST_APART_NEEDED, entered)
+        except NeedsApart:
+            return infer(columns.ALL_APART, entered)[0]
+        except errors.PyrelayError:
+            pass
+        else:
+            if differ:
+                made = _tried(infer, columns.MOST_APART, entered, ragged=True) or made
+    if made is None and entered.ragged:
+        made = _tried(infer, columns.MOST_APART, entered, ragged=True)
     if made is None and (entered.trees or entered.dicts or entered.texts):
         made = _tried(infer, columns.ALL_APART, entered)
     if made is None and listed is None:
@@ -177,9 +198,6 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
         made = _of_records(infer, every, entered.fixed)
     if made is None and entered.objects:
         made = _unfolded(infer, entered)
-    if made is None:
-        assert failure is not None
-        raise failure from None
     return made
 
 

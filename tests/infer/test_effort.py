@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.infer import effort, specialise
+from pyrelay.infer import effort, specialisation, specialise
 
 
 def pools(grid: list[list[int]]) -> int:
@@ -72,6 +72,49 @@ def test_a_program_without_an_end_in_sight_is_refused(monkeypatch: pytest.Monkey
     text = str(caught.value)
     assert "this program is too much to compile: its end is not in sight after 1,000 steps" in text
     assert "'parted' was compiled" in text
+
+
+def frequent(baskets: list[list[str]], least: int) -> list[int]:
+    sets = [frozenset(basket) for basket in baskets]
+    items = {frozenset([item]) for basket in baskets for item in basket}
+    found = []
+    while items:
+        counts = {one: sum(1 for each in sets if one <= each) for one in items}
+        kept = {one: count for one, count in counts.items() if count >= least}
+        found += kept.values()
+        items = {a | b for a in kept for b in kept if len(a | b) == len(a) + 1}
+    return found
+
+
+def test_other_ways_than_the_first_end_soon_and_the_first_refusal_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(specialise, "MOST_STEPS_OTHERWISE", 500)
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="its order is not compiled"):
+        pyrelay.jit(frequent)([["a", "b", "c"], ["a", "c"], ["b", "d"]], 2)
+
+
+class Chain:
+    def __init__(self, n: int, before: Chain | None = None) -> None:
+        self.n, self.before = n, before
+        self.after = Chain(n - 1, self) if n > 0 else None
+
+
+def test_objects_that_only_grow_in_calls_inside_each_other_are_given_up_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is compared with all before it, as a whole: 1,030 times, for five seconds."""
+    compared = []
+    widened = specialisation._widened
+
+    def counting(*args: Any) -> Any:
+        compared.append(1)
+        return widened(*args)
+
+    monkeypatch.setattr(specialisation, "_widened", counting)
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="before it is complete"):
+        pyrelay.jit(lambda n: Chain(n).after.before.n)(3)
+    assert len(compared) < 500
 
 
 class Account:

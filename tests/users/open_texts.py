@@ -283,3 +283,14 @@ def ladder_of_many_words(first, last, words):
                     seen.add(other)
                     waiting.append((other, steps + 1))
     return 0
+
+
+@use((SENTENCE, 4, ["and", "cat"]), ("one and two and three, or four, or more", -4, ["or", "more"]))
+def parts_at_places(text, at, words):
+    found = []
+    for word in words:
+        found.append((
+            text.startswith(word, at), text.endswith(word, 0, at), text.count(word, at),
+            text.startswith(("one", word)), text.endswith(("x", word)),
+        ))
+    return found

@@ -292,9 +292,32 @@ def _in_program(
     takes = strings.METHODS[name].__code__.co_argcount - 1
     if not characters.is_data(string) or len(args) + len(keywords) > takes:
         return None
+    if name in ("startswith", "endswith") and args and _is_tuple(args[0]):
+        return _with_any(it, string, name, args, keywords)
     if any(_is_tuple(v) or (v == V.NONE and not lists) for v in args):
         return None
     return call(it, V.Known(strings.METHODS[name]), (string, *args), keywords)
+
+
+def _with_any(
+    it: Interpreter, string: V.Value, name: str, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> V.Value | None:
+    """string.startswith(...) or string.endswith(...) of a tuple of a known number of texts."""
+    from pyrelay.infer import operators
+
+    first, *rest = args
+    if isinstance(first, V.OpenTuple):
+        return None
+    parts = (
+        first.items if isinstance(first, V.Tuple) else tuple(map(V.Known, first.value))  # type: ignore[union-attr]
+    )
+    if not all(map(is_text, parts)):
+        return None
+    found: V.Value = V.Known(False)
+    for part in parts:
+        found = operators.either(it, found, method(it, string, name, (part, *rest), keywords))
+    return found
 
 
 def _is_tuple(value: V.Value) -> bool:

@@ -74,6 +74,8 @@ class Joiner:
     #: Extents that are symbols of the left layout already: they take any extent of the right one.
     bound: frozenset[Extent] = frozenset()
     keys: dict[tuple[int | None, int | None], int] = field(default_factory=dict)
+    #: The keys of each place of a path.
+    of: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     left: set[tuple[int, int]] = field(default_factory=set)  # places that may be one, on the left
     right: set[tuple[int, int]] = field(default_factory=set)
     pairs: dict[Any, Extent] = field(default_factory=dict)
@@ -304,18 +306,22 @@ class Joiner:
         With the earlier places that it may be the same object as, on either path.
         """
         for place, pairs in ((a, self.left), (b, self.right)):
-            if place is not None:
+            if place is not None and place.rivals:
                 pairs.update((place.key, k) for k in place.rivals)
                 pairs.update((k, place.key) for k in place.rivals)
         i, j = a.key if a is not None else None, b.key if b is not None else None
         key = self.keys.setdefault((i, j), len(self.keys))
-        rivals = frozenset(
-            k for (m, n), k in self.keys.items()
-            if k < key
-            and ((i is not None and m is not None and (i == m or (i, m) in self.left))
-                 or (j is not None and n is not None and (j == n or (j, n) in self.right)))
-        )
-        return key, rivals
+        rivals: set[int] = set()
+        for side, number, pairs in (("left", i, self.left), ("right", j, self.right)):
+            if number is None:
+                continue
+            own = self.of.get((side, number), ())
+            if key not in own:
+                self.of[side, number] = (*own, key)
+            rivals.update(k for k in own if k < key)
+            for other in [m for k, m in pairs if k == number]:
+                rivals.update(k for k in self.of.get((side, other), ()) if k < key)
+        return key, frozenset(rivals)
 
     def _alone(self, layout: Layout, left: bool) -> Layout:
         """A layout that only one path has, in the numbers of the join."""
@@ -409,13 +415,13 @@ class Joiner:
         _refuse_plain(old, new)
         if _one_is_an_item(old, new):
             return None
-        saved = dict(self.keys), set(self.left), set(self.right), dict(self.pairs)
+        saved = dict(self.keys), dict(self.of), set(self.left), set(self.right), dict(self.pairs)
         try:
             joined = replace(self, lenient=False)._alike(old, new)
         except JoinError:
             joined = None
         if joined is None:
-            self.keys, self.left, self.right, self.pairs = saved
+            self.keys, self.of, self.left, self.right, self.pairs = saved
         return joined
 
 

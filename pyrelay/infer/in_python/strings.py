@@ -75,13 +75,19 @@ def partition(string: Any, sep: Any) -> Any:
 
 def find(string: Any, wanted: Any, start: Any = 0, end: Any = None) -> Any:
     """string.find(wanted, start, end)."""
-    count, size = len(string), len(wanted)
-    low = max(start + count, 0) if start < 0 else start
-    high = count if end is None else (max(end + count, 0) if end < 0 else min(end, count))
-    for at in range(low, high - size + 1):
+    low, high = _ends(string, start, end)
+    for at in range(low, high - len(wanted) + 1):
         if _is_at(string, wanted, at):
             return at
     return -1
+
+
+def _ends(string: Any, start: Any, end: Any) -> tuple[Any, Any]:
+    """Where string[start:end] begins and ends; behind each other where it begins behind the end."""
+    count = len(string)
+    low = max(start + count, 0) if start < 0 else start
+    high = count if end is None else (max(end + count, 0) if end < 0 else min(end, count))
+    return low, high
 
 
 def _is_at(string: Any, wanted: Any, at: Any) -> Any:
@@ -99,22 +105,25 @@ def index(string: Any, wanted: Any, start: Any = 0, end: Any = None) -> Any:
     return at
 
 
-def startswith(string: Any, prefix: Any) -> Any:
-    """string.startswith(prefix) of one prefix."""
-    return len(prefix) <= len(string) and _is_at(string, prefix, 0)
+def startswith(string: Any, prefix: Any, start: Any = 0, end: Any = None) -> Any:
+    """string.startswith(prefix, start, end) of one prefix."""
+    low, high = _ends(string, start, end)
+    return len(prefix) <= high - low and _is_at(string, prefix, low)
 
 
-def endswith(string: Any, suffix: Any) -> Any:
-    """string.endswith(suffix) of one suffix."""
-    return len(suffix) <= len(string) and _is_at(string, suffix, len(string) - len(suffix))
+def endswith(string: Any, suffix: Any, start: Any = 0, end: Any = None) -> Any:
+    """string.endswith(suffix, start, end) of one suffix."""
+    low, high = _ends(string, start, end)
+    return len(suffix) <= high - low and _is_at(string, suffix, high - len(suffix))
 
 
-def count(string: Any, wanted: Any) -> Any:
-    """string.count(wanted)."""
+def count(string: Any, wanted: Any, start: Any = 0, end: Any = None) -> Any:
+    """string.count(wanted, start, end)."""
+    low, high = _ends(string, start, end)
     if len(wanted) == 0:
-        return len(string) + 1
-    found = at = 0
-    while at <= len(string) - len(wanted):
+        return max(high - low + 1, 0)
+    found, at = 0, low
+    while at <= high - len(wanted):
         if _is_at(string, wanted, at):
             found += 1
             at += len(wanted)
@@ -355,10 +364,8 @@ def zfill(string: Any, width: Any) -> Any:
 
 def rfind(string: Any, wanted: Any, start: Any = 0, end: Any = None) -> Any:
     """string.rfind(wanted, start, end)."""
-    count, size = len(string), len(wanted)
-    low = max(start + count, 0) if start < 0 else start
-    high = count if end is None else (max(end + count, 0) if end < 0 else min(end, count))
-    at = high - size
+    low, high = _ends(string, start, end)
+    at = high - len(wanted)
     while at >= low:
         if _is_at(string, wanted, at):
             return at

@@ -1,0 +1,390 @@
+"""The values that the arguments of a call are to a program.
+
+In: the keys and leaves of arguments (structure.py), and what earlier attempts asked for (asked.py).
+Out: parameters of the program for leaves, and values and objects made of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
+from typing import Any
+
+from pyrelay.infer import calls
+from pyrelay.infer import values as V
+from pyrelay.infer.arrays.layouts import Layout, layout_of
+from pyrelay.infer.asked import Asked
+from pyrelay.infer.containers import (
+    code_points,
+    column_content,
+    columns,
+    growing,
+    moving,
+)
+from pyrelay.infer.guards import Guards
+from pyrelay.infer.in_python import byte_arrays, counting, set_order, tables
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes import pool_tables
+from pyrelay.infer.nodes.datatypes import (
+    Child,
+    Grows,
+    Number,
+    Schema,
+    Text,
+)
+from pyrelay.infer.nodes.pools import Column, schema_columns
+from pyrelay.infer.nodes.trees import ARGUMENT
+from pyrelay.infer.objects import generator_classes
+from pyrelay.infer.structure import Flattened, Identity, Key
+from pyrelay.ir import dims, types
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import Var
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+from pyrelay.ops.shape import inverse
+from pyrelay.records import dataclass
+
+
+@dataclass
+class Entered:
+    """Lists that entered as arrays: the lengths of those of numbers, whether there were trees."""
+
+    lengths: list[int] = field(default_factory=list)
+    trees: bool = False
+    texts: bool = False  # whether any list had texts in it
+    dicts: bool = False  # whether any dict entered as a table
+    ragged: bool = False  # whether arrays in one list may differ in shape
+    deep: bool = False  # whether lists in lists would hold lists
+    open: bool = False  # whether a dict that did not is given keys that only the program knows
+    texts_read: bool = False  # whether the program computed what methods of arguments give
+    fixed: bool = False  # whether lists of known length became items of others
+    counts: bool = False  # whether arguments say how often loops over objects by index run
+    objects: bool = False  # whether the program made objects of the user that are nodes
+
+
+@dataclass
+class Arguments:
+    """What has entered a program so far."""
+
+    parse: Callable[[Any], Any]
+    asked: Asked
+    guards: Guards = field(default_factory=Guards)
+    flat: Flattened = field(default_factory=Flattened)
+    params: list[Var] = field(default_factory=list)
+    parameters: list[int] = field(default_factory=list)
+    objects: list[V.Value] = field(default_factory=list)  # value of each mutable object, by number
+    roots: dict[int, V.Root] = field(default_factory=dict)
+    containers: list[V.Root] = field(default_factory=list)
+    #: of lists that entered as arrays: what tells whether their items moved
+    slots: dict[V.Root, Any] = field(default_factory=dict)
+    #: of dicts that entered as tables: what the lists that they are made of contained
+    tabled: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
+    entered: Entered = field(default_factory=lambda: Entered())
+    layouts: dict[int, Layout | None] = field(default_factory=dict)  # see Program
+    turned: dict[int, tuple[int, ...]] = field(default_factory=dict)  # see Binding
+    pools: list[V.Root] = field(default_factory=list)
+    trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root
+    #: columns of lists of trees, which lie in the pool of the trees
+    sequences: dict[V.Root, dict[str, V.Value]] = field(default_factory=dict)
+    axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
+    columns: dict[int, tuple[int, str]] = field(default_factory=dict)
+
+    def imported(self, it: Interpreter, key: Key, first: int) -> list[V.Value]:
+        """The values of a key of `flatten`, whose leaves start at number `first`."""
+        keys, packed = key
+        schemas, roots = packed or ((), ())
+        pools = [self._pool(it, schema) for schema in schemas]
+        before = len(self.flat.pools) - len(pools)
+        self.trees = [(pools[n - before], kinds) for n, kinds in roots]
+        leaves = iter(range(first, len(self.flat.leaves)))
+        self.sequences = {pool.root: {} for pool in pools}
+        values = [self._build(it, k, leaves) for k in keys]
+        for pool, data in zip(pools, self.flat.pools[before:], strict=True):
+            self.objects.append(pool)
+            self.pools.append(pool.root)
+            content = self.sequences[pool.root]
+            for name, sort in schema_columns(data.schema).items():
+                leaf = next(leaves)
+                self.columns[leaf] = (len(self.pools) - 1, name)
+                content[name] = self._column(it, sort, leaf)
+            if pool.cls is not data.schema:
+                content = pool_tables.opened(it, content, data.schema, pool.cls)
+            it.heap.new(pool.root, content)
+        return values
+
+    def _pool(self, it: Interpreter, schema: Schema) -> V.Ref:
+        """The pool of some arguments; one that nodes are added to can hold all that is planned."""
+        plans = self.asked.plans.items()
+        plan = next((p for f, p in plans if f.classes[1] in schema.classes), None)
+        if plan is None or not plan.unified or plan.family in it.pools:
+            return V.Ref(V.Root("pool", None), schema)
+        pool = it.pools[plan.family] = V.Ref(V.Root("pool", None), plan.schema(schema))
+        return pool
+
+    def _column(self, it: Interpreter, sort: Column, leaf: int) -> V.Value:
+        assert not isinstance(sort, Grows)  # no list of an argument does
+        if isinstance(sort, Number):
+            return self._new_array(it, sort.type.dtype.name, (None,), leaf)
+        if isinstance(sort, Text):
+            return self._new_array(it, types.i64.name, (None, None), leaf)
+        return self._new_array(it, sort.dtype, (None, *sort.ones), leaf)
+
+    def _node(self, number: int, leaves: Iterator[int]) -> V.Value:
+        pool, kinds = self.trees[number]
+        kind, row = (
+            V.Scalar(types.PY_INT, self._param(types.PY_INT, next(leaves))) for _ in range(2)
+        )
+        value = V.node(pool, kinds, kind, row)
+        self.objects.append(value)
+        return value
+
+    def _nodes(self, it: Interpreter, number: int, leaves: Iterator[int]) -> V.Value:
+        """A list of trees: a sequence in their pool, as if it were a field of a node.
+
+        A list of places, where the program adds nodes to the pool or changes some.
+        """
+        pool, kinds = self.trees[number]
+        first = next(leaves)
+        root = V.Root("list", None, None, self.flat.names[first])
+        self.containers.append(root)
+        if pool in it.pools.values():
+            return self._places(it, root, number, (first, next(leaves)))
+        it.heap.new(root, ())  # nothing changes it
+        path = f"{ARGUMENT}{first}"
+        for part, leaf in (("kind", first), ("row", next(leaves))):
+            column = self._new_array(it, types.i64.name, (None,), leaf)
+            self.sequences[pool.root][f"{path}.{part}"] = column
+        count = V.Scalar.of_extent(column.type.shape[0])
+        value = V.Items(pool, list, Child(kinds), path, V.Known(0), count)
+        self.objects.append(value)
+        self.entered.trees = True
+        return value
+
+    def _places(self, it: Interpreter, root: V.Root, number: int, leaves: Sequence[int]) -> V.Ref:
+        """A list of nodes whose kinds and rows are two arrays."""
+        pool, kinds = self.trees[number]
+        count = self._extent(leaves[0], 0)
+        rows = tuple(self._param(TensorType(types.i64, (count,)), leaf) for leaf in leaves)
+        unknown = V.Scalar(types.PY_INT, Var("place", types.PY_INT))
+        template = growing.template_of(it.heap, [V.node(pool, kinds, unknown, unknown)])
+        content = V.Growing(V.Scalar.of_extent(count), rows, template, slots=object())
+        it.heap.new(root, content)
+        value = V.Ref(root)
+        self.objects.append(value)
+        self.entered.trees = True
+        return value
+
+    def _build(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
+        match key:
+            case ("number", _) | ("scalar", _):
+                return self._number(key, next(leaves))
+            case ("array", dtype, ones, order):
+                value = self._new_array(it, dtype, ones, next(leaves), order)
+                self.objects.append(value)
+                return value
+            case ("text",):
+                return self._text(it, next(leaves))
+            case ("bytes",):
+                return self._bytes(it, next(leaves))
+            case ("constant", _, value):
+                return V.Known(value.value if isinstance(value, Identity) else value)
+            case ("object", identity):
+                return V.Known(identity.value)
+            case ("again", number):
+                return self.objects[number]
+            case ("tuple", cls, *children):
+                return V.Tuple(tuple(self._build(it, c, leaves) for c in children), cls)
+            case ("tree", number):
+                return self._node(number, leaves)
+            case ("trees", number):
+                return self._nodes(it, number, leaves)
+            case ("grown", item):
+                return self._grown(it, item, leaves)
+            case ("table", names, held):
+                return self._table(it, names, held, leaves)
+            case ("subclass", cls, _, ("table", names, _) as entries, *emptied) if cls is set:
+                return self._set(it, names, entries, leaves, emptied=bool(emptied))
+            case ("subclass", cls, factory, entries):
+                return self._subclass(it, cls, factory.value, entries, leaves)
+        return self._container(it, key, leaves)
+
+    def _number(self, key: Key, leaf: int) -> V.Value:
+        value = self.flat.leaves[leaf]
+        if leaf in self.asked.known:
+            return V.Known(value)
+        ty = (
+            types.of_scalar(value) if key[0] == "number" else TensorType(types.DTYPES[key[1]])
+        )
+        assert ty is not None
+        return V.Scalar(ty, self._param(ty, leaf), None, ("leaf", leaf))
+
+    def _text(self, it: Interpreter, leaf: int) -> V.Value:
+        """A string that is data: its code points, which nothing changes."""
+        self.entered.lengths.append(0)
+        if leaf in self.asked.known or self.flat.apart >= columns.MOST_APART_NEEDED:
+            self.asked.known[leaf] = True
+            return V.Known(code_points.from_codes(self.flat.leaves[leaf]))
+        array = self._new_array(it, types.i32.name, (None,), leaf)
+        return V.Text(code_points.from_codes, (array,), ("leaf", leaf))
+
+    def _bytes(self, it: Interpreter, leaf: int) -> V.Value:
+        """Bytes that are data: their items."""
+        self.entered.lengths.append(0)
+        if leaf in self.asked.known or self.flat.apart >= columns.MOST_APART_NEEDED:
+            self.asked.known[leaf] = True
+            return V.Known(self.flat.leaves[leaf].tobytes())
+        before = dict(it.heap.written)
+        array = self._new_array(it, types.u8.name, (None,), leaf)
+        value = calls.call(it, V.Known(byte_arrays.entered), (array,), {})
+        it.heap.written = before
+        return value
+
+    def _param(self, ty: TensorType, leaf: int) -> Var:
+        name = self.flat.names[leaf]
+        var = Var(name if name.isidentifier() else f"a{leaf}", ty)
+        self.params.append(var)
+        self.parameters.append(leaf)
+        return var
+
+    def _new_array(
+        self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int,
+        order: tuple[int, ...] = (),
+    ) -> V.ArrayRef:
+        """An array that enters. order: its axes as they lie in memory, if these are not as they
+        stand: the program takes it so, and transposes it first."""
+        array = self.flat.leaves[leaf]
+        name = self.flat.names[leaf]
+        plain = name if name.isidentifier() else f"a{leaf}"
+        shape = tuple(1 if ones[k] == 1 else self._extent(leaf, k) for k in range(array.ndim))
+        ty = TensorType(types.DTYPES[dtype], shape)
+        root = V.Root("array", None, leaf, plain)
+        if order:
+            self.layouts[leaf] = order, (True,) * len(order)
+        if order and leaf not in self.asked.copied:
+            self.turned[leaf] = order
+            lies = TensorType(ty.dtype, tuple(shape[k] for k in order))
+            param = self._param(lies, leaf)
+            content = it.builder.call(OPS["transpose"], param, axes=inverse(order)).atom
+        else:
+            content = self._param(ty, leaf)
+        it.heap.new(root, content)
+        self.roots[leaf] = root
+        if leaf in self.asked.layouts:
+            self.layouts[leaf] = layout_of(array)
+        return V.ArrayRef(root, (), ty)
+
+    def _table(
+        self, it: Interpreter, names: Key | None, held: Key | None, leaves: Iterator[int]
+    ) -> V.Value:
+        """A dict that entered as arrays of its keys and values."""
+        lists = [self._rows(it, item, leaves) for item in (names, held)]
+        before = dict(it.heap.written)
+        value = calls.call(it, V.Known(tables.entered), lists, {})
+        it.heap.written = before  # what makes a table writes nothing of the caller's
+        assert isinstance(value, V.Ref)
+        self.objects.append(value)
+        self.containers.append(value.root)
+        self.entered.dicts = True
+        content = it.heap.contents[value.root]
+        parts = [content[name].root for name in ("names", "held", "alive", "slots")]
+        it.program.entered.extend(parts)
+        self.tabled[value.root] = {r: it.heap.contents[r] for r in parts[:3]}
+        return value
+
+    def _subclass(
+        self, it: Interpreter, cls: type, factory: Any, entries: Key, leaves: Iterator[int]
+    ) -> V.Value:
+        """A Counter or a defaultdict, with the dict of its entries."""
+        number = len(self.objects)
+        inside = self._build(it, entries, leaves)
+        before = dict(it.heap.written)
+        made = counting.Counts if cls is Counter else counting.Defaults
+        first = V.Tuple(()) if cls is Counter else V.Known(factory)
+        value = calls.call(it, V.Known(made), (first, inside), {})
+        it.heap.written = before
+        self.objects[number] = value
+        return value
+
+    def _set(
+        self, it: Interpreter, names: Key | None, entries: Key, leaves: Iterator[int], *,
+        emptied: bool,
+    ) -> V.Value:
+        """A set, with the dict of its items, or, in a program that keeps the order of sets, with
+        what its table has in its slots."""
+        number = len(self.objects)
+        before = dict(it.heap.written)
+        if not it.program.ordered or emptied:
+            inside = self._build(it, entries, leaves)
+            value = calls.call(it, V.Known(tables.with_table), (inside,), {})
+            if not emptied:
+                next(leaves)  # the layout
+        else:
+            items = self._rows(it, names, leaves)
+            if names is not None:
+                next(leaves)  # what a dict of the items holds
+            slots = self._new_array(it, types.i64.name, (None,), next(leaves))
+            value = calls.call(it, V.Known(set_order.entered), (items, slots), {})
+            self.objects.append(value)
+            assert isinstance(value, V.Ref)
+            inside = it.heap.contents[value.root]["table"]
+            self.containers.append(inside.root)
+            self.entered.dicts = True
+            parts = [it.heap.contents[inside.root][n].root for n in set_order.PARTS]
+            it.program.entered.extend(parts)
+            self.tabled[inside.root] = {r: it.heap.contents[r] for r in parts}
+        it.heap.written = before
+        self.objects[number] = value
+        return value
+
+    def _rows(self, it: Interpreter, item: Key | None, leaves: Iterator[int]) -> V.Ref:
+        """The list of a column of a dict."""
+        if item is None:
+            return it.new_ref("list", ())
+        self.entered.texts |= columns.holds_texts(item)
+        own = [next(leaves) for _ in range(columns.count_of(item))]
+        return it.new_ref(
+            "list", column_content.content(item, own, self._extent, self._param)
+        )
+
+    def _grown(self, it: Interpreter, item: Key, leaves: Iterator[int]) -> V.Value:
+        """A list that entered as arrays."""
+        own = [next(leaves) for _ in range(columns.count_of(item))]
+        root = V.Root("list", None, None, self.flat.names[own[0]])
+        value = V.Ref(root)
+        self.objects.append(value)
+        self.containers.append(root)
+        content = column_content.content(item, own, self._extent, self._param)
+        if self.asked.placed and columns.holds_lists(item):
+            content = moving.placed(it, content)
+        self.entered.texts |= columns.holds_texts(item)
+        self.slots[root] = content.slots
+        self.entered.lengths.append(len(self.flat.leaves[own[0]]))
+        it.heap.new(root, content)
+        return value
+
+    def _extent(self, leaf: int, axis: int) -> Extent:
+        """The symbol of an extent of a leaf."""
+        name = self.flat.names[leaf]
+        symbol = Symbol(f"{name if name.isidentifier() else f'a{leaf}'}{axis}")
+        self.guards.hints[symbol] = self.flat.leaves[leaf].shape[axis]
+        self.axes[symbol] = (leaf, axis)
+        return dims.of(symbol)
+
+    def _container(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
+        kind = "object" if key[0] == "record" else key[0]
+        cls = key[1] if key[0] == "record" else None
+        root = V.Root(kind)
+        value = V.Ref(root, cls)
+        self.objects.append(value)
+        self.containers.append(root)
+        children = key[{"list": 1, "set": 1, "dict": 2}.get(key[0], 3):]
+        parts = tuple(self._build(it, c, leaves) for c in children)
+        names = key[1] if key[0] == "dict" else key[2] if key[0] == "record" else None
+        content = parts if names is None else dict(zip(names, parts, strict=True))
+        it.heap.new(root, content)
+        if cls in generator_classes():
+            for part in parts:
+                (extent,) = it.tensor(part).shape  # it says which kind of generator this is
+                self.guards.equal(extent, dims.evaluate(extent, self.guards.hints))
+        return value
