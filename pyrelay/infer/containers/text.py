@@ -135,9 +135,31 @@ def _shown(it: Interpreter, value: V.Value, conversion: str, spec: V.Value) -> V
         from pyrelay.infer.flow.unions import distribute
 
         return distribute(it, value, lambda case: _shown(it, case, conversion, spec))
+    if plain:
+        said = of_exception(it, value)
+        if said is not None:
+            return said
     if plain and isinstance(value, V.Text):
         return value
     return text(it, formatted, value, V.Known(conversion), spec)
+
+
+def of_exception(it: Interpreter, value: V.Value) -> V.Value | None:
+    """str(x) of an exception of at most one argument, as BaseException and KeyError have it; None
+    for any other value."""
+    if not (isinstance(value, V.Ref) and issubclass(value.cls or object, BaseException)):
+        return None
+    args, own = it.content(value.root).get("args"), value.cls.__str__
+    if not isinstance(args, V.Tuple) or len(args.items) > 1:
+        return None
+    if own not in (BaseException.__str__, KeyError.__str__):
+        return None
+    if not args.items:
+        return V.Known("")
+    (arg,) = args.items
+    if own is KeyError.__str__:
+        return text(it, repr, arg)
+    return arg if isinstance(arg, V.Text) else text(it, str, arg)
 
 
 def _put(it: Interpreter, value: V.Value, conversion: str, spec: str) -> V.Value:

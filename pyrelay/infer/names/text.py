@@ -11,7 +11,8 @@ from pyrelay.infer import calls
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import get_attribute
 from pyrelay.infer.containers import characters, column_content, columns, mappings
-from pyrelay.infer.containers.text import ask, called, is_text, text
+from pyrelay.infer.containers.text import ask, called, is_text, of_exception, text
+from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.in_python import numbers_in_texts, strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
@@ -24,6 +25,13 @@ from pyrelay.ir import types
 @handles(str)
 def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
     """str(x)."""
+    if isinstance(object, V.Union) and V.node_of(object) is None and any(
+        of_exception(it, case) is not None for case in object.possible
+    ):
+        return distribute(it, object, lambda case: str_(it, case))
+    said = of_exception(it, object)
+    if said is not None:
+        return said
     return object if isinstance(object, V.Text) else text(it, str, object)
 
 
