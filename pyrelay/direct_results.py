@@ -49,7 +49,8 @@ def result_text(text: Text, binding: Binding) -> tuple[list[str], str]:
     text.shared = {key for key, count in met.items() if count > 1}
     try:
         lines = [line for c in binding.changes for line in _changed(text, c, binding.kept)]
-        return lines, _result(text, binding.result, binding.kept)
+        result = _result(text, binding.result, binding.kept)
+        return [f"_m{key} = None" for key in sorted(text.perhaps)] + lines, result
     except NeedsMore:  # no text of its own
         return [], _assembled(text, binding)
 
@@ -172,10 +173,12 @@ def _shared(text: Text, key: int, chosen: bool, made: str) -> str:
     """A new object, which has a name if it stands in several places."""
     if key not in text.shared:
         return made
+    new = f"(_m{key} := {made})"
     if chosen:  # whether it is made before it is met again depends on which case it is
-        raise NeedsMore
-    text.made.add(key)
-    return f"(_m{key} := {made})"
+        text.perhaps.add(key)
+    else:
+        text.made.add(key)
+    return f"(_m{key} if _m{key} is not None else {new})" if key in text.perhaps else new
 
 
 def _node(text: Text, kind: str, cls: Any, names: tuple[Any, ...], parts: list[str]) -> str:

@@ -26,6 +26,7 @@ class Text:
     shared: set[int] = field(default_factory=set)  # numbers of results that are in several places
     made: set[int] = field(default_factory=set)  # of those, which have been made
     handed: frozenset[int] = frozenset()  # leaves that the program takes
+    perhaps: set[int] = field(default_factory=set)  # and those that only some cases make
     leaves: list[str] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)  # of the leaves
     objects: list[str] = field(default_factory=list)  # mutable ones, in the order they are met

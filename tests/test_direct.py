@@ -308,6 +308,26 @@ class Tally:
     scale = 2.0
 
 
+def by_case(x, k):
+    numbers, named = [x, x + 1], {"n": x}
+    if k > 2:
+        return numbers, numbers, "many"
+    if k > 1:
+        return numbers, named, "two"
+    return named, [named, numbers], "few"
+
+
+def test_what_only_some_cases_of_a_result_make_is_one_object_in_each() -> None:
+    compiled = pyrelay.jit(by_case)
+    compiled(1, 3)
+    compiled._dispatch = None
+    for k in (3, 2, 1):
+        found = compiled(5, k)
+        assert found == by_case(5, k)
+        assert (found[0] is found[1]) is (k == 3)
+    assert found[0] is found[1][0]
+
+
 def test_objects_with_slots_and_attributes_of_classes_take_the_short_way() -> None:
     def scaled_by(x, p):
         p.shift = p.shift + x
