@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from tests.users.corpus import use
@@ -117,3 +119,38 @@ def clusters_in_a_list(x):
         _, i, j = best
         clusters[i] = clusters[i] + clusters.pop(j)
     return clusters
+
+
+@use((["this", "is", "a", "line", "of", "words", "to", "fill"], 10), (["one"], 4))
+def lists_begun_anew_in_a_loop_in_a_branch(words, width):
+    lines, line = [], []
+    if len(words) > 1:
+        for w in words:
+            if sum(len(x) + 1 for x in line) + len(w) > width:
+                lines.append(" ".join(line))
+                line = []
+            line.append(w)
+    else:
+        line.append("alone")
+    return lines, line
+
+
+@use((20, 3), (0, 2))
+def chunks_of_what_never_ends(n, k):
+    def numbers():
+        a, b = 0, 1
+        while True:
+            yield a
+            a, b = b, a + b
+
+    def chunks(items):
+        found = []
+        for item in items:
+            found.append(item)
+            if len(found) == k:
+                yield found
+                found = []
+        if found:
+            yield found
+
+    return [sum(c) for c in chunks(itertools.islice(numbers(), n))]

@@ -198,7 +198,9 @@ class _Merge:
         changed: dict[V.Root, None] = {}
         for path in self.alive:
             for root in path.heap.changed_since(base):
-                changed[root] = None
+                # what only names may tell apart that chance chose is stale behind the join as well
+                if root.kind == "array" or not any(root in p.heap.stale for p in self.alive):
+                    changed[root] = None
         self.changed = list(changed)
         unset.with_names([p.heap for p in self.alive], changed)
         self.place_roots: frozenset[V.Root] = frozenset()
