@@ -263,6 +263,8 @@ class Asked:
                 self.keyed |= made
                 self.quick |= made
             case needs.NeedsTable(made=made):
+                if made in self.tables:  # and what it makes is none
+                    return _never_ends()
                 self.tables |= {made}
                 self.quick |= {made}
         self.known, self.unrolled, self.exact = {}, frozenset(), 0

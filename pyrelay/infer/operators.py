@@ -307,8 +307,11 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
                     return V.Tuple(container.items * n)
                 return it.new_ref("list", it.content(container.root) * n)
     if op == "|" and all(isinstance(v, V.Ref) and v.root.kind == "dict" for v in (x, y)):
+        from pyrelay.infer.names.containers import table
         from pyrelay.infer.nodes.dicts import new_dict
 
+        if it.let in it.program.tables:
+            return table(it, [(True, x, V.NONE), (True, y, V.NONE)])
         return new_dict(it, {**it.content(x.root), **it.content(y.root)})  # type: ignore[union-attr]
     return None
 
