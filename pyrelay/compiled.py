@@ -33,7 +33,15 @@ from pyrelay.collecting import few_collections
 from pyrelay.deep_stack import deep, on_deep_stack, on_deep_stack_telling
 from pyrelay.infer.containers import columns
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
-from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark, without_texts
+from pyrelay.infer.structure import (
+    Flattened,
+    Key,
+    flatten,
+    forget,
+    has_columns,
+    mark,
+    without_texts,
+)
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
 
 if TYPE_CHECKING:
@@ -294,15 +302,18 @@ class Compiled:
         if kind != "jit":
             callee = calls.transform(kind, callee, options)
 
+        known = self._may_open_texts(self._key(args, keywords, Flattened(), first=True))
+
         def specialised() -> Any:
             with _compiling:
                 return specialise(
-                    callee, args, keywords, parsed, near=near, open_texts=bool(self._open_texts)
+                    callee, args, keywords, parsed, near=near, open_texts=bool(self._open_texts),
+                    texts_may_open=known,
                 )
 
         made = on_deep_stack(specialised)
         if kind == "jit" and options.get("pure") and made.binding.writes:
-            raise _impure(made.binding.writes)
+            raise notices.impure(made.binding.writes)
         return made
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
@@ -359,7 +370,7 @@ class Compiled:
             if found is not None:
                 return found, False
             if key[-1] == "cpu" and not config.current().interpret:
-                if _has_columns(key):
+                if has_columns(key):
                     want_lists()
                 expect_program()  # before what follows is imported
             from pyrelay import boundary, pipeline, store
@@ -491,7 +502,12 @@ class Compiled:
             known = self._found(key, flat)
             if known is None and self._open_texts is False and self._texts_vary(key):
                 return self._with_open_texts(args, keywords, flat)
-            entry = known or self._compiled(key, args, keywords)
+            try:
+                entry = known or self._compiled(key, args, keywords)
+            except errors.UnsupportedOperationError as refusal:
+                if not refusal.endless or not self._may_open_texts(key):
+                    raise
+                return self._with_open_texts(args, keywords, flat, refusal)
         except BaseException:
             EVERYWHERE.withdraw(declared)  # else it would change how other programs compile
             raise
@@ -505,10 +521,16 @@ class Compiled:
             sum(without_texts(other) == same for other in self._table) >= _MOST_WITH_TEXTS
         )
 
+    def _may_open_texts(self, key: Key) -> bool:
+        """Whether short texts are known that could be data."""
+        return self._open_texts is False and without_texts(key) != key
+
     def _with_open_texts(
-        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened
+        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened,
+        refusal: errors.PyrelayError | None = None,
     ) -> tuple[Key, _Entry, bool]:
-        """As `_entry_for`, by a program for any texts, if there is one."""
+        """As `_entry_for`, by a program for any texts, if there is one. refusal: of that for these.
+        """
         for self._open_texts in (True, None):
             if self._looks is not None:
                 self._looks.texts = not self._open_texts
@@ -519,6 +541,9 @@ class Compiled:
             except errors.PyrelayError:
                 if not self._open_texts:
                     raise
+                if refusal is not None:
+                    self._open_texts = False
+                    raise refusal from None
         raise AssertionError
 
     @user_facing
@@ -611,13 +636,6 @@ class Compiled:
         return trimmed(error)
 
 
-def _has_columns(key: Any) -> bool:
-    """Whether a list, set or dict of this key enters as arrays."""
-    if not isinstance(key, tuple):
-        return False
-    return key[:1] in (("grown",), ("table",)) or any(map(_has_columns, key))
-
-
 def _packed(family: Any, trees: list[Any]) -> Any:
     """Trees of a data type that was met before, packed by native code, or None."""
     from pyrelay.devices.runtime.packing import packed
@@ -630,12 +648,3 @@ def _unpacker(schema: Any, columns: Any, given: Any) -> Any:
     from pyrelay.devices.runtime.unpacking import unpacker
 
     return unpacker(schema, columns, given)
-
-
-def _impure(writes: Sequence[tuple[str, Any]]) -> errors.PyrelayError:
-    (name, span), *others = writes
-    return errors.UnsupportedOperationError(
-        f"this function writes into {name}, and jit(pure=True) does not allow it.", span=span,
-        related=[(s, f"and into {n}") for n, s in others if s is not None],
-        hints=("work on a copy: x = x.copy(), or use jit without pure=True",),
-    )

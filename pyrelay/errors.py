@@ -187,6 +187,7 @@ class UnsupportedOperationError(PyrelayError, NotImplementedError):
     """A call of a function, or a use of an argument of one, that pyrelay does not compile."""
 
     code = "unsupported-operation"
+    endless = False  # whether it is the whole program that is too much
 
 
 class SourceUnavailableError(PyrelayError, OSError):

@@ -1,15 +1,18 @@
-"""What users are told of functions that compile: that it takes long, or is done again and again.
+"""What users are told of functions that compile: that it takes long, or is done again and again,
+or that they write what they were not to.
 
 In: the function's name, and what is known of its programs. Out: a line of the logger "pyrelay",
-which Python prints on standard error unless the program says otherwise, or a RuntimeWarning.
+which Python prints on standard error unless the program says otherwise, a RuntimeWarning, or what
+is raised.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
-from pyrelay import config
+from pyrelay import config, errors
 from pyrelay.tracebacks import frames_to_the_user
 
 PATIENCE = 5.0
@@ -48,3 +51,13 @@ def warn_of_many_programs(name: str, count: int, binding: Any) -> None:
 
 
 __all__ = ["PATIENCE", "tell_of_long_compilation", "warn_of_many_programs"]
+
+
+def impure(writes: Sequence[tuple[str, Any]]) -> errors.PyrelayError:
+    """What is raised where a function writes that jit(pure=True) does not let."""
+    (name, span), *others = writes
+    return errors.UnsupportedOperationError(
+        f"this function writes into {name}, and jit(pure=True) does not allow it.", span=span,
+        related=[(s, f"and into {n}") for n, s in others if s is not None],
+        hints=("work on a copy: x = x.copy(), or use jit without pure=True",),
+    )

@@ -9,6 +9,7 @@ import pytest
 
 import pyrelay
 from pyrelay.compiled import _MOST_WITH_TEXTS
+from pyrelay.infer import specialise
 from pyrelay.infer.structure import without_texts
 
 WORDS = [f"{'ab' * (k % 3)}{k}" for k in range(_MOST_WITH_TEXTS + 4)]
@@ -105,3 +106,24 @@ def test_bytes_that_a_program_was_compiled_for_are_compared() -> None:
     compiled = pyrelay.jit(lambda data: data.decode("ascii"))
     for data in (b"a" * 20, b"b" * 20, b"a" * 20):
         assert compiled(data) == data.decode("ascii")
+
+
+def first_to_win(board: str, player: str) -> Any:
+    lines = ((0, 1, 2), (3, 4, 5), (0, 3, 1), (1, 4, 2), (2, 5, 3))
+    if any(board[i] == board[j] == board[k] != "." for i, j, k in lines):
+        return -1, None
+    free = [i for i, c in enumerate(board) if c == "."]
+    if not free:
+        return 0, None
+    other = "O" if player == "X" else "X"
+    return max((-first_to_win(board[:m] + player + board[m + 1 :], other)[0], m) for m in free)
+
+
+def test_known_texts_are_data_where_the_program_for_them_would_be_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(specialise, "MOST_STEPS_OF_TEXTS", 1000)
+    compiled = pyrelay.jit(first_to_win)
+    for board in ("X.O...", "......"):
+        assert compiled(board, "X") == first_to_win(board, "X")
+    assert compiled.cache_info().compilations == 1

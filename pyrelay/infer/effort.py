@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_STEPS = 60_000
 """The largest networks take some thousands; about a minute."""
 
+MOST_STEPS_OF_TEXTS = 15_000
+"""While short texts of the caller are known that could be data as well."""
+
 MOST_STEPS_BY_ITEMS = 600
 """While lists of lists are taken apart that could enter as tables as well."""
 
@@ -82,10 +85,13 @@ def _refusal(it: Interpreter, steps: int) -> errors.PyrelayError:
     name, count = max(made.items(), key=lambda item: item[1], default=("", 0))
     notes = (f"so far {name!r} was compiled {count} times, for calls that differ in what is known "
              "of their arguments",) if count >= _MANY else ()  # fmt: skip
-    return it.failure(
+    failure = it.failure(
         errors.UnsupportedOperationError,
         f"this program is too much to compile: its end is not in sight after {steps:,} steps",
         notes=notes,
         hints=("loops over what is known when a function is compiled (texts, short lists, numbers "
                "in the code) are unrolled: pass arrays, or compile a smaller part",),
     )  # fmt: skip
+    assert isinstance(failure, errors.UnsupportedOperationError)
+    failure.endless = True
+    return failure

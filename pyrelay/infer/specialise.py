@@ -26,6 +26,7 @@ from pyrelay.infer.effort import (
     MOST_ROUNDS,
     MOST_STEPS,
     MOST_STEPS_BY_ITEMS,
+    MOST_STEPS_OF_TEXTS,
     MOST_STEPS_OTHERWISE,
     MOST_STEPS_UNFOLDED,
     Effort,
@@ -69,14 +70,14 @@ def _deep_recursion() -> Iterator[None]:
 
 def specialise(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any], *,
-    near: bool = True, open_texts: bool = False,
+    near: bool = True, open_texts: bool = False, texts_may_open: bool = False,
 ) -> Specialised:
     """Infer the program of `callee(*args, **keywords)`.
 
     callee is a Python function or an abstract value (a `Derivative`). near: whether it runs where a
     loop over short arrays is better one kernel (`short_arrays`). open_texts: whether short texts
-    are data, too. Raises a PyrelayError at the user's line for what cannot be compiled, or takes
-    too long to.
+    are data, too; or may be if this program is too much (`texts_may_open`). Raises a PyrelayError
+    at the user's line for what cannot be compiled, or takes too long to.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
     that computed arrays have one shape, short ones enter as structures of their items; if it still
@@ -88,6 +89,8 @@ def specialise(
     many rounds are unrolled where nothing else helps.
     """
     effort = Effort()
+    if texts_may_open:
+        effort.allow(MOST_STEPS_OF_TEXTS)
     infer = functools.partial(
         _specialised, callee, args, keywords, parse, near=near, open_texts=open_texts, effort=effort
     )

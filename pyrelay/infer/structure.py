@@ -160,6 +160,13 @@ def without_texts(key: Key) -> Key:
     return tuple(without_texts(x) if isinstance(x, tuple) else x for x in key)
 
 
+def has_columns(key: Any) -> bool:
+    """Whether a list, set or dict of this key enters as arrays."""
+    if not isinstance(key, tuple):
+        return False
+    return key[:1] in (("grown",), ("table",)) or any(map(has_columns, key))
+
+
 def mark(into: Flattened) -> tuple[int, ...]:
     """How much is flattened so far."""
     return len(into.leaves), len(into.containers), len(into.seen), len(into.pools)

@@ -291,3 +291,20 @@ def values_changed_while_it_goes_through(x):
             d["c"] = x
             break
     return d
+
+
+@use(("kitten", "sitting"), long=True)
+def distances_in_a_joined_dict(a, b):
+    d = {(i, 0): i for i in range(len(a) + 1)} | {(0, j): j for j in range(len(b) + 1)}
+    for i, x in enumerate(a, 1):
+        for j, y in enumerate(b, 1):
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + (x != y))
+    return d[len(a), len(b)]
+
+
+@use((30,))
+def a_joined_dict_that_is_filled(n):
+    d = {i: i * i for i in range(20)} | {-1: 5}
+    for k in range(n):
+        d[k] = d.get(k - 1, 0) + d.get(k % 7, 0)
+    return d
