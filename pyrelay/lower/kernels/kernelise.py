@@ -408,6 +408,7 @@ class _Group:
     def _column_kernels(
         self, let: Let, results: Sequence[Result], form: Columns
     ) -> list[Kernel]:
+        form = self._undivided_columns(let, results, form)
         rows = dims.product(form.reduced)
         share = self.tile.chunk(rows, dims.product(form.inner))
         if isinstance(rows, int) and isinstance(share, int) and rows <= share:
@@ -415,13 +416,24 @@ class _Group:
         chunks = dims.quotient_up(rows, share)
         ty = let.outs[0].type
         assert isinstance(ty, TensorType)
-        kept = dims.product((*form.outer, *form.inner))
+        kept = dims.product((*form.outer, *form.behind, *form.inner))
         base = len(self.scratch)
         self.scratch.append(dims.product((chunks, kept, ty.dtype.size)))
         return [
             self._write(lambda k: k.columns(let, results, form, "partials", base)),
             self._write(lambda k: k.columns(let, results, form, "totals", base)),
         ]
+
+    def _undivided_columns(
+        self, let: Let, results: Sequence[Result], form: Columns
+    ) -> Columns:
+        """The form whose columns are numbered without dividing an index for each element. Where
+        threads are columns they would be too few along one axis."""
+        if len(form.inner) < 2 or self.joins_few:
+            return form
+        schedule = Schedule(self._elements(), self.tile)
+        schedule.columns(let, results, form, "all")
+        return form.of_last_axis() if schedule.taken_apart else form
 
     def _elements(self) -> Elements:
         emitter = RuleEmitter(self.function.dims)

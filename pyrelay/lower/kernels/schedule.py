@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
@@ -392,8 +393,11 @@ class Schedule:
         chunks = dims.quotient_up(row_size, share)
         tile = self.tile.columns
         column_blocks = dims.quotient_up(column_size, tile)
-        outer_size = dims.product(form.outer)
-        sizes = (outer_size, chunks if stage == "partials" else 1, column_blocks)
+        apart = form.outer, form.behind
+        sizes = (
+            dims.product((*form.outer, *form.behind)), chunks if stage == "partials" else 1,
+            column_blocks,
+        )
 
         def block(p: Value) -> None:
             outer_number, chunk, number = (
@@ -401,9 +405,13 @@ class Schedule:
             )
             first = number * tile
             width = s.primitive("minimum", s.const(tile, i64), s.extent(column_size) - first)
-            outer = self.run(s.bounded(outer_number, outer_size), form.outer)
+            numbers = s.unravel(outer_number, [dims.product(extents) for extents in apart])
+            outer, behind = (
+                self.run(s.bounded(Value(s, n.operand, i64, n.scope), dims.product(e)), e)
+                for n, e in zip(numbers, apart, strict=True)
+            )
             position = _ColumnBlock(
-                self, let, form, scratch, outer, outer_number, first, width, chunks, share
+                self, let, form, scratch, outer, behind, outer_number, first, width, chunks, share
             )
             if stage == "partials":
                 position.write_partials(chunk)
@@ -416,17 +424,23 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Axes of an operand: (outer, reduced, inner), of which the result keeps outer and inner."""
+    """Axes of an operand: (outer, reduced, behind, inner), of which the result keeps all but the
+    reduced ones. The inner axes number the columns; those behind are gone through as outer ones."""
 
     outer: tuple[Extent, ...]
     reduced: tuple[Extent, ...]
     inner: tuple[Extent, ...]
     keepdims: bool
+    behind: tuple[Extent, ...] = ()
 
     def result_index(self, s_zero: Value, outer: Index, inner: Index) -> Index:
-        """The index of a result's element."""
+        """The index of a result's element; `inner`: those of the axes behind, too."""
         middle = (s_zero,) * len(self.reduced) if self.keepdims else ()
         return outer + middle + inner
+
+    def of_last_axis(self) -> Columns:
+        """The same with columns along the last axis only."""
+        return replace(self, inner=self.inner[-1:], behind=(*self.behind, *self.inner[:-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +452,7 @@ class _ColumnBlock:
     form: Columns
     scratch: int
     outer: Index
+    behind: Index
     outer_number: Value
     first: Value
     width: Value
@@ -451,7 +466,7 @@ class _ColumnBlock:
         s = self.schedule.s
         column = s.bounded(self.first + j, dims.product(self.form.inner))
         inner = self.schedule.run(column, self.form.inner)
-        return column, self.form.result_index(s.const(0, i64), self.outer, inner)
+        return column, self.form.result_index(s.const(0, i64), self.outer, self.behind + inner)
 
     def _reduction(self, index: Index) -> Reduction:
         found = self.schedule.elements.reductions(self.let, index)
