@@ -31,6 +31,7 @@ from pyrelay.lower.kernels.kernel import (
     Load,
     Local,
     LocalArray,
+    Operand,
     Parameter,
     RaiseSite,
     Read,
@@ -90,6 +91,7 @@ class Emitter:
         self._symbols = {symbol: k for k, symbol in enumerate(symbols)}
         self._bound: dict[Symbol, Value] = {}
         self._sizes: dict[Extent, int] = {}
+        self.parts: dict[Operand, Part] = {}  # indices that were taken out of others
         self._ranges = IndexRanges()
 
     # -- scopes --------------------------------------------------------------------------------

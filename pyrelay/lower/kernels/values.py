@@ -142,6 +142,7 @@ class Part(Value):
         index = s.primitive("floor_divide", self.run.index, inner)
         if self.position:
             index = s.primitive("remainder", index, s.size((extents[self.position],)))
+        s.parts.setdefault(index.operand, self)
         return index.operand
 
     @property
@@ -198,17 +199,25 @@ def run_at(
     """The run whose axes stand in `index` from `axis` on, whole and with the array's extents but
     for the first, and how far behind that it begins; axes of extent 1 are in neither."""
     first = index[axis]
-    part, by = (first.part, first.by) if isinstance(first, Shifted) else (first, None)
-    if not isinstance(part, Part) or part.position not in part.run.long[:1]:
+    part, by = (first.part, first.by) if isinstance(first, Shifted) else (_part(first), None)
+    if part is None or part.position not in part.run.long[:1]:
         return None
     run = part.run
     inner = run.long[1:]
     if list(shape[axis + 1 : axis + len(run.long)]) != [run.extents[k] for k in inner]:
         return None
-    for other, k in zip(index[axis + 1 :], inner):  # noqa: B905 (the index goes on)
-        if not isinstance(other, Part) or other.run is not run or other.position != k:
+    for each, k in zip(index[axis + 1 :], inner):  # noqa: B905 (the index goes on)
+        other = _part(each)
+        if other is None or other.run is not run or other.position != k:
             return None
     return run, by
+
+
+def _part(index: Any) -> Part | None:
+    """The part of a run that an index is, also where it has been taken out of the run's."""
+    if isinstance(index, Part):
+        return index
+    return index.s.parts.get(index.operand) if type(index) is Value else None
 
 
 def operand_key(operand: Operand) -> tuple[Any, ...]:

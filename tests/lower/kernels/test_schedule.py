@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,24 @@ def test_rows_that_a_reshape_makes_are_numbered_by_one_index() -> None:
     code = str(function.code(x))
     assert "floor_divide" not in code
     assert "remainder" not in code
+
+
+def test_indices_that_were_divided_make_the_index_again_where_they_meet() -> None:
+    function = pyrelay.jit(lambda x: np.repeat(np.repeat(x, 2, axis=0), 2, axis=1))
+    x = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(function(x), function.py(x))
+    divided = re.findall(r"(?:floor_divide|remainder)\((\w+)", str(function.code(x)))
+    assert set(divided) == {"begin"}  # the rest is counted
+
+
+@pytest.mark.parametrize("shape", [(40, 30, 5), (3, 600, 2), (600, 2, 3)])
+def test_columns_of_several_axes_are_numbered_without_dividing(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=shape), rng.normal(size=(*shape[:2], 1))
+    for weighed in (lambda x, y: (x * y).sum(axis=0), lambda x, y: (x * y).max(0, keepdims=True)):
+        function = pyrelay.jit(weighed)
+        np.testing.assert_allclose(function(x, y), weighed(x, y), rtol=1e-12, atol=1e-12)
+        assert not re.search(r"(floor_divide|remainder)\(x\d+, n", str(function.code(x, y)))
 
 
 def test_an_axis_of_extent_1_takes_no_index_apart() -> None:
