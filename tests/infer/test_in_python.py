@@ -1446,6 +1446,14 @@ def test_mantissas_and_exponents_are_one_kernel() -> None:
         assert "store_i32(" in text
 
 
+def test_numbers_without_a_sign_are_counted_without_a_look_for_negative_ones() -> None:
+    counted = pyrelay.jit(lambda x: np.bincount(x))
+    x = np.array([3, 1, 3], np.uint8)
+    np.testing.assert_array_equal(counted(x), np.bincount(x))
+    assert "min_kernel" not in str(counted.code(x))
+    assert "min_kernel" in str(counted.code(x.astype(np.int8)))
+
+
 def test_a_set_is_one_object_to_numpy() -> None:
     with pytest.raises(pyrelay.UnsupportedOperationError, match="takes a set as one object"):
         pyrelay.jit(lambda i: np.isin(i, {1, 2}))(VALUES["i"])

@@ -114,13 +114,13 @@ def frexp(x: Array) -> Any:
     a = _own_bits(given)
     digits, bias = (23, 127) if a.dtype == np.float32 else (52, 1023)
     regular = np.isfinite(a) & (a != 0)
-    small = np.abs(a) < 2.0 ** (2 - bias)
-    bits = _bits(np.where(small, a * 2.0**64, a))
-    field = ((bits >> digits) & (2 * bias + 1)).astype(np.int32)
-    raised = np.where(small, bias + 63, bias - 1).astype(np.int32)
+    small, large = np.abs(a) < 2.0 ** (2 - bias), np.abs(a) >= 2.0 ** (bias - 1)
+    # neither has a power of 2 that it is to be multiplied by: they are scaled first
+    scaled = np.where(small, a * 2.0**64, np.where(large, a * 2.0**-64, a))
+    field = ((_bits(scaled) >> digits) & (2 * bias + 1)).astype(np.int32)
+    raised = np.where(small, bias + 63, np.where(large, bias - 65, bias - 1)).astype(np.int32)
     exponent = np.where(regular, field - raised, np.int32(0))
-    half = exponent >> 1
-    mantissa = a * _power_of_two(a, -half) * _power_of_two(a, half - exponent)
+    mantissa = np.where(regular, scaled * _power_of_two(a, bias - 1 - field), a)
     return mantissa.astype(given.dtype)[()], exponent[()]
 
 

@@ -364,7 +364,7 @@ def bincount(x: Array, weights: Array = None, minlength: int = 0) -> Array:
         raise ValueError("'minlength' must not be negative")
     size = minlength
     if values.shape[0] > 0:
-        if np.min(values) < 0:
+        if np.asarray(x).dtype.kind == "i" and np.min(values) < 0:
             raise ValueError("'list' argument must have no negative elements")
         size = max(size, int(np.max(values)) + 1)
     if weights is None:
