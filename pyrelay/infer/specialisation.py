@@ -153,7 +153,7 @@ def would_do(it: Interpreter, old: Sequence[L.Layout], new: Sequence[L.Layout]) 
 
 
 def _lengths_differ(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> bool:
-    """Whether lists of known lengths have other ones: what would hold both grows."""
+    """Whether lists of known lengths have other ones, or grow: what would hold both grows."""
     pending: list[tuple[Any, Any]] = list(zip(old, new, strict=True))
     while pending:
         match pending.pop():
@@ -161,6 +161,8 @@ def _lengths_differ(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> bool:
                 if a != b:
                     return bool(a[0] == b[0] == "items")
                 pending.extend(zip(xs, ys, strict=True))
+            case L.LPlace(content=L.LNode(("items", _))), L.LPlace(content=L.LGrown()):
+                return True
             case L.LNode(a, xs), L.LNode(b, ys) if a == b:
                 pending.extend(zip(xs, ys, strict=True))
     return False
@@ -331,6 +333,10 @@ def _find(
     )
     entries = _entries(it, closure, alone)
     for spec in entries:
+        if not spec.in_progress:
+            if would_do(it, spec.layouts, layouts):
+                return spec
+            continue
         try:
             joined = _widened(it, spec.layouts, layouts)
         except (L.JoinError, J.NeedsPlace):
@@ -339,8 +345,8 @@ def _find(
             return spec
         if _choices(joined) > _choices(spec.layouts):
             continue  # another structure, not a wider type: a function of its own
-        if spec.in_progress and not any(isinstance(x, L.LKnown) and i in static
-                                        for i, x in enumerate(layouts) if x != spec.layouts[i]):
+        if not any(isinstance(x, L.LKnown) and i in static
+                   for i, x in enumerate(layouts) if x != spec.layouts[i]):
             spec.layouts, spec.widened = joined, True
             raise _Restart(spec)
     if entries and not it.program.unfolds:

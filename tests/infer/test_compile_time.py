@@ -333,5 +333,7 @@ def test_lists_of_other_lengths_are_not_joined_to_tell_that_a_function_will_not_
     it: Any = None
     monkeypatch.setattr(specialisation, "_widened", joined)
     assert not specialisation.would_do(it, given(2, 3), given(2, 4))
+    grown = layout.LPlace(1, "list", None, layout.LGrown(layout.LScalar(types.PY_INT), 8))
+    assert not specialisation.would_do(it, given(2), [grown])
     monkeypatch.setattr(specialisation, "_widened", lambda it, old, new: new)
     assert specialisation.would_do(it, given(2, 3), given(2, 3))
