@@ -247,6 +247,11 @@ class Arguments:
         self.parameters.append(leaf)
         return var
 
+    def _type(self, dtype: str, ones: tuple[int | None, ...], leaf: int) -> TensorType:
+        axes = range(self.flat.leaves[leaf].ndim)
+        shape = tuple(1 if ones[k] == 1 else self._extent(leaf, k) for k in axes)
+        return TensorType(types.DTYPES[dtype], shape)
+
     def _new_array(
         self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int,
         order: tuple[int, ...] = (),
@@ -256,14 +261,13 @@ class Arguments:
         array = self.flat.leaves[leaf]
         name = self.flat.names[leaf]
         plain = name if name.isidentifier() else f"a{leaf}"
-        shape = tuple(1 if ones[k] == 1 else self._extent(leaf, k) for k in range(array.ndim))
-        ty = TensorType(types.DTYPES[dtype], shape)
+        ty = self._type(dtype, ones, leaf)
         root = V.Root("array", None, leaf, plain)
         if order:
             self.layouts[leaf] = order, (True,) * len(order)
         if order and leaf not in self.asked.copied:
             self.turned[leaf] = order
-            lies = TensorType(ty.dtype, tuple(shape[k] for k in order))
+            lies = TensorType(ty.dtype, tuple(ty.shape[k] for k in order))
             param = self._param(lies, leaf)
             content = it.builder.call(OPS["transpose"], param, axes=inverse(order)).atom
         else:

@@ -154,11 +154,6 @@ class Asked:
             case needs.NeedsCapture():
                 self._capture(error)
                 self.granted += 1
-            case needs.NeedsCaptures(needs=captures):
-                for capture in captures:  # of which the first ones may have brought others
-                    if all(other.value is not capture.value for other in self.captured):
-                        self._capture(capture)
-                self.granted += 1
             case NeedsFewer(unread=unread):
                 self.unread |= {n: self.expected.pop(n).value for n in unread}
                 self.captured = [c for c in self.captured if id(c.value) not in unread]

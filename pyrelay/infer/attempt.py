@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-import numpy as np
-
 from pyrelay.infer import calls, needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.arguments import Arguments
@@ -38,12 +36,9 @@ from pyrelay.infer.nodes.datatypes import (
 from pyrelay.infer.program import Place, Program
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Key, flatten
-from pyrelay.ir.build import Builder, constant
-from pyrelay.ir.nodes import Function, Let
+from pyrelay.ir.build import Builder
+from pyrelay.ir.nodes import Function, Let, Var
 from pyrelay.records import dataclass
-
-_CODE = constant(np.int32(0))
-"""What stands for each character of a text that the next attempt is given."""
 
 
 @dataclass
@@ -59,6 +54,8 @@ class Attempt(Arguments):
     hidden: list[HiddenArgument] = field(default_factory=list)
     places: set[tuple[str, int, str]] = field(default_factory=set)  # where those were found
     read: set[int] = field(default_factory=set)  # ids of the objects that the program read
+    #: Parameters of arrays of pyrelay's own that some path reads first, by their ids.
+    read_in_paths: dict[int, Var] = field(default_factory=dict)
     checks_shapes: bool = False
     lent: int = 0  # see Program
     shared_at: set[Place] = field(default_factory=set)
@@ -147,12 +144,8 @@ class Attempt(Arguments):
                 open_layouts.sequences_of_run_time_length(sequences)
             ):
                 made = self._run(program, make_callee, args, keywords)
-        except needs.NeedsCapture as need:
-            if not program.lacking.captures:
-                raise
-            program.lacking.note_capture(need)
         except Exception:  # which may come of what it did without
-            if program.lacking.error is None:
+            if program.lacking.found is None:
                 raise
         finally:
             self.entered.ragged |= shapes.wanted
@@ -167,7 +160,7 @@ class Attempt(Arguments):
             self.entered.objects |= any(map(_is_of_user, asked.plans))
             self.entered.texts_read |= program.texts_read
             self.outgrown = program.outgrown
-        lacking = program.lacking.error
+        lacking = program.lacking.found
         if lacking is not None:
             raise lacking
         return made
@@ -249,17 +242,17 @@ class Attempt(Arguments):
             if number is None or number not in it.captured:
                 raise self._wanted(it, value, source)
             known = it.captured[number]
+        elif id(value) in self.read_in_paths:
+            return self._own_array(it, value)
         elif number is not None:
             known = self.objects[number]
             if isinstance(known, (V.ArrayRef, V.Ref)) and known.root not in it.heap.contents:
                 # first read by a call that was started over
                 raise self._wanted(it, value, source)
         elif it.heap is not self.outermost:  # other paths of the program have it as well
-            need = self._wanted(it, value, source)
-            if source is not None or not own_arrays.is_of_text(value):
-                raise need
-            it.program.lacking.note_capture(need)
-            return it.new_array(it.emit("broadcast_to", _CODE, shape=value.shape).atom)
+            if source is not None or own_arrays.maker_of(value) is None:
+                raise self._wanted(it, value, source)
+            return self._own_array(it, value)
         else:
             count = len(self.flat.leaves)
             key = flatten([(value, _name_of(source))], self.flat, captured=True)
@@ -268,6 +261,20 @@ class Attempt(Arguments):
         memos = sum(n < number for n in it.program.memos.values())  # which calls do not count
         self._note_read(value, source, ((("again", number - memos),), ()))
         return known
+
+    def _own_array(self, it: Interpreter, value: Any) -> V.Value:
+        """An array that pyrelay made of its own, and nothing changes: each place where the program
+        reads it has a copy of the parameter."""
+        found = self.read_in_paths.get(id(value))
+        if found is None:
+            leaf = len(self.flat.leaves)
+            key = flatten([(value, _name_of(None))], self.flat, captured=True)
+            self._note_read(value, None, key)
+            (_, dtype, ones, _), = key[0]
+            ty = self._type(dtype, ones, leaf)
+            found = self.read_in_paths[id(value)] = self._param(ty, leaf)
+            self.objects.append(V.ArrayRef(V.Root("array", None, leaf), (), ty))
+        return it.new_array(found)
 
     def _wanted(self, it: Interpreter, value: Any, source: NameGuard | None) -> needs.NeedsCapture:
         """The request for an object that the next attempt begins with."""
@@ -283,6 +290,7 @@ class Attempt(Arguments):
         if place not in self.places:
             self.places.add(place)
             self.hidden.append(HiddenArgument(source, value, key, _name_of(source)))
+
 
 def _is_of_user(family: Family) -> bool:
     """Whether the nodes of a data type are objects of the user's classes."""

@@ -58,13 +58,6 @@ class NeedsCapture(Exception):
 
 
 @dataclass(eq=False)
-class NeedsCaptures(Exception):
-    """Objects that the next attempt begins with: an attempt went on without, with others."""
-
-    needs: list[NeedsCapture]
-
-
-@dataclass(eq=False)
 class NeedsIdentity(Exception):
     """Which object this one is matters, and nothing that tells it at run time was made."""
 

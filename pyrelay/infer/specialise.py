@@ -47,7 +47,7 @@ _PYTHON_FRAMES = 8000
 
 _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
-    needs.NeedsCaptures, needs.NeedsIdentity, needs.NeedsCopies, needs.NeedsPlaces, needs.NeedsWide,
+    needs.NeedsIdentity, needs.NeedsCopies, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsSequences, needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder,
     needs.NeedsEntries, needs.NeedsNestedList, needs.NeedsListed, needs.NeedsClassAttribute,
     NeedsMemo, NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields,

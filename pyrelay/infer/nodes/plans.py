@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field
 
-from pyrelay.infer.needs import NeedsCapture, NeedsCaptures
 from pyrelay.infer.nodes.annotations import are_related, is_record_class
 from pyrelay.infer.nodes.datatypes import Family, Incompatible, Schema, Sort, merged
 from pyrelay.records import dataclass
@@ -95,27 +94,15 @@ class NeedsFields(Exception):
 class Lacking:
     """What an attempt turned out to lack, as it goes on; `step` is called at each statement."""
 
-    found: NeedsFields | None = None
-    captures: list[NeedsCapture] = field(default_factory=list)
+    found: NeedsFields | None = None  # what the next attempt is asked for, if anything
     statements: int = 0
     last: int = -1  # the statement at which it ends
-
-    @property
-    def error(self) -> Exception | None:
-        """What the next attempt is asked for, if anything."""
-        return NeedsCaptures(self.captures) if self.captures else self.found
 
     def note(self, need: NeedsPool) -> None:
         """Go on without."""
         if self.found is None:
             self.found = NeedsFields([])
         if self.found.add(need):
-            self._go_on()
-
-    def note_capture(self, need: NeedsCapture) -> None:
-        """Go on with something else in its place, for as long as more of them are met."""
-        if all(known.value is not need.value for known in self.captures):
-            self.captures.append(need)
             self._go_on()
 
     def _go_on(self) -> None:
@@ -125,9 +112,8 @@ class Lacking:
         """Raises what it lacks where the attempt has gone on for long enough."""
         self.statements += 1
         if self.statements == self.last:
-            error = self.error
-            assert error is not None
-            raise error
+            assert self.found is not None
+            raise self.found
 
 
 def planned(plans: dict[Family, Plan], need: NeedsPool) -> None:
