@@ -112,6 +112,8 @@ def _add(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
 @_identity("negative", "logical_not", "invert", "conj")
 def _involution(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     inner = scope.op(call.args[0], call.op.name)
+    if call.op.name == "conj" and not _is_complex(let) and _is_type(call.args[0], let):
+        return call.args[0]  # of a number without an imaginary part
     return inner.args[0] if inner is not None and _is_type(inner.args[0], let) else None
 
 

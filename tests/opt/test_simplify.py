@@ -42,6 +42,7 @@ NOTHING: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
     (lambda x: x + -0.0, (X,)),
     (lambda x: np.negative(-x), (X,)),
     (lambda x: x.conj().conj(), (C,)),
+    (lambda x: x.conj(), (X,)),
     (lambda x: x - 0, (C,)),
     (lambda n: (n + 0) * 1 - 0, (5,)),
     (lambda x: ~~x, (np.arange(3),)),
