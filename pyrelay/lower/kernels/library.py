@@ -7,18 +7,19 @@ the loops).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Atom, Function, KernelCall, Let, OpCall, Var
+from pyrelay.ir.nodes import Atom, Const, Function, KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.opt.scans import MAKERS, WRITERS
 
 
-def expanded(let: Let) -> tuple[Let, ...] | None:
-    """The Lets in place of a scan or scatter; None for another op."""
+def expanded(let: Let, numbers: Mapping[Atom, Const]) -> tuple[Let, ...] | None:
+    """The Lets in place of a scan or scatter; None for another op. `numbers`: what is known to have
+    one number everywhere; what is scattered of it is not read from memory."""
     call = let.rhs
     if not isinstance(call, OpCall) or call.op.schedule not in WRITERS:
         return None
@@ -29,9 +30,14 @@ def expanded(let: Let) -> tuple[Let, ...] | None:
     symbols = symbols_of(call, (*args, *let.outs))
     names = walk.Renaming()
     inner = tuple(map(names.symbol, symbols))
-    params = tuple(Var("x", types.substitute(_tensor(a.type), names.dims)) for a in args)
+    given: dict[Atom, Const] = {}
+    if call.op.schedule == "scatter" and args[1] in numbers:
+        given[args[1]] = numbers[args[1]]
+    made = [Var("x", types.substitute(_tensor(a.type), names.dims)) for a in args]
     body = Builder(let.span)
-    handles = tuple(map(body.handle, params))
+    handles = tuple(body.handle(given.get(a, var)) for a, var in zip(args, made, strict=True))
+    params = tuple(var for a, var in zip(args, made, strict=True) if a not in given)
+    args = tuple(a for a in args if a not in given)
     result = WRITERS[call.op.schedule](body, call.op.name, handles, names.attrs(call.attrs))
     function = Function(call.op.name, params, body.block((result,)), inner, span=let.span)
     node = KernelCall(function, args, tuple(map(dims.of, symbols)))

@@ -2,19 +2,22 @@
 
 In: a module after `fuse`. Out: a module whose OpCalls are plan ops (`plan_ops.PLAN_OPS`) and
 library ops with kernels of their own: a single op with an element rule becomes a group, a scan or
-scatter becomes loops (`library.py`) unless the device has kernels for it. A product that the device
+scatter becomes loops (`library.py`) unless the device has kernels for it; an array that is one
+number, as `np.add.at(x, places, 1)` adds, is not made for these loops. A product that the device
 cannot hand to the kernel which finishes it becomes a library op before that kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyrelay.ir import dims, walk
 from pyrelay.ir.contents import Contents
 from pyrelay.ir.nodes import (
+    Atom,
     Block,
+    Const,
     Function,
     KernelCall,
     Let,
@@ -43,7 +46,12 @@ def kernels_only(module: Module, target: Target) -> Module:
     """Wrap each op that is left outside kernels; everything else stays as it is."""
 
     def block(old: Block) -> Block:
-        lets = tuple(new for let in old.lets for new in _lets(let, target, block))
+        numbers: dict[Atom, Const] = {
+            let.outs[0]: x for let in old.lets if (x := _number(let)) is not None
+        }
+        lets = tuple(new for let in old.lets for new in _lets(let, target, block, numbers))
+        if numbers:
+            lets = _read(Block(lets, old.results), set(numbers))
         return Block(lets, old.results, old.dims)
 
     functions = {
@@ -53,12 +61,39 @@ def kernels_only(module: Module, target: Target) -> Module:
     return module.holding(functions)
 
 
-def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Let, ...]:
+def _number(let: Let) -> Const | None:
+    """The number that a group fills an array with, if that is all that it does."""
+    if not isinstance(let.rhs, KernelCall) or let.rhs.args or len(let.outs) != 1:
+        return None
+    body = let.rhs.function.body
+    makers = {out: each.rhs for each in body.lets for out in each.outs}
+    (atom,) = body.results
+    while isinstance(atom, Var):
+        call = makers.get(atom)
+        if not isinstance(call, OpCall) or call.op.name not in ("broadcast_to", "expand_dims"):
+            return None
+        atom = call.args[0]
+    return atom
+
+
+def _read(block: Block, arrays: set[Atom]) -> tuple[Let, ...]:
+    """The Lets of a block but for those that make one of these arrays and nobody reads."""
+    read = {atom for here in walk.nested_blocks(block) for atom in here.results}
+    for let in walk.nested_lets(block):
+        read.update(walk.operands(let.rhs))
+    unread = arrays - read
+    return tuple(let for let in block.lets if unread.isdisjoint(let.outs))
+
+
+def _lets(
+    let: Let, target: Target, block: Callable[[Block], Block], numbers: Mapping[Atom, Const]
+) -> tuple[Let, ...]:
     rhs = let.rhs
     if isinstance(rhs, KernelCall):
         fits = _fits(target, let, rhs)
         if fits is False:
-            return tuple(new for each in _regrouped(let) for new in _lets(each, target, block))
+            apart = _regrouped(let)
+            return tuple(new for each in apart for new in _lets(each, target, block, numbers))
         product = product_of(rhs.function.body) if fits is None else None
         if product is not None and not _takes(target, product, rhs, len(let.outs)):
             return _apart(let, rhs, product)
@@ -74,7 +109,7 @@ def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Le
             return (let,)
         if rhs.op.schedule == "scatter" and target.scatter is not None and _is_of_rows(rhs):
             return (let,)
-        return expanded(let) or (let,)
+        return expanded(let, numbers) or (let,)
     return (Let(let.outs, walk.replace_blocks(rhs, block), let.dims, span=let.span),)
 
 
