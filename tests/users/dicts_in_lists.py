@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import deque
 
 import numpy as np
 
@@ -208,3 +209,37 @@ def dicts_in_dicts_by_recursion(n):
         return tree["v"] + total(tree["left"]) + total(tree["right"])
 
     return total(made(n)), made(2)
+
+
+@use(("ushers and hers", ["he", "she", "his", "hers"]), long=True)
+def words_found_by_an_automaton(text, words):
+    goto, out, fail = [{}], [[]], [0]
+    for w in words:
+        s = 0
+        for c in w:
+            if c not in goto[s]:
+                goto[s][c] = len(goto)
+                goto.append({})
+                out.append([])
+                fail.append(0)
+            s = goto[s][c]
+        out[s].append(w)
+    queue = deque(goto[0].values())
+    while queue:
+        r = queue.popleft()
+        for c, u in goto[r].items():
+            queue.append(u)
+            f = fail[r]
+            while f and c not in goto[f]:
+                f = fail[f]
+            fail[u] = goto[f].get(c, 0)
+            out[u] += out[fail[u]]
+    s = 0
+    found = []
+    for i, c in enumerate(text):
+        while s and c not in goto[s]:
+            s = fail[s]
+        s = goto[s].get(c, 0)
+        for w in out[s]:
+            found.append((i - len(w) + 1, w))
+    return found
