@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 import inspect
@@ -17,6 +16,8 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import class_attributes, kinds, random_state, users_lines
 from pyrelay.infer import values as V
+from pyrelay.infer.generated_inits import bound, has_generated
+from pyrelay.infer.generated_inits import made as made_by_fields
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.in_python.attributes import AttributeDict
 from pyrelay.infer.interpreter import Interpreter
@@ -514,9 +515,9 @@ def _constructed(
         from pyrelay.infer.flow.effects import exception_value
 
         return exception_value(it, cls, args, keywords)
-    if dataclasses.is_dataclass(cls) and _generated_init(cls):
+    if has_generated(cls):
         of_class(it, cls, "__init__")
-        return _dataclass(it, cls, args, keywords)
+        return made_by_fields(it, cls, args, keywords)
     if cls.__module__ in ("builtins", "numpy"):
         from pyrelay.infer.calls import unsupported
 
@@ -561,49 +562,12 @@ def _enum_member(it: Interpreter, cls: Any, args: Sequence[V.Value]) -> V.Value:
         raise it.failure(errors.SignatureError, str(error)) from None
 
 
-def _generated_init(cls: type) -> bool:
-    return bool(cls.__dataclass_params__.init)  # type: ignore[attr-defined]
-
-
-def _bound(
-    it: Interpreter, name: str, signature: inspect.Signature, args: Sequence[V.Value],
-    keywords: Mapping[str, V.Value],
-) -> dict[str, Any]:
-    try:
-        bound = signature.bind(*args, **keywords)
-    except TypeError as error:
-        raise it.failure(errors.SignatureError, f"{name}(): {error}") from None
-    return dict(bound.arguments)
-
-
 def _namedtuple(
     it: Interpreter, cls: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
-    given = _bound(it, cls.__name__, inspect.signature(cls), args, keywords)
+    given = bound(it, cls.__name__, inspect.signature(cls), args, keywords)
     defaults = cls._field_defaults
     items = tuple(
         given[f] if f in given else captured(it, defaults[f]) for f in cls._fields
     )
     return V.Tuple(items, cls)
-
-
-def _dataclass(
-    it: Interpreter, cls: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
-) -> V.Value:
-    from pyrelay.infer.calls import call
-
-    given = _bound(it, cls.__name__, inspect.signature(cls), args, keywords)
-    content: dict[str, V.Value] = {}
-    for f in dataclasses.fields(cls):
-        if f.name in given:
-            content[f.name] = given[f.name]
-        elif f.default is not dataclasses.MISSING:
-            content[f.name] = captured(it, f.default)
-        elif f.default_factory is not dataclasses.MISSING:
-            content[f.name] = call(it, V.Known(f.default_factory), (), {})
-    made = it.new_ref("object", content, cls)
-    after = of_class(it, cls, "__post_init__")
-    if after is not None:
-        it.constructing[made.root] = it.builder
-        call(it, V.Known(after), (made,), {})
-    return made

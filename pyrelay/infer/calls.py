@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import fitting, memoising, numba_functions, users_lines
+from pyrelay.infer import fitting, generated_inits, memoising, numba_functions, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import byte_strings, text
 from pyrelay.infer.frames import Frame
@@ -106,6 +106,9 @@ def call_known(
     if is_generic(fn):
         return call_generic(it, fn, args, keywords)
     if isinstance(fn, python_types.FunctionType) and fn not in _REFUSED:
+        of = generated_inits.class_of_init(fn, args)
+        if of is not None:
+            return generated_inits.initialise(it, of, args, keywords)
         return call_closure(it, function_value(it, fn), args, keywords)
     if isinstance(fn, type) and fn not in _REFUSED:
         from pyrelay.infer.attributes import construct

@@ -385,3 +385,39 @@ def named_tuples_that_are_called(layers, x):
 def what_may_be_called(a, b):
     made = [a, b, Shifted(a.w, 1.0), np.sin, Named, 2.0, a.w]
     return [callable(each) for each in made]
+
+
+@dataclass
+class Sides:
+    width: float
+    height: float = 1.0
+    marks: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.marks.append(self.width)
+
+    def area(self):
+        return self.width * self.height
+
+
+class Doubled(Sides):
+    def __init__(self, width):
+        super().__init__(2 * width)
+
+
+class Equal(Sides):
+    def __init__(self, side):
+        Sides.__init__(self, side, height=side)
+        self.kind = "equal"
+
+
+class Inherited(Sides):
+    def half(self):
+        return self.width / 2
+
+
+@use((3.0,), wrt=(0,))
+def classes_behind_which_are_dataclasses(x):
+    one, other, third = Doubled(x), Equal(x), Inherited(x, marks=[x])
+    shapes = sorted([one, other, third, Sides(x)], key=lambda s: s.area())
+    return one.width, other.marks, other.kind, third.half(), [s.area() for s in shapes]
