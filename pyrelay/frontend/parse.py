@@ -57,6 +57,8 @@ class ParsedFunction:
         """What the objects do that can stand for generators of a function, or of one defined in
         it."""
         assert generator.span is not None
+        if "<genexpr>" in generator.name:  # which has no `def` to be taken apart
+            return None
         return resuming.functions_of(function, generator.span.line, generator.cells)
 
 

@@ -46,9 +46,9 @@ def made(
     it: Interpreter, cls: type, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """A new object of a dataclass."""
-    fields = _fields(it, cls, inspect.signature(cls), args, keywords)
+    fields, handed = _fields(it, cls, inspect.signature(cls), args, keywords)
     obj = it.new_ref("object", fields, cls)
-    _finished(it, obj, cls)
+    _finished(it, obj, cls, handed)
     return obj
 
 
@@ -62,35 +62,41 @@ def initialise(
     obj, *rest = args
     whole = inspect.signature(cls.__init__)  # type: ignore[misc]
     own = whole.replace(parameters=list(whole.parameters.values())[1:])
-    for name, value in _fields(it, cls, own, rest, keywords).items():
+    fields, handed = _fields(it, cls, own, rest, keywords)
+    for name, value in fields.items():
         if isinstance(obj, V.Ref) and cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             put_attribute(it, obj, name, value)
         else:
             set_attribute(it, obj, name, value)
     of = class_behind(obj)
     assert of is not None
-    _finished(it, obj, of)
+    _finished(it, obj, of, handed)
     return V.NONE
 
 
 def _fields(
     it: Interpreter, cls: Any, signature: inspect.Signature, args: Sequence[V.Value],
     keywords: Mapping[str, V.Value],
-) -> dict[str, V.Value]:
-    """The fields of an object of these arguments, with defaults."""
+) -> tuple[dict[str, V.Value], list[V.Value]]:
+    """The fields of an object of these arguments, with defaults, and what is no field (InitVar),
+    but handed to `__post_init__`."""
     from pyrelay.infer.attributes import captured
     from pyrelay.infer.calls import call
 
     given = bound(it, cls.__name__, signature, args, keywords)
     content: dict[str, V.Value] = {}
-    for f in dataclasses.fields(cls):
+    own = {f.name for f in dataclasses.fields(cls)}
+    for f in cls.__dataclass_fields__.values():
+        if f.name not in own and f.name not in signature.parameters:
+            continue  # of the class
         if f.name in given:
             content[f.name] = given[f.name]
         elif f.default is not dataclasses.MISSING:
             content[f.name] = captured(it, f.default)
         elif f.default_factory is not dataclasses.MISSING:
             content[f.name] = call(it, V.Known(f.default_factory), (), {})
-    return content
+    handed = [content.pop(name) for name in list(content) if name not in own]
+    return content, handed
 
 
 def bound(
@@ -105,7 +111,7 @@ def bound(
     return dict(found.arguments)
 
 
-def _finished(it: Interpreter, obj: V.Value, cls: type) -> None:
+def _finished(it: Interpreter, obj: V.Value, cls: type, handed: Sequence[V.Value]) -> None:
     """What the class does once the fields are there."""
     from pyrelay.infer.attributes import of_class
     from pyrelay.infer.calls import call
@@ -115,7 +121,7 @@ def _finished(it: Interpreter, obj: V.Value, cls: type) -> None:
         return
     if isinstance(obj, V.Ref):
         it.constructing.setdefault(obj.root, it.builder)
-    call(it, V.Known(after), (obj,), {})
+    call(it, V.Known(after), (obj, *handed), {})
 
 
 __all__ = ["bound", "class_of_init", "has_generated", "initialise", "made"]

@@ -6,7 +6,7 @@ import enum
 import functools
 import math
 import operator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -421,3 +421,34 @@ def classes_behind_which_are_dataclasses(x):
     one, other, third = Doubled(x), Equal(x), Inherited(x, marks=[x])
     shapes = sorted([one, other, third, Sides(x)], key=lambda s: s.area())
     return one.width, other.marks, other.kind, third.half(), [s.area() for s in shapes]
+
+
+class Sign(enum.Enum):
+    PLUS = "+"
+    TIMES = "*"
+
+    @classmethod
+    def of(cls, sign):
+        return next(one for one in cls if one.value == sign)
+
+
+@use(("+", ["*", "+"]), ("*", ["?", "*"]))
+def members_found_by_next(sign, others):
+    found = [next((one.name for one in Sign if one.value == each), "none") for each in others]
+    return Sign.of(sign) is Sign.PLUS, found
+
+
+@dataclass
+class Scaled:
+    by: InitVar[float]
+    size: float = 1.0
+    _: KW_ONLY
+    shift: float = 0.0
+
+    def __post_init__(self, by):
+        self.size = self.size * by + self.shift
+
+
+@use((3.0,), wrt=(0,))
+def what_only_post_init_is_given(x):
+    return Scaled(x).size, Scaled(2.0, x, shift=x).size
