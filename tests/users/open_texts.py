@@ -294,3 +294,18 @@ def parts_at_places(text, at, words):
             text.startswith(("one", word)), text.endswith(("x", word)),
         ))
     return found
+
+
+@use(([1, 2, 3], 5), ([1, 2], 2))
+def a_deque_in_its_middle(xs, k):
+    d = deque(xs)
+    d.appendleft(k)
+    d.insert(1, 9)
+    d.insert(-1, 8)
+    del d[2]
+    d.reverse()
+    d += [4, k]
+    found = d.index(k), d.index(4, 2)
+    d.remove(xs[0])
+    d.remove(k)
+    return found, list(d)

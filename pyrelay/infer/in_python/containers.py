@@ -131,6 +131,47 @@ class Queue:
     def count(self, wanted: Any) -> Any:
         return sum([1 for item in self if item == wanted])
 
+    def index(self, wanted: Any, start: Any = 0, stop: Any = None) -> Any:
+        size = len(self)
+        first = max(start + size, 0) if start < 0 else start
+        last = size if stop is None else (stop + size if stop < 0 else min(stop, size))
+        for k in range(first, last):
+            if self[k] == wanted:
+                return k
+        raise ValueError(f"{wanted!r} is not in deque")
+
+    def _lay_out(self) -> None:
+        """Have all items stand in one list."""
+        items = list(self)
+        self.clear()
+        self.items.extend(items)
+
+    def insert(self, index: Any, item: Any) -> None:
+        if self.maxlen is not None and len(self) >= self.maxlen:
+            raise IndexError("deque already at its maximum size")
+        self._lay_out()
+        self.items.insert(index, item)
+
+    def remove(self, wanted: Any) -> None:
+        for k in range(len(self)):
+            if self[k] == wanted:
+                del self[k]
+                return
+        raise ValueError(f"{wanted!r} is not in deque")
+
+    def __delitem__(self, index: Any) -> None:
+        place = self._place(index)
+        self._lay_out()
+        del self.items[place]
+
+    def reverse(self) -> None:
+        self._lay_out()
+        self.items.reverse()
+
+    def __iadd__(self, items: Any) -> Any:
+        self.extend(list(items))
+        return self
+
 
 # -- back in Python --------------------------------------------------------------------------------
 
