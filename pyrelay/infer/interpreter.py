@@ -321,6 +321,10 @@ class Interpreter:
                 atoms = refined
             except RelationError as error:
                 failure = self.relation_failure(error, record)
+                if error.raises is not None:
+                    from pyrelay.infer.flow.handling import certain
+
+                    raise certain(self, failure, *error.raises) from None
                 if error.kind == "shape" and record.name in _AS_IN_NUMPY:
                     from pyrelay.infer.flow.handling import without_words
 

@@ -54,15 +54,17 @@ class Effect(IntEnum):
 class RelationError(Exception):
     """An op cannot take these operands: `text` for the user, `arg` the operand at fault if one is.
 
-    `kind` chooses the exception the user sees: "shape", "type" or "value".
+    `kind` chooses the exception the user sees: "shape", "type" or "value". `raises`: class and
+    words of what NumPy raises, for those who catch it.
     """
 
     def __init__(
         self, text: str, *, arg: int | None = None, kind: str = "shape", note: str | None = None,
-        hint: str | None = None,
+        hint: str | None = None, raises: tuple[type[Exception], str] | None = None,
     ) -> None:
         super().__init__(text)
         self.text, self.arg, self.kind, self.note, self.hint = text, arg, kind, note, hint
+        self.raises = raises
 
 
 @dataclass(frozen=True, slots=True)

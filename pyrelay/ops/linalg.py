@@ -58,7 +58,10 @@ SIZED = frozenset(["solve", "inv", "det", "slogdet", "cofactors", "cholesky"])
 def matrix(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Extent, Extent]:
     """Batch axes, rows, columns of an operand."""
     if ty.rank < 2:
-        raise RelationError(f"takes matrices, and got {ty}", arg=0)
+        said = f"{ty.rank}-dimensional array given. Array must be at least two-dimensional"
+        raise RelationError(
+            f"takes matrices, and got {ty}", arg=0, raises=(np.linalg.LinAlgError, said)
+        )
     require_kind((ty,), kinds)
     return ty.shape[:-2], ty.shape[-2], ty.shape[-1]
 
@@ -67,7 +70,10 @@ def _square(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Exten
     """Batch axes and rows of a square operand."""
     batch, rows, columns = matrix(ty, kinds)
     if same_extent(rows, columns) is None:
-        raise RelationError(f"takes square matrices, and got {ty}", arg=0)
+        said = "Last 2 dimensions of the array must be square"
+        raise RelationError(
+            f"takes square matrices, and got {ty}", arg=0, raises=(np.linalg.LinAlgError, said)
+        )
     return batch, rows
 
 

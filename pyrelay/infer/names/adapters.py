@@ -207,8 +207,7 @@ def normal_axis(it: Interpreter, axis: Any, rank: int) -> int:
         text = f"axis {axis} is out of bounds for an array with {rank} ax"
         text += "is" if rank == 1 else "es"
         raise certain(
-            it, it.failure(errors.InvalidValueError, text), ValueError,
-            f"axis {axis} is out of bounds for array of dimension {rank}",
+            it, it.failure(errors.InvalidValueError, text), np.exceptions.AxisError, int(axis), rank
         )
     return int(axis) % rank if rank else 0
 

@@ -123,3 +123,26 @@ def test_what_looks_at_a_diagonal_raises_nothing_to_catch():
     a, b = np.array([1.0, 0.0, 2.0, -1.0, 3.0]), np.arange(5.0)
     for n in (2, 3, 4):
         assert compiled(a, b, n) == traced(a, b, n)
+
+
+def inverse_or_words(a: Any) -> Any:
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError as error:
+        return str(error)
+
+
+def summed_or_whole(a: Any) -> Any:
+    try:
+        return a.sum(axis=a.ndim + 3)
+    except np.exceptions.AxisError as error:
+        return str(error), a.sum()
+
+
+@pytest.mark.parametrize("function", [inverse_or_words, summed_or_whole])
+@pytest.mark.parametrize("shape", [(2, 3), (3,)])
+def test_what_numpy_raises_for_shapes_is_caught_by_its_own_class(
+    function: Any, shape: tuple[int, ...]
+) -> None:
+    a = np.ones(shape)
+    assert pyrelay.jit(function)(a) == function(a)
