@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.opt.exchanges import Choice, Groups, Turn
@@ -224,13 +225,13 @@ class Buffers:
             here = read.args[0]
         return here is base
 
-    def _lands(self, value: Atom, buffer: Var, like: Var) -> bool:
-        """Whether a value is, or can be copied into, a whole buffer, as `like` is now."""
+    def _lands(self, value: Atom, buffer: Var, shape: Sequence[Extent]) -> bool:
+        """Whether a value is, or can be copied into, a whole buffer of this shape."""
         assert isinstance(value, Var)
         if not self.reads(value):
             return False
         if self.buffer.get(value) is buffer and value not in self.sources:
-            return tuple(shape_of(value)) == tuple(shape_of(like))
+            return tuple(shape_of(value)) == tuple(shape)
         if not self._is_aligned(value, buffer, ()):
             raise NeedsMemory(value)
         self.written.add(buffer)

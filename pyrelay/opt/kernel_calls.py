@@ -11,7 +11,19 @@ from dataclasses import replace
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Block, FnCall, Function, KernelCall, Let, OpCall, Var
+from pyrelay.ir.nodes import (
+    Atom,
+    Block,
+    FnCall,
+    Function,
+    If,
+    KernelCall,
+    Let,
+    Loop,
+    OpCall,
+    Rhs,
+    Var,
+)
 from pyrelay.opt import places
 
 
@@ -70,10 +82,13 @@ def kernel_call(members: Sequence[Let], outs: Sequence[Var], copies: Mapping[Ato
 
 
 def closed(
-    name: str, members: Sequence[Let], outs: Sequence[Var]
+    name: str, members: Sequence[Let], outs: Sequence[Var], ends: Sequence[Symbol] = ()
 ) -> tuple[Function, tuple[Var, ...], tuple[Extent, ...]]:
-    """Lets as a closed function with these results, and what a call of it passes in their place."""
-    inner = Block(tuple(members), tuple(outs))
+    """Lets as a closed function with these results, and what a call of it passes in their place.
+
+    `ends` are symbols of the results that the Lets bind.
+    """
+    inner = Block(tuple(members), tuple(outs), tuple(map(dims.of, ends)))
     params = walk.free_vars(inner)
     symbols = _symbols(inner, params)
     names = walk.Renaming()
@@ -88,6 +103,18 @@ def _name(members: Sequence[Let]) -> str:
     """A name that tells what a kernel computes: its first ops."""
     words = [let.rhs.op.name if isinstance(let.rhs, OpCall) else "loop" for let in members]
     return "_".join(words[:4])
+
+
+def _extents(rhs: Rhs) -> tuple[Extent, ...]:
+    """The extents that a call passes, a loop begins with, and its blocks or a branch's end with."""
+    match rhs:
+        case FnCall(dims=passed) | KernelCall(dims=passed):
+            return passed
+        case If(then=then, orelse=orelse):
+            return then.dims + orelse.dims
+        case Loop(init_dims=first, body=body):
+            return first + body.dims
+    return ()
 
 
 def _symbols(block: Block, params: Iterable[Var]) -> tuple[Symbol, ...]:
@@ -105,7 +132,8 @@ def _symbols(block: Block, params: Iterable[Var]) -> tuple[Symbol, ...]:
         if isinstance(let.rhs, OpCall):
             for value in let.rhs.attrs.values():
                 found.update(dict.fromkeys(walk.attr_symbols(value)))
-        elif isinstance(let.rhs, (FnCall, KernelCall)):
-            for extent in let.rhs.dims:
-                found.update(dict.fromkeys(dims.symbols(extent)))
+        if isinstance(let.rhs, Loop):
+            bound.update(let.rhs.dims)
+        for extent in _extents(let.rhs):
+            found.update(dict.fromkeys(dims.symbols(extent)))
     return tuple(s for s in found if s not in bound)

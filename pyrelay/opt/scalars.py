@@ -70,7 +70,7 @@ def _is_undefined_array(rhs: OpCall) -> bool:
     return rhs.op.name == "undef" and not (isinstance(ty, TensorType) and not ty.shape)
 
 
-def _is_vector_op(let: Let, rhs: OpCall) -> bool:
+def is_vector_op(let: Let, rhs: OpCall) -> bool:
     """Whether an op computes with arrays element by element, so that a serial loop can."""
     if rhs.op.name in _OF_EXTENTS or rhs.op.name == "undef":
         return True
@@ -94,7 +94,7 @@ def scalar_lets(block: Block) -> set[Let]:
             view = places.is_view(rhs) and is_array(let.outs[0])
             if not let.dims and (is_scalar_op(rhs) or view):
                 depth[let] = 0
-            elif _is_vector_op(let, rhs):
+            elif is_vector_op(let, rhs):
                 vectors[let] = 0
             continue
         if let.dims or not isinstance(rhs, (If, Loop)) or (isinstance(rhs, Loop) and rhs.dims):

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from pyrelay.ir import dims, walk
-from pyrelay.ir.dims import Extent
+from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Block, FnCall, If, Let, Loop, OpCall, Var
 from pyrelay.opt import places
 from pyrelay.opt.buffers import Buffers, NeedsMemory
@@ -123,6 +123,12 @@ def storage_of(
             run.behind, run.together, run.turns, run.choices, run.ends,
         )
     return None
+
+
+def _ending(var: Var, symbols: Sequence[Symbol], extents: Sequence[Extent]) -> tuple[Extent, ...]:
+    """The shape of an array that a block ends with which says what these symbols are."""
+    sizes = dict(zip(symbols, extents, strict=True))
+    return tuple(dims.substitute(extent, sizes) for extent in shape_of(var))
 
 
 def _is_short(shape: Sequence[Extent]) -> bool:
@@ -249,6 +255,8 @@ class _Run(Buffers):
             return False
         if any(a in self.sources or a in self.shown for a in arrays):
             return False
+        if any(k is None and is_array(out) for out, k in zip(let.outs, given, strict=True)):
+            return False
         stored = [(out, call.args[k]) for out, k in zip(let.outs, given, strict=True)
                   if k is not None]
         buffers = [self.buffer[a] for a in arrays if isinstance(a, Var)]
@@ -305,7 +313,8 @@ class _Run(Buffers):
             self.present = end
             for target, k in zip(targets, others, strict=True):
                 self.present.setdefault(target, target)
-                if not self._lands(arm.results[k], target, let.outs[k]):
+                shape = _ending(let.outs[k], let.dims, arm.dims)
+                if not self._lands(arm.results[k], target, shape):
                     return False
         self.present = dict(before)
         for target, k in zip(targets, others, strict=True):
@@ -398,7 +407,9 @@ class _Run(Buffers):
             if k in turns and not turns[k].copied:
                 if not self.reads(results[k]):
                     return False
-            elif not self._lands(results[k], target, rhs.carried[k]):
+            elif not self._lands(
+                results[k], target, _ending(rhs.carried[k], rhs.dims, rhs.body.dims)
+            ):
                 return False
         inside = self.written - (self.created - created)
         self.written |= written

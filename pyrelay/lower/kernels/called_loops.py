@@ -1,7 +1,8 @@
 """Loops whose rounds call recursive functions become functions, which native code can run whole.
 
-In: a module after `normalise`, and which of its functions recurse. Out: the module with more
-functions. Where a plan runs such a loop, each round of it enters native code anew, and leaves it:
+In: a module after `normalise`, which of its functions recurse, and which are parts
+(`growing_parts`). Out: the module with more functions. Where a plan runs such a loop, each round of
+it enters native code anew, and leaves it:
 
     for i in range(n):                      def found_loop(labels, size, n):
         if labels[i] == 0:           as         for i in range(n): ...
@@ -21,25 +22,26 @@ from pyrelay.lower.kernels.threaded_arrays import computes, threaded
 from pyrelay.opt.kernel_calls import closed
 
 
-def with_called_loops(module: Module, recursive: frozenset[str]) -> Module:
-    """The module whose loops, outermost first, are functions if native code can run them.
-
-    Loops of functions that recurse stay as they are.
+def with_called_loops(
+    module: Module, recursive: frozenset[str], parts: frozenset[str]
+) -> tuple[Module, frozenset[str]]:
+    """The module whose loops, outermost first, are functions if native code can run them, and these
+    functions. Loops of functions that recurse stay as they are.
     """
-    found = recursion(module, recursive, resumes=True)
+    found = recursion(module, recursive, resumes=True, parts=parts)
     if recursive.isdisjoint(found.native):
-        return module
-    loops = _Loops(found, module)
+        return module, frozenset()
+    loops = _Loops(found, module, parts)
     functions = {}
     for name, f in module.functions.items():
         body = f.body if name in recursive else loops.block(name, f.body)
         functions[name] = f if body is f.body else replace(f, body=body)
-    return module.holding({**functions, **loops.made})
+    return module.holding({**functions, **loops.made}), frozenset(loops.made)
 
 
 class _Loops:
-    def __init__(self, recursion: Recursion, module: Module) -> None:
-        self.recursion = recursion
+    def __init__(self, recursion: Recursion, module: Module, parts: frozenset[str]) -> None:
+        self.recursion, self.parts = recursion, parts
         self.functions = [module.functions[name] for name in recursion.native]
         self.taken = set(module.functions)
         self.made: dict[str, Function] = {}
@@ -62,8 +64,8 @@ class _Loops:
         inside = [each.rhs for block in walk.blocks(let.rhs) for each in walk.nested_lets(block)]
         if not any(isinstance(rhs, FnCall) for rhs in inside):
             return None
-        function, params, extents = closed(self._name(caller), [let], let.outs)
-        found = threaded([*self.functions, function], stores=True)
+        function, params, extents = closed(self._name(caller), [let], let.outs, let.dims)
+        found = threaded([*self.functions, function], stores=True, parts=self.parts)
         if not replace(self.recursion, native=found).is_worth_it(caller, function.name):
             return None
         self.taken.add(function.name)

@@ -265,11 +265,12 @@ class Planned:
 class Routine:
     """A function of scalars, of at most 64 bits each, that the routines of its kernel may call.
 
-    `planned` is None where calls that nest too deeply end the routines that make them.
+    `planned` is None where calls that nest too deeply end the routines that make them. One without
+    a `body` has the plan do all that it does.
     """
 
     params: tuple[Local, ...]
-    body: Body
+    body: Body | None
     results: tuple[Operand, ...]
     planned: Planned | None = None
 

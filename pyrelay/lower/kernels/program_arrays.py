@@ -78,10 +78,9 @@ class ProgramArrays:
         array = self._homes.get(root)
         if array is None:
             return None
-        written = root in self.storage.written
-        if isinstance(array, Parameter) and array.role == ARRAY:
-            written = written or array.position in self.written
-        return array, written
+        if isinstance(array, Parameter) and array.role == ARRAY and array.position in self.written:
+            return array, True
+        return array, root in self.storage.written or isinstance(array, Pointed)
 
     def position(self, atom: Atom) -> int:
         """The number of the parameter in whose buffer a result stands in the end."""
@@ -111,9 +110,16 @@ class ProgramArrays:
 
     # -- arrays that change places -------------------------------------------------------------
 
+    def moves(self, array: Atom, address: Local) -> None:
+        """An array is in another buffer from here on."""
+        assert isinstance(array, Var)
+        home = self._homes[self.storage.buffers.get(array, array)]
+        assert isinstance(home, Pointed)
+        self.s.emit(Assign(home.address, address))
+
     def address(self, place: Var) -> Value:
-        """The address that a place has now."""
-        array = self._homes[place]
+        """The address that a place, or an array in one, has now."""
+        array = self._homes[place if place in self._homes else self.storage.buffers[place]]
         if isinstance(array, Pointed):
             return self.s.now(Value(self.s, array.address, i64, self.s.scope))
         assert isinstance(array, Parameter)

@@ -7,11 +7,12 @@ updated array is written in its argument's buffer; where the others are is for `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from pyrelay.ir import walk
+from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import (
     Atom,
     Block,
@@ -34,6 +35,7 @@ from pyrelay.lower.kernels.kernel import (
     Call,
     Local,
     Lowering,
+    Operand,
     Parameter,
     RaiseSite,
     Routine,
@@ -111,31 +113,50 @@ def scalar_program(function: Function) -> Lowering:
 class Routines:
     """What the routines of one kernel know of each other.
 
-    numbers: of the functions that they are. given_back: see `opt.storage`. written: numbers of the
-    kernel's arrays that any of them stores into. sites: where they may fail, of all of them.
+    numbers: of the functions that they are. given_back: see `opt.storage`. passed: the numbers of
+    the array parameters that each takes as addresses, the others are the kernel's. sized: whether
+    they take extents. written: numbers of the kernel's arrays that any of them stores into. sites:
+    where they may fail, of all of them.
     """
 
     numbers: Mapping[str, int]
     given_back: GivenBack
+    passed: Mapping[str, frozenset[int]]
+    sized: bool
     written: frozenset[int]
     sites: list[RaiseSite]
 
 
-def routine(function: Function, arrays: int, routines: Routines) -> Routine:
+def routine(
+    function: Function, arrays: int, symbols: Sequence[Symbol], routines: Routines
+) -> Routine:
     """A function of scalars as a routine.
 
-    The first parameters, `arrays` of them, and the extents are the kernel's, for all routines to
-    read; what it gives back of them is no result.
+    The first parameters, `arrays` of them, and the function's own extents are the kernel's, for all
+    routines to read; what it gives back of them is no result. It takes other arrays as addresses,
+    and as many as its `symbols` extents, and gives back these arrays' addresses and what extents it
+    ends with.
     """
     program = _Program(function, routines)
-    program.s.sites = routines.sites
+    s = program.s
+    s.sites = routines.sites
     params = []
     for param in function.params[arrays:]:
         assert isinstance(param.type, TensorType)
-        params.append(Local(param.type.dtype))
-        program.bind(param, Value(program.s, params[-1], params[-1].dtype, program.s.scope))
+        params.append(Local(i64 if is_array(param) else param.type.dtype))
+        if is_array(param):
+            address = Local(i64, variable=True)
+            s.emit(Assign(address, params[-1]))
+            program.arrays.point(param, address)
+        else:
+            program.bind(param, Value(s, params[-1], params[-1].dtype, s.scope))
+    for symbol in symbols:
+        params.append(Local(i64))
+        s.bind_extent(symbol, Value(s, params[-1], i64, s.scope))
     program.block(function.body)
-    results = tuple(program.scalar(a).operand for a in function.body.results if not is_array(a))
+    results = program.handed(function.body.results, routines.given_back[function.name],
+                             routines.passed[function.name])  # fmt: skip
+    results += tuple(s.extent(extent).operand for extent in function.body.dims)
     body = with_versions(_without_idle_checks(tuple(program.s.scope.statements)))
     body = without_unused(with_exact_remainders(body, results), results)
     return Routine(tuple(params), body, results)
@@ -146,7 +167,7 @@ def _without_idle_checks(body: Body) -> Body:
     return without_implied_checks(without_certain_checks(without_counter_checks(body)))
 
 
-_ALONE = Routines({}, {}, frozenset(), [])
+_ALONE = Routines({}, {}, {}, False, frozenset(), [])
 
 
 class _Program:
@@ -251,12 +272,34 @@ class _Program:
             self.bind(out, self.scalar(result))
 
     def _call(self, let: Let, rhs: FnCall) -> None:
-        args = tuple(self.scalar(a).operand for a in rhs.args if not is_array(a))
-        results = [v for v in let.outs if not is_array(v)]
-        outs = tuple(Local(v.type.dtype) for v in results)  # type: ignore[union-attr]
-        self.s.emit(Call(outs, self.routines.numbers[rhs.function], args))
-        for out, local in zip(results, outs, strict=True):
-            self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
+        s, name, of = self.s, rhs.function, self.routines
+        args = self.handed(rhs.args, range(len(rhs.args)), of.passed[name])
+        if of.sized:
+            args += tuple(s.extent(extent).operand for extent in rhs.dims)
+        taken = [
+            v for v, k in zip(let.outs, of.given_back[name], strict=True)
+            if not is_array(v) or k in of.passed[name]
+        ]
+        outs = [Local(i64 if is_array(v) else v.type.dtype) for v in taken]  # type: ignore[union-attr]
+        sizes = [Local(i64) for _ in let.dims]
+        s.emit(Call((*outs, *sizes), of.numbers[name], args))
+        for out, local in zip(taken, outs, strict=True):
+            if is_array(out):
+                self.arrays.moves(out, local)
+            else:
+                self.bind(out, Value(s, local, local.dtype, s.scope))
+        for symbol, local in zip(let.dims, sizes, strict=True):
+            s.bind_extent(symbol, Value(s, local, i64, s.scope))
+
+    def handed(
+        self, atoms: Sequence[Atom], numbers: Iterable[int | None], passed: Collection[int]
+    ) -> tuple[Operand, ...]:
+        """The scalars among some atoms, and the addresses of arrays of which the numbers are among
+        those that are passed."""
+        return tuple(
+            (self.arrays.address(a) if is_array(a) else self.scalar(a)).operand  # type: ignore[arg-type]
+            for a, k in zip(atoms, numbers, strict=True) if not is_array(a) or k in passed
+        )
 
     def _if(self, let: Let, rhs: If) -> None:
         cond = self.scalar(rhs.cond)
@@ -270,6 +313,7 @@ class _Program:
                 self.arrays.create(out)
         choices = {c.k: c for c in self.arrays.storage.choices.get(let, ())}
         addresses = {k: Local(i64, variable=True) for k in choices}
+        sizes = [Local(i64, variable=True) for _ in let.dims]
         bodies = []
         for number, arm in enumerate((rhs.then, rhs.orelse)):
             with self.s.body() as statements:
@@ -282,17 +326,23 @@ class _Program:
                 for k, choice in choices.items():
                     now = self.arrays.address(choice.arms[number])
                     self.s.emit(Assign(addresses[k], now.operand))
+                for size, extent in zip(sizes, arm.dims, strict=True):
+                    self.s.emit(Assign(size, self.s.extent(extent).operand))
             bodies.append(tuple(statements))
         then, orelse = bodies
         self.s.emit(KernelIf(cond.operand, then, orelse))
         for k, choice in choices.items():
             self.arrays.point(choice.place, addresses[k])
+        for symbol, size in zip(let.dims, sizes, strict=True):
+            self.s.bind_extent(symbol, Value(self.s, size, i64, self.s.scope))
         for out, local in chosen.items():
             self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
 
     def _loop(self, let: Let, rhs: Loop) -> None:
         s = self.s
-        variables: dict[int, Value] = {}
+        variables: dict[int, Value] = {}  # of extents by numbers below 0
+        for k, extent in enumerate(rhs.init_dims):
+            variables[~k] = s.variable(s.extent(extent))
         for k, (var, first) in enumerate(zip(rhs.carried, rhs.init, strict=True)):
             if not is_array(var):
                 variables[k] = s.variable(self.scalar(first))
@@ -311,11 +361,16 @@ class _Program:
                 self.bind(rhs.index, index)
             for k, variable in variables.items():
                 inside = Value(s, variable.operand, variable.dtype, s.scope)
-                self.bind(rhs.carried[k], inside)
+                if k < 0:
+                    s.bind_extent(rhs.dims[~k], inside)
+                else:
+                    self.bind(rhs.carried[k], inside)
             self._iteration(let, rhs, variables, turns)
         for k, out in enumerate(let.outs):
             if k in variables:
                 self.bind(out, Value(s, variables[k].operand, variables[k].dtype, s.scope))
+        for k, symbol in enumerate(let.dims):
+            s.bind_extent(symbol, Value(s, variables[~k].operand, i64, s.scope))
 
     def _iteration(
         self, let: Let, rhs: Loop, variables: dict[int, Value], turns: Sequence[Turn]
@@ -330,11 +385,16 @@ class _Program:
         self.block(rhs.body)
         results = list(rhs.body.results)
         ends = self.scalar(results.pop(0)) if rhs.exits else None
-        following = {k: self.scalar(results[k]) for k in variables}
+        following = {
+            k: s.extent(rhs.body.dims[~k]) if k < 0 else self.scalar(results[k])
+            for k in variables
+        }
+        assigned = set()
         for k, value in following.items():
             # A variable that has its next value already must be read before: keep a copy.
-            if value.held in {variables[n].held for n in variables if n < k}:
+            if value.held in assigned:
                 following[k] = s.copy(value)
+            assigned.add(variables[k].held)
         together = self.arrays.storage.together.get(let, ())
         for group in together:
             self.arrays.copy_together([(results[k], rhs.carried[k]) for k in group])

@@ -1,15 +1,16 @@
 """Functions that hand arrays on to each other: which of them native code can run, and where each
 array is.
 
-In: the functions of a module after `normalise`. Out: a `Threaded` for each that computes with
-scalars and elements of arrays only, as do those that it calls. What it stores it stores into
-elements of arrays that it is given, and gives these back, each where the caller takes the one that
-it has given: so an array has one buffer in all calls, which nobody need hand on.
+In: the functions of a module after `normalise`, and which of them are parts (`growing_parts`). Out:
+a `Threaded` for each that computes with scalars and elements of arrays only, as do those that it
+calls. What it stores it stores into elements of arrays that it is given, and gives these back, each
+where the caller takes the one that it has given: so an array has one place in all calls. What is
+there becomes another buffer where a part makes room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
@@ -32,7 +33,7 @@ from pyrelay.opt.shapes import is_array
 from pyrelay.opt.storage import GivenBack, storage_of
 from pyrelay.records import dataclass
 
-_MOST_RESULTS = 8
+_MOST_RESULTS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +41,38 @@ class Threaded:
     """A function that native code can run.
 
     function: itself, with its fused groups in line. given_back: for each result the number of the
-    parameter that it is, None for a scalar. buffers: the parameter in whose buffer each version of
-    an array is. written: the numbers of the parameters that it stores into.
+    parameter that it is, None for a scalar. buffers: the parameter in whose place each version of
+    an array is. written: the numbers of the parameters that it stores into. is_part: the plan runs
+    it, and may put arrays that it gives back into other buffers.
     """
 
     function: Function
     given_back: tuple[int | None, ...]
     buffers: Mapping[Var, Var]
     written: frozenset[int]
+    is_part: bool = False
 
     def root(self, atom: Atom) -> Atom:
         """The parameter that an array is, or a later version of."""
         return self.buffers.get(atom, atom) if isinstance(atom, Var) else atom
 
 
-def threaded(functions: Iterable[Function], stores: bool) -> dict[str, Threaded]:
-    """The functions, of some, that native code can run, which may only store if `stores`."""
-    found = {f.name: rewrite(f, _groups_in_line) for f in functions if _is_scalar(f, stores)}
+def threaded(
+    functions: Iterable[Function], stores: bool, parts: Collection[str] = ()
+) -> dict[str, Threaded]:
+    """The functions, of some, that native code can run, which may only store if `stores`, and the
+    parts."""
+    found = {
+        f.name: rewrite(f, _groups_in_line) for f in functions
+        if f.name in parts or _is_scalar(f, stores, parts)
+    }
     while True:
         found = _closed(found)
         given_back = _given_back(found)
-        kept = {name: _threaded(f, given_back) for name, f in found.items()}
+        kept = {
+            name: part_of(f, given_back[name]) if name in parts else _threaded(f, given_back)
+            for name, f in found.items()
+        }
         fit = {name: each for name, each in kept.items() if each is not None}
         if len(fit) == len(found):
             return fit
@@ -84,6 +96,15 @@ def _groups_in_line(let: Let, builder: Builder, scope: Scope) -> Replacement:
     body = walk.instantiate(rhs.function, rhs.args, rhs.dims)
     builder.lets.extend(body.lets)
     return Replaced(body.results)
+
+
+def part_of(function: Function, given_back: tuple[int | None, ...]) -> Threaded | None:
+    """A part; None if it makes an array that is none of those it is given."""
+    results = zip(function.body.results, given_back, strict=True)
+    if function.body.dims or any(k is None and is_array(r) for r, k in results):
+        return None
+    written = frozenset(k for k in given_back if k is not None)
+    return Threaded(function, given_back, {}, written, is_part=True)
 
 
 def _threaded(function: Function, given_back: GivenBack) -> Threaded | None:
@@ -141,7 +162,7 @@ class _Origins:
         for let in block.lets:
             rhs = let.rhs
             match rhs:
-                case OpCall() if rhs.op.name in places.UPDATES:
+                case OpCall() if rhs.op.name in places.UPDATES or rhs.op.name == "pad":
                     self._is(let.outs[0], rhs.args[0])
                 case If():
                     self._block(rhs.then)
@@ -175,34 +196,62 @@ class _Origins:
 # -- what native code computes ---------------------------------------------------------------------
 
 
-def _is_scalar(function: Function, stores: bool) -> bool:
+def _is_scalar(function: Function, stores: bool, parts: Collection[str]) -> bool:
     """Whether a function computes with scalars and elements only, without effects but failures and
     elements that it stores, if it may."""
     results = function.body.results
-    if function.body.dims or len(results) > _MOST_RESULTS:
+    if (function.body.dims and not stores) or len(results) > _MOST_RESULTS:
         return False
     return all(_is_word(r) or (stores and is_array(r)) for r in results) and all(
         _is_word(p) or is_array(p) for p in function.params
-    ) and all(computes(let, stores) for let in walk.nested_lets(function.body))
+    ) and _fits(function, stores, parts)
+
+
+def _fits(function: Function, stores: bool, parts: Collection[str]) -> bool:
+    """Whether native code can run a function. One that has lists may go through them, too: they are
+    short, or else it would not be worth while to hand them on."""
+    grows = not set(walk.called(function)).isdisjoint(parts)
+    return all(
+        computes(let, stores) or (grows and computes_vectors(let))
+        for let in walk.nested_lets(function.body)
+    )
 
 
 def computes(let: Let, stores: bool) -> bool:
     """Whether a Let computes with scalars and elements, and only stores if it may; not what its
     blocks do."""
     rhs = let.rhs
-    if let.dims or not all(_is_word(v) or (stores and is_array(v)) for v in let.outs):
+    if let.dims and not stores:
+        return False
+    if not all(_is_word(v) or (stores and is_array(v)) for v in let.outs):
         return False
     match rhs:
         case OpCall():
-            return scalars.is_scalar_op(rhs)
+            return rhs.op.name == "as_extent" if let.dims else scalars.is_scalar_op(rhs)
         case KernelCall():
-            return all(
+            return not let.dims and all(
                 isinstance(each.rhs, (If, Loop, OpCall)) and computes(each, stores)
                 for each in walk.nested_lets(rhs.function.body)
             )
-        case Loop():
-            return not rhs.dims
-    return isinstance(rhs, (FnCall, If))
+    return isinstance(rhs, (FnCall, If, Loop))
+
+
+def computes_vectors(let: Let) -> bool:
+    """Whether a Let is a fused group that computes numbers of arrays, or what it stores into parts
+    of arrays that it is given."""
+    rhs = let.rhs
+    if not isinstance(rhs, KernelCall) or let.dims:
+        return False
+    for each in walk.nested_lets(rhs.function.body):
+        call = each.rhs
+        if isinstance(call, OpCall) and (
+            call.op.name == "pad"
+            or not (scalars.is_scalar_op(call) or scalars.is_vector_op(each, call))
+        ):
+            return False
+    of = _Origins(rhs.function, {})
+    back = zip(rhs.function.body.results, of.results(), strict=True)
+    return all(_is_word(r) or (is_array(r) and k is not None) for r, k in back)
 
 
 def _is_word(atom: Atom) -> bool:

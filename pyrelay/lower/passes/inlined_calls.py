@@ -34,16 +34,20 @@ def with_inlined_calls(routines: Sequence[Routine]) -> tuple[Routine, ...]:
 
 
 def _grown(routine: Routine, routines: Sequence[Routine]) -> Routine:
-    sizes = [sum(1 for _ in statements(r.body)) for r in routines]
-    while True:
+    sizes = [sum(1 for _ in statements(r.body or ())) for r in routines]
+    while routine.body is not None:
         inside = list(statements(routine.body))
-        calls = [s.routine for s in inside if isinstance(s, Call)]
+        calls = [
+            s.routine for s in inside
+            if isinstance(s, Call) and routines[s.routine].body is not None
+        ]
         if not calls or len(inside) + sum(sizes[c] for c in calls) > _LARGEST:
             return routine
         names: dict[Operand, Operand] = {}
         body = _in_line(routine.body, routines, names)
         results = tuple(names.get(r, r) for r in routine.results)
         routine = replace(routine, body=body, results=results)
+    return routine
 
 
 def _in_line(
@@ -53,20 +57,23 @@ def _in_line(
     out: list[Statement] = []
     for statement in body:
         each = renamed(statement, names)
-        if isinstance(each, Call):
-            out += _called(each, routines[each.routine], names)
+        callee = routines[each.routine] if isinstance(each, Call) else None
+        if isinstance(each, Call) and callee is not None and callee.body is not None:
+            out += _called(each, callee, callee.body, names)
         else:
             out.append(replace_bodies(each, lambda b: _in_line(b, routines, names)))
     return tuple(out)
 
 
-def _called(s: Call, callee: Routine, names: dict[Operand, Operand]) -> Body:
+def _called(
+    s: Call, callee: Routine, inside: Body, names: dict[Operand, Operand]
+) -> Body:
     own: dict[Operand, Operand] = dict(zip(callee.params, s.args, strict=True))
-    for each in statements(callee.body):
+    for each in statements(inside):
         if isinstance(each, Assign):
             own.setdefault(each.variable, Local(each.variable.dtype, variable=True))
     copy = Copy(own, set())
-    body = list(copy.body(callee.body))
+    body = list(copy.body(inside))
     for out, result in zip(s.outs, callee.results, strict=True):
         names[out] = value = copy.operand(result)
         if isinstance(value, Local) and value.variable and value in s.args:  # the caller's

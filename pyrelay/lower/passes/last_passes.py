@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyrelay.lower.kernels.kernel import Body, Kernel, Routine
+from pyrelay.lower.kernels.kernel import Kernel, Routine
 from pyrelay.lower.passes.checked_blocks import with_checked_blocks
 from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
@@ -41,12 +41,14 @@ def printable(kernel: Kernel) -> Kernel:
     body = with_early_breaks(unrolled(with_joined_checks(body)))
     return replace(
         kernel, body=with_lone_calls(tiled(kernel, body)),
-        routines=tuple(replace(r, body=_called(r)) for r in kernel.routines),
+        routines=tuple(map(_called, kernel.routines)),
     )
 
 
-def _called(routine: Routine) -> Body:
-    """The body of a function that a kernel calls, as the kernel's own is."""
+def _called(routine: Routine) -> Routine:
+    """A function that a kernel calls, as the kernel itself."""
+    if routine.body is None:
+        return routine
     body = with_chosen_arms(with_paired_angles(routine.body))
     body = with_cold_paths(body, routine.results)
-    return with_lone_calls(with_early_breaks(body))
+    return replace(routine, body=with_lone_calls(with_early_breaks(body)))

@@ -22,6 +22,7 @@ from pyrelay.ir.dims import Dim, Extent, Symbol
 from pyrelay.ir.nodes import Function, KernelCall, Let, Module
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower.kernels.called_loops import with_called_loops
+from pyrelay.lower.kernels.growing_parts import with_growing_parts
 from pyrelay.lower.kernels.recursion import recursion
 from pyrelay.lower.planning import boundary
 from pyrelay.lower.planning.boundary import Parameter, Result
@@ -97,18 +98,23 @@ def plan(
     entry = _completed(module.main, entry or Entry())
     forced = {}
     recursive = frozenset(_recursive(module))
+    parts = loops = frozenset[str]()
     if target.resumes and recursive:
-        module = with_called_loops(module, recursive)
+        module, parts = with_growing_parts(module)
+        module, loops = with_called_loops(module, recursive, parts)
+    native = recursion(module, recursive, target.resumes, parts, loops)
     if not any(module.entry in walk.called(f) for f in module.functions.values()):
         forced[module.entry] = frozenset(entry.mutated)
+    for name in parts & native.native.keys():
+        given_back = native.native[name].given_back
+        forced[name] = frozenset(k for k in given_back if k is not None)
     consumed = consumed_parameters(module, _written(program), forced)
     numbers = {name: k for k, name in enumerate(module.functions, start=1)}
-    native = recursion(module, recursive, target.resumes)
     planned: dict[str, PlanFunction] = {}
     for name in dict.fromkeys([*native.callees_first(), *module.functions]):
         function = module.functions[name]
         planner = FunctionPlanner(program, numbers, consumed, native, planned, function)
-        mutated = entry.mutated if name in forced else {}
+        mutated = entry.mutated if name == module.entry and name in forced else {}
         planned[name] = planner.plan(name in recursive, mutated)
     functions = [_boundary_function(module, entry, consumed[module.entry], numbers)]
     functions += [planned[name] for name in module.functions]

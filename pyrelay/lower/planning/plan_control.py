@@ -60,8 +60,10 @@ def _call_natively(p: FunctionPlanner, name: str, planned: Call) -> None:
     operands: list[Operand] = [*recursion.in_order(name, planned.arguments)]
     if recursion.resumes:
         operands += [CodeOf(p.numbers[each]) for each in recursion.reached(name)]
-    back = list(zip(planned.results, recursion.given_back(name), strict=True))
-    operands += [AddressOf(slot) for slot, argument in back if argument is None]
+    staying = recursion.staying(name)
+    back = list(zip(planned.results, staying, strict=False))
+    told = [slot for slot, argument in back if argument is None]
+    operands += map(AddressOf, (*told, *planned.results[len(staying) :]))
     too_deep = None if recursion.resumes else p.frame.slot()
     if too_deep is not None:
         operands.append(AddressOf(too_deep))

@@ -126,13 +126,17 @@ class FunctionPlanner:
 
     def enters_native_code(self, callee: str) -> bool:
         """Whether a call is made by a kernel: then the plan of what it runs, which may have to go
-        on with it, leaves each array in the buffer in which it is."""
+        on with it, leaves each array in its buffer that is not passed as an address."""
         if not self.recursion.is_worth_it(self.name, callee):
             return False
+        passing = self.recursion.passing(callee)
+        assert passing is not None
         for name in self.recursion.reached(callee):
-            given_back = {k for k in self.recursion.given_back(name) if k is not None}
+            given_back = set(self.recursion.native[name].given_back) - {None}
+            if given_back != self.consumed[name]:
+                return False
             moves = any(isinstance(s, (Alloc, Copy, Free)) for s in self.planned[name].code)
-            if moves or given_back != self.consumed[name]:
+            if moves and not given_back.issubset(passing.passed[name]):
                 return False
         return True
 

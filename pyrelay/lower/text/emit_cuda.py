@@ -195,7 +195,9 @@ class _Printer(RangePrinter):
         self.alone = False  # in a shared loop, where each thread does rounds of its own
         self.left = (-1, -1, 0)  # where what one thread stores last ends, and its end; the depth
         self.kernel, self.routine, self.parameters = kernel, routine, parameters
-        self.body = kernel.body if routine is None else routine.body
+        body = kernel.body if routine is None else routine.body
+        assert body is not None, "GPUs call no plan"
+        self.body = body
         self.results = () if routine is None else routine.results
         self.names: dict[Local | LocalArray, str] = {kernel.begin: "begin", kernel.end: "end"}
         self.counts: dict[str, int] = {}

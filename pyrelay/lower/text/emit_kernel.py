@@ -272,7 +272,7 @@ class _Printer:
         body: Body = kernel.body
         results: tuple[Operand, ...] = ()
         if routine is not None:
-            body, results = routine.body, routine.results
+            body, results = routine.body or (), routine.results
         self.pending: Pending[ast.expr, list[ast.stmt]] = Pending(
             readers(body, results), _LARGEST_EXPRESSION, self._bind, self._scalar,
             lambda each: literal(each.value, each.dtype),
@@ -307,15 +307,18 @@ class _Printer:
         """The definition of a routine, which leaves its results in the state of the calls."""
         assert self.of is not None
         params = [self._named(p, "s") for p in self.of.params]
-        out = call_spelling.entered(POLL_ROUNDS, self._resumed(self.of.planned))
-        read = {s.array for s in statements(self.of.body) if isinstance(s, (Load, Store))}
+        resumed, body = self._resumed(self.of.planned), self.of.body
+        if body is None:
+            return _function(f"routine{number}", ("block", "state", *params), resumed)
+        out = call_spelling.entered(POLL_ROUNDS, resumed)
+        read = {s.array for s in statements(body) if isinstance(s, (Load, Store))}
         for parameter in self.kernel.parameters:
             if parameter in read:
                 name = self._named(parameter, _PREFIX[parameter.role])
                 out.append(binding(name, self._address(parameter)))
-        out += self._whole(self.of.body)
+        out += self._whole(body)
         values = [self.pending.take(o, _LARGEST_EXPRESSION, out).tree for o in self.of.results]
-        if any(map(_counts_rounds, statements(self.of.body))):
+        if any(map(_counts_rounds, statements(body))):
             out.append(call_spelling.counted(_period()))
         out += call_spelling.left([o.dtype for o in self.of.results], values)
         return _function(f"routine{number}", ("block", "state", *params), out)
