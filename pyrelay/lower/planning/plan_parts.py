@@ -33,6 +33,7 @@ from pyrelay.lower.planning.instructions import (
     Alloc,
     Binary,
     Checked,
+    CodeOf,
     Free,
     Instruction,
     JumpUnless,
@@ -179,6 +180,8 @@ def _with_spares(
             case Launch(operands=operands):
                 if any(isinstance(a, AddressOf) and a.index in kinds for a in operands):
                     return None  # the kernel says where buffers are
+                if any(isinstance(a, CodeOf) for a in operands):
+                    return None  # the plan may have to go on, which calls and allocates
                 made.append(each)
             case Unary() | Binary() | Checked() | Select():
                 made.append(each)
