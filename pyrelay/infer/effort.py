@@ -30,8 +30,8 @@ MOST_STEPS_BY_ITEMS = 600
 """While lists of lists are taken apart that could enter as tables as well."""
 
 MOST_STEPS_OTHERWISE = 10_000
-"""By all other ways than the first, which is refused; as many as by that one, if these are more.
-So refusals come soon: ways that lead anywhere take fewer, most a third."""
+"""By all other ways than the first, which is refused; twice as many as by that one, if these are
+more. So refusals come soon: ways that lead anywhere take fewer, most a third."""
 
 MOST_STEPS_UNFOLDED = 30_000
 """Where all objects are records, what goes through them is unrolled."""

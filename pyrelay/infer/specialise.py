@@ -137,7 +137,7 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
     except NeedsApart:
         return infer(columns.ALL_APART, entered)[0]
     except errors.PyrelayError as failure:
-        effort.allow(max(MOST_STEPS_OTHERWISE, effort.steps - begun))
+        effort.allow(max(MOST_STEPS_OTHERWISE, 2 * (effort.steps - begun)))
         try:
             found = _otherwise(infer, every, entered, listed)
         except TooManySteps:
