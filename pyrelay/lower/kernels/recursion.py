@@ -50,7 +50,7 @@ from pyrelay.records import dataclass
 Word = TypeVar("Word")
 
 _COST = 1_000_000  # picoseconds that a call is taken to last
-_LARGEST = 400  # Lets of the functions of one kernel
+_LARGEST = 640  # Lets of the functions of one kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,10 @@ class Recursion:
             each: _arrays_of(self.native[each].function) if self.native[each].is_part else set()
             for each in reached
         }
+        sized = any(self.native[each].function.body.dims for each in reached)
         while True:
             self._spread(passed)
-            sized = any(passed.values()) or any(
-                self.native[each].function.body.dims for each in reached
-            )
+            sized = sized or any(passed.values())
             homes, other = self._homes(name, passed, sized)
             if other is None:
                 frozen = {each: frozenset(numbers) for each, numbers in passed.items()}
@@ -139,6 +138,7 @@ class Recursion:
                 return None
             callee, numbers = other
             passed[callee] |= numbers
+            sized = True
 
     def _spread(self, passed: dict[str, set[int]]) -> None:
         """Whoever passes an array as an address gets it as one, and who is passed it."""
@@ -199,7 +199,7 @@ class Recursion:
                     homes[callee].extents != extents
                     or (self.resumes and not all(map(_is_plain, extents)))
                 ):
-                    return homes, (callee, _arrays_of(self.native[callee].function))
+                    return homes, (callee, set())
         return homes, None
 
     def kernel(self, name: str) -> Kernel:

@@ -34,6 +34,7 @@ from pyrelay.opt.storage import GivenBack, storage_of
 from pyrelay.records import dataclass
 
 _MOST_RESULTS = 32
+_MOST_SCALARS = 8  # results of functions that store nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,9 @@ def _is_scalar(function: Function, stores: bool, parts: Collection[str]) -> bool
     """Whether a function computes with scalars and elements only, without effects but failures and
     elements that it stores, if it may."""
     results = function.body.results
-    if (function.body.dims and not stores) or len(results) > _MOST_RESULTS:
+    if (function.body.dims and not stores) or len(results) > (
+        _MOST_RESULTS if stores else _MOST_SCALARS
+    ):
         return False
     return all(_is_word(r) or (stores and is_array(r)) for r in results) and all(
         _is_word(p) or is_array(p) for p in function.params
