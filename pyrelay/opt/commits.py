@@ -32,6 +32,7 @@ from pyrelay.ir.nodes import (
 )
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.opt import places
+from pyrelay.opt.given_back import NO_CALLS, GivenBack, given_back
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite
 from pyrelay.opt.stores import Stores, is_update, raises
 from pyrelay.records import dataclass
@@ -49,13 +50,15 @@ def commits(module: Module) -> Module:
 def in_place(module: Module) -> Module:
     """The module whose stores in arrays of the caller's can all be made in their memory."""
     again = {callee for f in module.functions.values() for callee in walk.called(f)}
-    functions, stores = {}, Stores(module)
+    functions, stores, back = {}, Stores(module), NO_CALLS
+    if any(next(iter(_commits_of(f.body)), None) for f in module.functions.values()):
+        back = given_back(module.functions)
     for name, function in module.functions.items():
         shown = stores.shown(function) if raises(function) else set()
         kept = _without(function, name in again, {
             let.outs[0] for let in _commits_of(function.body)
             if let.rhs.args[0] not in shown  # type: ignore[union-attr]
-        }, settled=True)
+        }, back)
         if shown:
             body = _Linear(stores, frozenset(stores.shown(kept))).block(kept.body)
             kept = kept if body is kept.body else replace(kept, body=body)
@@ -75,15 +78,16 @@ def _commits_of(block: Block) -> Iterable[Let]:
 
 
 def _without(
-    function: Function, raises_behind: bool, unseen: Set[Var], *, settled: bool = False
+    function: Function, raises_behind: bool, unseen: Set[Var], back: GivenBack | None = None
 ) -> Function:
     """The function without unseen commits; `raises_behind`: something may raise after it ends.
 
-    settled: updates stay what they are, also those of whole arrays, which are their values.
+    back: what functions give back, where updates stay what they are, also those of whole arrays,
+    which are their values.
     """
     if next(iter(_commits_of(function.body)), None) is None:
         return function
-    function = rewrite(function, lambda let, _, scope: _of_updates(let, scope, settled))
+    function = rewrite(function, lambda let, _, scope: _of_updates(let, scope, back))
     search = _Search()
     search.block(function.body, raises_behind)
     dropped = search.dropped | search.unseen(function.params) | unseen
@@ -111,7 +115,7 @@ def _without(
     return rewrite(function, rule)
 
 
-def _of_updates(let: Let, scope: Scope, whole: bool) -> Replacement:
+def _of_updates(let: Let, scope: Scope, back: GivenBack | None) -> Replacement:
     """Updates of an array are made where it lies: no commit is needed."""
     if not _is_commit(let):
         return None
@@ -120,9 +124,15 @@ def _of_updates(let: Let, scope: Scope, whole: bool) -> Replacement:
     atom = value
     while atom is not array:
         call = scope.definition(atom)
+        if isinstance(call, FnCall) and back is not None:
+            k = back[call.function][scope.definitions[atom].outs.index(atom)]  # type: ignore[index]
+            if k is None:
+                return None
+            atom = call.args[k]
+            continue
         if not isinstance(call, OpCall) or not (is_update(call) or places.is_view(call)):
             return None
-        if not whole and call.attrs.get("sizes") == getattr(array.type, "shape", None):
+        if back is None and call.attrs.get("sizes") == getattr(array.type, "shape", None):
             return None
         atom = call.args[0]
     return (value,)

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import TypeAlias
 
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent, Symbol
@@ -28,18 +26,13 @@ from pyrelay.ir.nodes import Atom, Block, FnCall, If, Let, Loop, OpCall, Var
 from pyrelay.opt import places
 from pyrelay.opt.buffers import Buffers, NeedsMemory
 from pyrelay.opt.exchanges import Choice, Groups, Turn
+from pyrelay.opt.given_back import NO_CALLS, GivenBack
 from pyrelay.opt.shapes import is_array, shape_of
 from pyrelay.opt.storage_facts import Facts
 from pyrelay.records import dataclass
 
 _MOST_ATTEMPTS = 40  # arrays that get memory because of how they are used
 _SHORT = 16  # elements
-
-GivenBack: TypeAlias = Mapping[str, tuple[int | None, ...]]
-"""Of functions that store into their arguments' buffers: for each result the number of the argument
-that it is, None for one that is no array."""
-
-_NO_CALLS: GivenBack = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ class _Turns(Exception):
 
 
 def storage_of(
-    lets: Sequence[Let], results: Iterable[Atom] = (), calls: GivenBack = _NO_CALLS
+    lets: Sequence[Let], results: Iterable[Atom] = (), calls: GivenBack = NO_CALLS
 ) -> Storage | None:
     """The storage of scalar Lets, run in order; None if they cannot use their arrays that way.
 
@@ -186,7 +179,7 @@ def _destination(
 class _Run(Buffers):
     """Goes through a program once."""
 
-    calls: GivenBack = _NO_CALLS
+    calls: GivenBack = NO_CALLS
 
     # -- running -------------------------------------------------------------------------------
 

@@ -118,7 +118,21 @@ def a_view_made_after_the_store(x: Any, k: int) -> Any:
     return a, np.argsort(x.reshape(2, 3), axis=None)[-3:], x.reshape(3, 2) @ np.ones(2), 5 // k
 
 
+def _stored(x: Any, k: int, i: int) -> None:
+    if k > 0:
+        x[i % 6] = 9 // (k - i)
+        _stored(x, k - 1, i + 2)
+
+
+def by_a_recursion_in_rounds(x: Any, k: int) -> Any:
+    for i in range(3):
+        _stored(x, k, i)
+        x[i] = 7
+    return x
+
+
 PROGRAMS = (
+    by_a_recursion_in_rounds,
     a_view_made_after_the_store, replaced_at_the_end, turned_then_partly, filled, scaled_in_rounds,
     normalised, a_copy_read_later, a_value_read_later, a_stencil,
     by_its_transpose, sorted_then_turned, on_one_path, by_a_helper, of_two,
@@ -160,6 +174,12 @@ def committed(program: Any, *args: Any) -> int:
 def test_what_nobody_can_see_is_not_committed() -> None:
     assert committed(chain, X) == 0
     assert committed(in_between, X, 2) == 2  # the last one keeps the one before it
+
+
+def test_what_a_recursion_gives_back_is_not_committed() -> None:
+    code = str(pyrelay.jit(by_a_recursion_in_rounds).code(X.copy(), 1))
+    assert "copy" not in code.split("# plan main(")[1].split("# plan ")[0]
+    assert "stop_gradient" not in code
 
 
 def test_an_argument_that_does_not_change_is_read_where_it_lies() -> None:

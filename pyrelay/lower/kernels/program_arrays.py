@@ -29,8 +29,9 @@ from pyrelay.lower.kernels.values import Value
 from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds
 from pyrelay.opt.exchanges import Turn
+from pyrelay.opt.given_back import GivenBack
 from pyrelay.opt.shapes import is_array, shape_of
-from pyrelay.opt.storage import GivenBack, storage_of
+from pyrelay.opt.storage import storage_of
 
 Index = tuple[Value, ...]
 #: Elements of an array of known size that a kernel keeps for itself, in registers if it can.

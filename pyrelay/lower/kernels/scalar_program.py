@@ -58,8 +58,8 @@ from pyrelay.lower.passes.signs import without_certain_checks
 from pyrelay.ops.program import pieces
 from pyrelay.opt import places
 from pyrelay.opt.exchanges import Turn
+from pyrelay.opt.given_back import GivenBack
 from pyrelay.opt.shapes import is_array
-from pyrelay.opt.storage import GivenBack
 from pyrelay.records import dataclass
 
 

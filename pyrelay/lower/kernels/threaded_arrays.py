@@ -16,7 +16,6 @@ from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import (
     Atom,
-    Block,
     FnCall,
     Function,
     If,
@@ -27,10 +26,11 @@ from pyrelay.ir.nodes import (
     Var,
 )
 from pyrelay.ir.types import TensorType
-from pyrelay.opt import places, scalars
+from pyrelay.opt import scalars
+from pyrelay.opt.given_back import GivenBack, given_back, of_one
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite
 from pyrelay.opt.shapes import is_array
-from pyrelay.opt.storage import GivenBack, storage_of
+from pyrelay.opt.storage import storage_of
 from pyrelay.records import dataclass
 
 _MOST_RESULTS = 32
@@ -69,9 +69,9 @@ def threaded(
     }
     while True:
         found = _closed(found)
-        given_back = _given_back(found)
+        back = given_back(found, longer=True)
         kept = {
-            name: part_of(f, given_back[name]) if name in parts else _threaded(f, given_back)
+            name: _part(f, back[name]) if name in parts else _threaded(f, back)
             for name, f in found.items()
         }
         fit = {name: each for name, each in kept.items() if each is not None}
@@ -99,18 +99,18 @@ def _groups_in_line(let: Let, builder: Builder, scope: Scope) -> Replacement:
     return Replaced(body.results)
 
 
-def part_of(function: Function, given_back: tuple[int | None, ...]) -> Threaded | None:
+def _part(function: Function, back: tuple[int | None, ...]) -> Threaded | None:
     """A part; None if it makes an array that is none of those it is given."""
-    results = zip(function.body.results, given_back, strict=True)
+    results = zip(function.body.results, back, strict=True)
     if function.body.dims or any(k is None and is_array(r) for r, k in results):
         return None
-    written = frozenset(k for k in given_back if k is not None)
-    return Threaded(function, given_back, {}, written, is_part=True)
+    written = frozenset(k for k in back if k is not None)
+    return Threaded(function, back, {}, written, is_part=True)
 
 
-def _threaded(function: Function, given_back: GivenBack) -> Threaded | None:
-    body, given = function.body, given_back[function.name]
-    storage = storage_of(body.lets, body.results, given_back)
+def _threaded(function: Function, back: GivenBack) -> Threaded | None:
+    body, given = function.body, back[function.name]
+    storage = storage_of(body.lets, body.results, back)
     if storage is None or storage.own or storage.turns or storage.choices or storage.ends:
         return None
     written = {k for k, p in enumerate(function.params) if p in storage.written}
@@ -119,79 +119,6 @@ def _threaded(function: Function, given_back: GivenBack) -> Threaded | None:
         if is_array(result) and (k is None or found.root(result) is not function.params[k]):
             return None
     return found if written.issubset(given) else None
-
-
-# -- what is given back ----------------------------------------------------------------------------
-
-
-def _given_back(functions: Mapping[str, Function]) -> GivenBack:
-    """For each result of each function the number of the parameter that it is a version of.
-
-    What a function gives back that calls itself hangs on itself: it is what is known first, by the
-    ways that end the recursion. `storage_of` tells whether it is so on all of them.
-    """
-    found: dict[str, tuple[int | None, ...]] = {
-        name: (None,) * len(f.body.results) for name, f in functions.items()
-    }
-    while True:
-        now = {
-            name: tuple(map(_first_known, found[name], _Origins(f, found).results()))
-            for name, f in functions.items()
-        }
-        if now == found:
-            return found
-        found = now
-
-
-def _first_known(*numbers: int | None) -> int | None:
-    return next((k for k in numbers if k is not None), None)
-
-
-class _Origins:
-    """Which parameter each array of a function is a version of, if that is known."""
-
-    def __init__(self, function: Function, calls: GivenBack) -> None:
-        self.function, self.calls = function, calls
-        self.of: dict[Atom, int] = {p: k for k, p in enumerate(function.params) if is_array(p)}
-
-    def results(self) -> tuple[int | None, ...]:
-        """The same for each result."""
-        self._block(self.function.body)
-        return tuple(map(self.of.get, self.function.body.results))
-
-    def _block(self, block: Block) -> None:
-        for let in block.lets:
-            rhs = let.rhs
-            match rhs:
-                case OpCall() if rhs.op.name in places.UPDATES or rhs.op.name == "pad":
-                    self._is(let.outs[0], rhs.args[0])
-                case If():
-                    self._block(rhs.then)
-                    self._block(rhs.orelse)
-                    arms = zip(rhs.then.results, rhs.orelse.results, strict=True)
-                    for out, pair in zip(let.outs, arms, strict=True):
-                        self._is(out, *pair)
-                case Loop():
-                    for var, first in zip(rhs.carried, rhs.init, strict=True):
-                        self._is(var, first)
-                    if rhs.test is not None:
-                        self._block(rhs.test)
-                        for var, atom in zip(rhs.handed, rhs.test.results[1:], strict=True):
-                            self._is(var, atom)
-                    self._block(rhs.body)
-                    for out, var in zip(let.outs, rhs.carried, strict=True):
-                        self._is(out, var)
-                case FnCall():
-                    given = self.calls[rhs.function]
-                    for out, k in zip(let.outs, given, strict=True):
-                        if k is not None:
-                            self._is(out, rhs.args[k])
-
-    def _is(self, var: Var, *atoms: Atom) -> None:
-        """A variable is a version of what the first of some atoms is one of that is known."""
-        origin = _first_known(*map(self.of.get, atoms))
-        if origin is not None:
-            self.of[var] = origin
 
 
 # -- what native code computes ---------------------------------------------------------------------
@@ -252,8 +179,7 @@ def computes_vectors(let: Let) -> bool:
             or not (scalars.is_scalar_op(call) or scalars.is_vector_op(each, call))
         ):
             return False
-    of = _Origins(rhs.function, {})
-    back = zip(rhs.function.body.results, of.results(), strict=True)
+    back = zip(rhs.function.body.results, of_one(rhs.function), strict=True)
     return all(_is_word(r) or (is_array(r) and k is not None) for r, k in back)
 
 
