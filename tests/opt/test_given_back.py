@@ -48,7 +48,7 @@ def one_or_the_other(x: Any, k: int) -> None:
     ("f", "args", "arrays"),
     [
         (stores, (X, 3), [0]), (turns, (X, Y, 3), [0, 1]), (in_rounds, (X, 2), [0]),
-        (copies, (X, 3), [None]), (one_or_the_other, (X, 3), [0]),
+        (copies, (X, 3), [None]), (one_or_the_other, (X, 3), [None]),
     ],
     ids=lambda v: getattr(v, "__name__", None),
 )
