@@ -95,7 +95,8 @@ class Close:
     #: Arguments, and arrays that the result has; those of them that may be others.
     known: dict[V.Root, None] = field(default_factory=dict)
     chosen: dict[V.Root, None] = field(default_factory=dict)
-    certain: set[V.Root] = field(default_factory=set)  # containers that the result surely has
+    objects: dict[V.Root, ResultTree] = field(default_factory=dict)  # arguments; those met so far
+    certain: set[V.Root] = field(default_factory=set)  # those that the result surely has
     mentions: Counter[V.Root] = field(default_factory=Counter)
     returning: bool = False
 
@@ -104,6 +105,7 @@ class Close:
         settle(it)
         self._know(*attempt.roots.values())
         containers = [V.Ref(r) for r in attempt.containers]
+        self.objects.update((r, ContainerResult(k)) for k, r in enumerate(attempt.containers))
         self._count_mentions([value, *containers])
         for root in (*attempt.roots.values(), *attempt.containers):
             it.settle(root)  # what was written to it under other names
@@ -369,12 +371,7 @@ class Close:
                 raise needs.NeedsIdentity(root)
             return self._certain(root, view)
         cases = [self._certain(r, view) for r in (root, *others)]
-        chosen: V.Value = V.Known(0)
-        for number in range(len(others), 0, -1):  # arguments last: what is one of them is that one
-            other = others[number - 1]
-            same = identity.same_object(self.it, root, other)
-            chosen = self.it.call("where", same, V.Known(number), chosen)
-        return CaseResult(self._result(self.it.atom(chosen)), tuple(cases))
+        return CaseResult(self._which(root, others), tuple(cases))  # arguments come first
 
     def _others(self, root: V.Root) -> list[V.Root]:
         """Arguments, and arrays that the result has already, which an array may be."""
@@ -508,6 +505,41 @@ class Close:
                 f"a compiled function cannot return {V.describe(V.Ref(root))} to Python",
                 hints=("return its items: list(...)",),
             )
+        if root not in self.objects:
+            self.objects[root] = self._object(root, cls)
+        elif root in self.certain:
+            return SharedResult(self.keys[root])
+        return self.objects[root]
+
+    def _object(self, root: V.Root, cls: Any) -> ResultTree:
+        """A container: an older one of the result or a new one, where a branch or loop chose."""
+        others = [r for r in self.objects if r.may_alias(root)]
+        if not others or root.kind not in identity.CONTAINERS:
+            return self._made(root, cls)
+        if not all(map(identity.numbered, (root, *others))):
+            if self.it.program.exact:
+                return self._made(root, cls)
+            raise needs.NeedsIdentity(root)
+        chosen = self._which(root, others)
+        before = set(self.certain)
+        made = self._made(root, cls)
+        self.certain = before
+        known = (
+            SharedResult(self.keys[r]) if r in self.certain else self.objects[r] for r in others
+        )
+        return CaseResult(chosen, (made, *known))
+
+    def _which(self, root: V.Root, others: Sequence[V.Root]) -> int:
+        """The result that says which of the others an object is, from 1; 0 for none of them."""
+        chosen: V.Value = V.Known(0)
+        for number in range(len(others), 0, -1):  # the first one last: what is that is no other
+            same = identity.same_object(self.it, root, others[number - 1])
+            chosen = self.it.call("where", same, V.Known(number), chosen)
+        return self._result(self.it.atom(chosen))
+
+    def _made(self, root: V.Root, cls: Any) -> ResultTree:
+        """A container of the program, which is no other one of its result."""
+        held = self.it.heap.contents[root]
         key = self.keys.setdefault(root, len(self.keys))
         if root in self.certain:
             return SharedResult(key)

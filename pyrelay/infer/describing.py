@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays.identity import numbered
+from pyrelay.infer.arrays.identity import CONTAINERS, numbered
 from pyrelay.infer.arrays.windows import window_of
 from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.heap import Heap
@@ -110,9 +110,10 @@ class Describer:
                 content = self.lists.get(key) if known else self.content(root)
                 if root.kind == "list":
                     self.lists[key] = content
+                exact = self.exact > 0 and root.kind in CONTAINERS and numbered(root)
                 return LPlace(
-                    key, root.kind, cls, content, self._may_be(root), self.rivals[key],
-                    stored=root.stored, made=root.made,
+                    key, root.kind, cls, content, self._may_be(root), self.rivals[key], exact,
+                    root.stored, root.made,
                 )
             case V.Data() | V.Union() if (node := V.node_of(value)) is not None:
                 pool, kinds, _, row = node

@@ -129,7 +129,7 @@ class Encoder:
         content: Any = layout.content
         if layout.numbered:
             assert self.number is not None
-            assert isinstance(value, V.ArrayRef)
+            assert isinstance(value, (V.ArrayRef, V.Ref))
             self.atoms.append(self.number(layout.key, value.root))
         if layout.kind == "array":
             atom = self.read(value)

@@ -151,6 +151,58 @@ def list_of_an_object_stored_in_another(o, n):
     return p
 
 
+def list_chosen_by_a_branch(x, n):
+    items = [x]
+    chosen = items if n > 0 else [x, x]
+    return chosen, items, chosen
+
+
+def list_chosen_inside_of_a_list(x, n):
+    items = [x]
+    chosen = items if n > 0 else [x, x]
+    outer = [chosen]
+    return outer, items
+
+
+def dict_chosen_by_a_branch(x, n):
+    table = {1: x}
+    chosen = table if n > 0 else {2: x}
+    return chosen, table
+
+
+def object_chosen_by_a_branch(x, n):
+    box = Box([x])
+    chosen = box
+    if n <= 0:
+        chosen = Box([x + 1])
+    return chosen, box, chosen.a
+
+
+def best_of_objects(x, n):
+    boxes = [Box(x + k) for k in range(3)]
+    best = boxes[0]
+    for box in boxes:
+        if box.a > best.a and n > 0:
+            best = box
+    return boxes, best
+
+
+def list_kept_by_a_loop(x, n):
+    items = [x]
+    kept = items
+    for k in range(n):
+        kept = [x, k + 0.0]
+    return kept, items
+
+
+def arguments_list_chosen_by_a_branch(given, n):
+    return given if n > 0 else [1.0]
+
+
+def one_of_two_arguments(one, other, n):
+    return {"chosen": one if n > 0 else other, "one": one}
+
+
 PROGRAMS: list[tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = [
     (list_stored_and_returned, lambda: (Box(),)),
     (list_that_grows_stored_twice, lambda: (Box(), 3)),
@@ -162,6 +214,20 @@ PROGRAMS: list[tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = [
     (chosen_attribute, lambda: (Box(), 3)),
     (view_behind_an_index, lambda: (Box(), 5)),
     (view_stored_in_a_loop, lambda: (Box(np.arange(4.0)), 3)),
+    (list_chosen_by_a_branch, lambda: (2.5, 1)),
+    (list_chosen_by_a_branch, lambda: (2.5, 0)),
+    (list_chosen_inside_of_a_list, lambda: (2.5, 1)),
+    (dict_chosen_by_a_branch, lambda: (2.5, 1)),
+    (object_chosen_by_a_branch, lambda: (2.5, 1)),
+    (object_chosen_by_a_branch, lambda: (2.5, 0)),
+    (best_of_objects, lambda: (2.5, 1)),
+    (best_of_objects, lambda: (2.5, 0)),
+    (list_kept_by_a_loop, lambda: (2.5, 0)),
+    (list_kept_by_a_loop, lambda: (2.5, 2)),
+    (arguments_list_chosen_by_a_branch, lambda: ([2.0, 3.0], 1)),
+    (arguments_list_chosen_by_a_branch, lambda: ([2.0, 3.0], 0)),
+    (one_of_two_arguments, lambda: ([2.0], [3.0, 4.0], 1)),
+    (one_of_two_arguments, lambda: (Box(2.0), Box(3.0), 0)),
 ]  # fmt: skip
 
 

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter
 
 
+CONTAINERS = frozenset({"list", "dict", "set", "object"})
+"""What has numbers beside arrays, for results to say which of their parts are one object."""
+
+
 @dataclass
 class Numbers:
     """The numbers of the places of one join. What is older than `base` keeps its own number."""
@@ -216,7 +220,7 @@ def joined_sources(
 
 
 __all__ = [
-    "Numberer", "Numbers", "Sources", "identity", "joined_sources", "kept_sources",
+    "CONTAINERS", "Numberer", "Numbers", "Sources", "identity", "joined_sources", "kept_sources",
     "same_object", "settle",
     "told_apart", "unsettled",
 ]
