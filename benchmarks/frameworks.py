@@ -8,7 +8,15 @@ would only leave an empty cell behind.
 
 from __future__ import annotations
 
-from benchmarks.programs import arrays, gradients, image_networks, networks, rows, trees
+from benchmarks.programs import (
+    arrays,
+    gradients,
+    image_networks,
+    networks,
+    recursions,
+    rows,
+    trees,
+)
 
 OURS = "pyrelay"
 REFERENCE = "numpy"
@@ -28,7 +36,7 @@ _LOOPS = frozenset(
         *gradients.GRADIENTS,
     }
 )  # fmt: skip
-_SCALARS = frozenset({"newton", "fibonacci", "depth"})
+_SCALARS = frozenset({"newton", "fibonacci", "depth", *recursions.PROGRAMS})
 _TREES = frozenset({*trees.PROGRAMS, "tree_lstm_gradient"})
 _IMAGES = frozenset(image_networks.FORWARD)
 _LAYERS = frozenset({"conv3", "conv_stem", "conv1", "conv_depthwise", "residual_block"})
@@ -46,7 +54,7 @@ WITHOUT: dict[str, frozenset[str]] = {
     | _GRADIENTS,
     # Recursion, and loops that neither `scan` nor `while_loop` says without being another program.
     "jax": frozenset({"escape", "nest", "sieve", "fibonacci", "depth", "fixed_points_gradient"})
-    | frozenset(rows.PROGRAMS) | _TREES,
+    | frozenset(rows.PROGRAMS) | frozenset(recursions.PROGRAMS) | _TREES,
     # A tensor's element costs microseconds: such loops would take minutes.
     "torch": _LOOPS | _SCALARS | frozenset({"tree_sum", "expression"}),
     # Nor are long loops for torch.compile, which unrolls them; networks run as torch's own layers.

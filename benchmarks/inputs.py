@@ -76,6 +76,17 @@ def nested() -> Arguments:
     return rng.random(8), rng.random(8), 6
 
 
+def walls(size: int) -> Arguments:
+    """A grid of zeros, of which a quarter is less."""
+    return (-(np.random.default_rng(18).random((size, size)) < 0.25).astype(np.int64),)
+
+
+def edges(count: int, nodes: int) -> Arguments:
+    """Where as many edges begin and end, and how many nodes there are."""
+    rng = np.random.default_rng(19)
+    return rng.integers(0, nodes, count), rng.integers(0, nodes, count), nodes
+
+
 def recurrence(count: int) -> Arguments:
     return normal(np.random.default_rng(6), count).astype(np.float64), 0.9
 

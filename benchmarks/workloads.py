@@ -243,6 +243,20 @@ def gradients_of_loops() -> Iterator[Workload]:
         )  # fmt: skip
 
 
+def recursive_programs() -> Iterator[Workload]:
+    """Recursive functions that write arrays."""
+    programs: tuple[tuple[str, str, Callable[[], Arguments]], ...] = (
+        ("flood", "regions of a grid of 60 x 60, filled by recursion", partial(inputs.walls, 60)),
+        ("quicksort", "quicksort of 5,000 numbers in place",
+         lambda: (np.random.default_rng(20).random(5000),)),
+        ("queens", "eight queens by backtracking", lambda: (8,)),
+        ("forest", "parts of a graph of 4,000 edges, paths shortened by recursion",
+         partial(inputs.edges, 4000, 3000)),
+    )  # fmt: skip
+    for name, title, arguments in programs:
+        yield Workload(name, title, name, arguments, goals=(Goal("numba"),))
+
+
 def sizes_of_arrays() -> Iterator[Workload]:
     """One elementwise program on arrays of many sizes, from those in the first cache to memory."""
     for dtype, rtol in ((np.float32, 1e-4), (np.float64, 1e-9)):
@@ -358,6 +372,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("newton", "Newton's square root of 2, a while loop", "newton", lambda: (2.0, 1.0)),
     Workload("fibonacci", "fibonacci(24) by recursion", "fibonacci", lambda: (24,)),
     Workload("depth", "recursion 100,000 deep", "depth", lambda: (100_000, 0.5)),
+    *recursive_programs(),
     Workload("nest", "five loops that write and swap, 6 rounds each", "nest", inputs.nested),
     *sizes_of_arrays(),
     *products(),

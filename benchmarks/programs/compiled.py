@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pyrelay
-from benchmarks.programs import arrays, gradients, image_networks, networks, plain, rows, trees
+from benchmarks.programs import (
+    arrays,
+    gradients,
+    image_networks,
+    networks,
+    plain,
+    recursions,
+    rows,
+    trees,
+)
 from benchmarks.programs.plain import as_arrays, thunk
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -27,6 +36,7 @@ PROGRAMS = {
     "nest": thunk(pyrelay.jit(plain.nest)),
     **{name: thunk(pyrelay.jit(function)) for name, function in arrays.PROGRAMS.items()},
     **{name: thunk(pyrelay.jit(function)) for name, function in rows.PROGRAMS.items()},
+    **{name: thunk(pyrelay.jit(function)) for name, function in recursions.PROGRAMS.items()},
     **{name: thunk(pyrelay.jit(function)) for name, function in networks.FORWARD.items()},
     **{name: thunk(pyrelay.jit(function)) for name, function in trees.PROGRAMS.items()},
     **{name: thunk(pyrelay.jit(function)) for name, function in image_networks.FORWARD.items()},

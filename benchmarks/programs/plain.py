@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.programs import arrays, image_networks, networks, rows, trees
+from benchmarks.programs import arrays, image_networks, networks, recursions, rows, trees
 
 
 def elementwise(x, w, b):
@@ -222,6 +222,7 @@ PROGRAMS = {
     "nest": thunk(nest),
     **{name: thunk(function) for name, function in arrays.PROGRAMS.items()},
     **{name: thunk(function) for name, function in rows.PROGRAMS.items()},
+    **{name: thunk(function) for name, function in recursions.PROGRAMS.items()},
     **{name: thunk(function) for name, function in networks.FORWARD.items()},
     **{name: thunk(function) for name, function in trees.PROGRAMS.items()},
     **{name: thunk(function) for name, function in image_networks.FORWARD.items()},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from types import FunctionType
 
 import numba
 import numpy as np
 from numba import njit, prange
 
-from benchmarks.programs import loops, plain
+from benchmarks.programs import loops, plain, recursions
 from benchmarks.programs.plain import as_arrays, thunk
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -101,6 +102,15 @@ def call_dict(p):
     return lambda: summed(held)
 
 
+def recursive():
+    """The recursive programs, each of whose functions calls what is compiled of the others."""
+    names = dict(vars(recursions))
+    for name, each in vars(recursions).items():
+        if isinstance(each, FunctionType):
+            names[name] = njit(FunctionType(each.__code__, names, name))
+    return {name: thunk(names[name]) for name in recursions.PROGRAMS}
+
+
 PROGRAMS = {
     "elementwise": thunk(elementwise),
     "lstm_forward": thunk(lstm),
@@ -116,6 +126,7 @@ PROGRAMS = {
     "fibonacci": thunk(fibonacci),
     "nest": thunk(njit(plain.nest)),
     **{name: thunk(njit(function)) for name, function in loops.PROGRAMS.items()},
+    **recursive(),
 }
 
 
