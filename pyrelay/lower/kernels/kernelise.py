@@ -245,6 +245,9 @@ class _Group:
             self.when, self.whole = is_long(plan), not axes
         if self.when != 0 or (not axes and not is_small(plan)):
             return self._phase_kernels(plan, base)
+        for var in plan.stored_first:
+            assert isinstance(var.type, TensorType)
+            self.scratch.append(dims.product((*var.type.shape, var.type.dtype.size)))
         kind = ColumnSchedule if plan.kept.columns else RowSchedule
         arrays = _array_shapes(self.function)
         return [

@@ -12,13 +12,16 @@ from collections.abc import Callable, Sequence
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Var
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.kernels.elements import Index
+from pyrelay.lower.kernels.kernel import SCRATCH, Array, Parameter
 from pyrelay.lower.kernels.reductions import Accumulator, Reduction, over_range
 from pyrelay.lower.kernels.schedule import store_result
 from pyrelay.lower.kernels.slice_phases import Buffer, Phase, Shape
 from pyrelay.lower.kernels.slice_schedule import SliceSchedule
 from pyrelay.lower.kernels.values import Value
+from pyrelay.opt.shapes import shape_of
 
 
 class RowSchedule(SliceSchedule):
@@ -31,6 +34,8 @@ class RowSchedule(SliceSchedule):
             self.schedule.over_parallel(extent, self._row)
         else:
             self._row(self.s.const(0, i64))  # one row, and numbers that belong to no index
+        if self.plan.late:
+            self._late(extent)
         return extent
 
     def _row(self, number: Value) -> None:
@@ -38,9 +43,44 @@ class RowSchedule(SliceSchedule):
         index = self.counted(number, self.runs(axes, 0, len(axes) + self._inner_rank()))
         for phase in self.plan.phases:
             self._phase(phase, index)
+        for var in self.plan.stored_first:
+            at = self.slice_index(shape_of(var), index)
+            self.s.store(self._first(var), number, self.elements.value(var, at))
         for result in self.plan.slice_results:
-            at = self.slice_index(result.shape, index)
-            store_result(self.elements, result, at, self.elements.value(result.source, at))
+            if result not in self.plan.late:
+                at = self.slice_index(result.shape, index)
+                store_result(self.elements, result, at, self.elements.value(result.source, at))
+
+    def _late(self, extent: Extent) -> None:
+        """The loop over the results that are computed from what the rows have stored."""
+        elements, axes = self.elements, self.plan.kept.axes
+        stored: dict[Var, tuple[Array, bool]] = {
+            var: (self._first(var), False) for var in self.plan.stored_first
+        }
+        others = elements.home
+
+        def home(atom: Atom) -> tuple[Array, bool] | None:
+            place = stored.get(atom) if isinstance(atom, Var) else None
+            return place or others(atom)
+
+        elements.home = home
+
+        def late(number: Value) -> None:
+            if self.divided:
+                index = self.counted(number, self.runs(axes, 0, len(axes)))
+            else:
+                index = self.schedule.run(number, axes)
+            for result in self.plan.late:
+                at = self.slice_index(result.shape, index)
+                store_result(elements, result, at, elements.value(result.source, at))
+
+        self.schedule.over_parallel(extent, late)
+
+    def _first(self, var: Var) -> Parameter:
+        """The buffer of what all rows of a call are reduced to."""
+        assert isinstance(var.type, TensorType)
+        number = self.scratch + len(self.plan.own) + self.plan.stored_first.index(var)
+        return Parameter(SCRATCH, number, var.type.dtype)
 
     def _inner_rank(self) -> int:
         return max(len(phase.inner) for phase in self.plan.phases)

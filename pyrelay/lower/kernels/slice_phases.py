@@ -20,6 +20,7 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion, Op
 from pyrelay.ir.types import DType, TensorType, Type
+from pyrelay.lower.kernels.reduced_first import reduced_first
 from pyrelay.lower.kernels.schedule import Result
 from pyrelay.opt.shapes import shape_of
 from pyrelay.opt.slices import Kept, kept_axes
@@ -68,6 +69,8 @@ class SlicePlan:
     slice_results  results with one number per slice.
     own            the kernel's own slices: element type and axes.
     levels         how many reductions in a row a variable depends on.
+    late           of `slice_results`, those that a loop of their own computes from what reductions
+                   leave (`reduced_first.py`), and what that is.
     """
 
     kept: Kept
@@ -76,6 +79,12 @@ class SlicePlan:
     buffers: dict[Var, Buffer]
     own: tuple[tuple[DType, Shape], ...]
     levels: dict[Atom, int]
+    late: dict[Result, tuple[Var, ...]] = field(default_factory=dict)
+
+    @property
+    def stored_first(self) -> tuple[Var, ...]:
+        """What `late` results are computed from."""
+        return tuple(dict.fromkeys(var for found in self.late.values() for var in found))
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -148,8 +157,22 @@ class _Planner:
         lives = self._lives(ordered)
         buffers, own = _placed(lives, ordered)
         return SlicePlan(
-            self.kept, tuple(ordered), tuple(slice_results), buffers, own, self.level
+            self.kept, tuple(ordered), tuple(slice_results), buffers, own, self.level,
+            self._late(ordered, slice_results),
         )
+
+    def _late(
+        self, phases: Sequence[Phase], slice_results: Sequence[Result]
+    ) -> dict[Result, tuple[Var, ...]]:
+        """The results of slices for which the kernel has another loop."""
+        if self.again or self.kept.columns:
+            return {}
+        roots = [_operand(let) for p in phases for let in p.reductions]
+        roots += [r.source for p in phases for r in p.results]
+        inside = {out for let in self._behind(roots) for out in let.outs}
+        lets = self.function.body.lets
+        found = {r: reduced_first(r, lets, inside) for r in slice_results}
+        return {result: stored for result, stored in found.items() if stored}
 
     def _needed(self, phases: list[Phase], slice_results: Sequence[Result]) -> list[Phase]:
         """The phases with the reductions that the results depend on."""
