@@ -76,11 +76,13 @@ divide = elementwise(
 
 
 def _quotient(s: Any, i: Any, a: Any, b: Any) -> Any:
-    """Division; two Python ints give a float."""
+    """Division; two Python ints give the float next to their quotient."""
     values = a(i), b(i)
     if s.weak:
         guard = py.nonzero_divisor(py.DIVIDED_INT_BY_ZERO, py.DIVIDED_FLOAT_BY_ZERO)
         guard(s, (a, b), values, None)
+        if a.dtype is b.dtype is types.i64:
+            return s.true_quotient(*values)
     if not a.dtype.is_float:
         values = tuple(s.cast(v, s.result[0].dtype) for v in values)
     return s.divide(*values)

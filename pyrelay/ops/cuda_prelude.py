@@ -134,6 +134,23 @@ __device__ i64 pyrelay_multiply_remainder(i64 a, i64 b, i64 n) {
     }
     return pyrelay_signed_rest(rest, n);
 }
+__device__ double pyrelay_true_quotient(i64 a, i64 b) {
+    u64 n = a < 0 ? 0 - (u64)a : (u64)a, d = b < 0 ? 0 - (u64)b : (u64)b;
+    if (((n | d) >> 53) == 0 || n == 0 || d == 0) return (double)a / (double)b;
+    int exponent = -63;
+    for (; n >> 63 == 0; n <<= 1) --exponent;
+    for (; d >> 63 == 0; d <<= 1) ++exponent;
+    u64 found = 0, rest = n >> 1, next = n & 1;
+    for (int k = 0; k < 64; ++k, next = 0) {
+        bool carry = rest >> 63;
+        rest = rest << 1 | next;
+        bool fits = carry || rest >= d;
+        if (fits) rest -= d;
+        found = found << 1 | (u64)fits;
+    }
+    double size = ldexp((double)(found | (u64)(rest != 0)), exponent);
+    return (a < 0) != (b < 0) ? -size : size;
+}
 // Quotients of numbers up to 1 by a number from 1 to 2, which is 1 beside those below 2^-24.
 __device__ float pyrelay_share(float part, float whole);
 __device__ double pyrelay_share(double part, double whole) { return part / whole; }

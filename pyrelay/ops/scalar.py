@@ -23,6 +23,7 @@ from pyrelay.records import dataclass
 SAME = "same"  # the operands' dtype
 BOOL = "bool"
 WORD = "word"  # i64
+FLOAT = "float"  # f64
 REAL = "real"  # the part's dtype for complex operands, else the operands' dtype
 COMPLEX = "complex"  # the complex dtype whose parts the operands are
 TARGET = "target"  # which dtype, who uses the primitive says
@@ -40,7 +41,7 @@ class Scalar:
     name    the key in `SCALARS`.
     arity   number of operands.
     kinds   NumPy's kind letters of the operand dtypes it takes, out of "biufc".
-    result  SAME, BOOL, WORD, REAL, COMPLEX or TARGET.
+    result  SAME, BOOL, WORD, FLOAT, REAL, COMPLEX or TARGET.
     kernel, cuda  the template for operands of a dtype. Where that of the result is the TARGET they
             are asked with it, and those of `where` and `where_unpredictable` with that of their
             last two operands (the first is a bool).
@@ -65,6 +66,8 @@ class Scalar:
             return t.bool_
         if self.result == WORD:
             return t.i64
+        if self.result == FLOAT:
+            return t.f64
         if self.result == REAL and dtype.kind == "c":
             return t.f32 if dtype.size == 8 else t.f64
         if self.result == COMPLEX:
@@ -167,6 +170,8 @@ _ARITHMETIC = (
         "quotient", 2, "f", SAME, _always("{0} / {1}"),
         lambda dtype: "pyrelay_quotient({0}, {1})" if dtype.size == 4 else "({0} / {1})",
     ),
+    # The f64 next to the quotient of two i64, as Python divides ints.
+    _plain("true_quotient", 2, "i", _prelude("true_quotient", 2), FLOAT),
     _plain("floor_divide", 2, "iuf", _prelude("floor_divide", 2)),
     _plain("remainder", 2, "iuf", _prelude("remainder", 2)),
     _plain("power", 2, "iufc", _kinds(_prelude("power", 2), f=_math("pow", 2))),

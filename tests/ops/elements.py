@@ -26,6 +26,7 @@ _RAW = {  # primitives on 64-bit integers, which wrap
     "subtract_overflows": lambda a, b: not _fits(int(a) - int(b)),
     "multiply_overflows": lambda a, b: not _fits(int(a) * int(b)),
     "power": lambda a, b: _c_power(a, b),
+    "true_quotient": lambda a, b: int(a) / int(b),
 }
 
 

@@ -39,10 +39,11 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "add_remainder": lambda a, b, n: _remainder(a, b, n, int.__add__),
     "subtract_remainder": lambda a, b, n: _remainder(a, b, n, int.__sub__),
     "multiply_remainder": lambda a, b, n: _remainder(a, b, n, int.__mul__),
+    "true_quotient": lambda a, b: _quotients(a, b),
     "outside": lambda a, b: (a < 0) | (a >= b),
     "truncated": lambda a: np.where(abs(a) < 2**63, a, -(2.0**63)).astype(np.int64),
 }
-ON_WORDS = {"outside"} | {
+ON_WORDS = {"outside", "true_quotient"} | {
     f"{name}_{what}" for name in ("add", "subtract", "multiply") for what in (
         "overflows", "remainder",
     )
@@ -63,6 +64,11 @@ def _overflows(a: np.ndarray, b: np.ndarray, operation: Any) -> np.ndarray:
 def _remainder(a: np.ndarray, b: np.ndarray, n: np.ndarray, operation: Any) -> np.ndarray:
     numbers = zip(a.tolist(), b.tolist(), n.tolist(), strict=True)
     return np.array([operation(x, y) % m if m else 0 for x, y, m in numbers])
+
+
+def _quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    return np.array([x / y if y else float(np.divide(x, np.float64(y))) for x, y in pairs])
 
 
 def operands(dtype: DType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import WORD, Intrinsic, fixed
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 
-__all__ = ["add_remainder", "multiply_remainder", "subtract_remainder"]
+__all__ = ["add_remainder", "divided", "multiply_remainder", "subtract_remainder"]
 
 _LONG = llvm.IntType(128)
 _HALF = 32
@@ -47,9 +47,10 @@ def _difference(b: IRBuilder, x: Any, y: Any, size: Any) -> Any:
     return _sum(b, x, _opposite(b, y, size), size)
 
 
-def _digit(b: IRBuilder, above: Any, digit: Any, divisor: Any) -> Any:
-    """What is left of `above` and one more digit of 32 bits, divided by the normalised divisor:
-    Knuth, The Art of Computer Programming 2, 4.3.1, algorithm D, with two digits."""
+def divided(b: IRBuilder, above: Any, digit: Any, divisor: Any) -> tuple[Any, Any]:
+    """The next digit of a quotient, and what is left: `above`, which is below the divisor, and one
+    more digit of 32 bits are divided by the divisor, whose first bit is set (Knuth, The Art of
+    Computer Programming 2, 4.3.1, algorithm D, with two digits)."""
     base, low = _word(1 << _HALF), _word((1 << _HALF) - 1)
     first, second = b.lshr(divisor, _word(_HALF)), b.and_(divisor, low)
     guess = b.udiv(above, first)
@@ -63,7 +64,7 @@ def _digit(b: IRBuilder, above: Any, digit: Any, divisor: Any) -> Any:
         guess = b.select(large, b.sub(guess, _word(1)), guess)
         rest = b.select(large, b.add(rest, first), rest)
     whole = b.or_(b.shl(above, _word(_HALF)), digit)
-    return b.sub(whole, b.mul(guess, divisor))
+    return guess, b.sub(whole, b.mul(guess, divisor))
 
 
 def _product(b: IRBuilder, x: Any, y: Any, size: Any) -> Any:
@@ -74,7 +75,7 @@ def _product(b: IRBuilder, x: Any, y: Any, size: Any) -> Any:
     above = b.trunc(b.lshr(whole, llvm.Constant(_LONG, 64)), WORD)
     below = b.trunc(whole, WORD)
     for digit in (b.lshr(below, _word(_HALF)), b.and_(below, _word((1 << _HALF) - 1))):
-        above = _digit(b, above, digit, divisor)
+        _, above = divided(b, above, digit, divisor)
     return b.lshr(above, zeros)
 
 

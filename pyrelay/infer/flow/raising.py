@@ -139,7 +139,7 @@ class _Rules:
         self.found: list[Failure] = []
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.endswith("_overflows"):
+        if name.endswith("_overflows") or name == "true_quotient":  # no failure that is kept
             return lambda *operands: None
         return functools.partial(self._op, OPS[name])
 

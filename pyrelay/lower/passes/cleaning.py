@@ -43,7 +43,9 @@ from pyrelay.lower.passes.exact_remainders import with_exact_remainders
 # Picoseconds per element in vectorised code, by what the primitive needs.
 _MEMORY, _SIMPLE, _DIVISION, _FUNCTION = 60, 15, 80, 250
 _SECOND = 10**12
-_DIVISIONS = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
+_DIVISIONS = frozenset([
+    "divide", "true_quotient", "sqrt", "reciprocal", "floor_divide", "remainder",
+])  # fmt: skip
 _SIMPLES = frozenset([
     "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
     "maximum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",

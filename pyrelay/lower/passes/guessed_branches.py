@@ -42,9 +42,9 @@ _MOST_STATEMENTS = 600  # of a round
 
 #: Cycles until the result of a primitive of floats is there, but for elementary functions.
 _FLOATS = {
-    "add": 3, "subtract": 3, "multiply": 3, "divide": 13, "sqrt": 15, "fma": 4, "where": 2,
-    "minimum": 2, "maximum": 2, "negative": 1, "absolute": 1, "floor": 4, "ceil": 4, "trunc": 4,
-    "rint": 4, "cast": 7,
+    "add": 3, "subtract": 3, "multiply": 3, "divide": 13, "true_quotient": 20, "sqrt": 15,
+    "fma": 4, "where": 2, "minimum": 2, "maximum": 2, "negative": 1, "absolute": 1,
+    "floor": 4, "ceil": 4, "trunc": 4, "rint": 4, "cast": 7,
 }  # fmt: skip
 _FUNCTION = 20
 #: Of integers and truth values; all others take a cycle.

@@ -92,11 +92,12 @@ _WRITTEN_OUT = 25  # rounds of inner loops that LLVM makes statements of
 _WORK_WRITTEN_OUT = 112  # loads and operations on floats, in all of these rounds
 _PLACES = frozenset(["add", "subtract", "multiply"])
 SIDE_BY_SIDE = _PLACES | frozenset([
-    "divide", "negative", "positive", "absolute", "square", "reciprocal", "fma", "sqrt", "exp",
-    "log", "tanh", "sigmoid", "floor", "ceil", "trunc", "rint", "copysign", "minimum", "maximum",
-    "fmin", "fmax", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-    "where", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast", "exp2", "expm1",
+    "divide", "true_quotient", "negative", "positive", "absolute", "square", "reciprocal", "fma",
+    "sqrt", "exp", "log", "tanh", "sigmoid", "floor", "ceil", "trunc", "rint", "copysign",
+    "minimum", "maximum", "fmin", "fmax", "equal", "not_equal", "less", "less_equal", "greater",
+    "greater_equal", "where", "logical_and", "logical_or", "logical_xor", "logical_not",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast",
+    "exp2", "expm1",
     "log2", "log10", "log1p", "cbrt", "erf", "arcsin", "arccos", "arctan", "sinh", "cosh", "power",
     "arctan2", "hypot", "arcsinh", "arccosh", "arctanh", "near_sin", "near_cos",
     "near_tan", "add_reassociated",

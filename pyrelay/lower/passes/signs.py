@@ -145,7 +145,7 @@ class _Signs:
                 return positive(args[0])
             case "multiply":
                 return args[0] is args[1] or all(map(positive, args))
-            case "add" | "add_reassociated" | "divide":
+            case "add" | "add_reassociated" | "divide" | "true_quotient":
                 return all(map(positive, args))
             case "subtract":
                 return positive(args[0]) and negative(args[1])
