@@ -61,6 +61,10 @@ def _items(given: V.Value) -> Sequence[V.Value] | None:
             return tuple(map(V.Known, known))
         case V.Known(int() | float() | str()) | V.Scalar() | V.Text():
             return (given,)
+        case V.Ref(root, type() as cls) if root.kind == "object" and (
+            not hasattr(cls, "__getitem__")
+        ):
+            return (given,)
     return None
 
 

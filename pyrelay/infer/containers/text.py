@@ -124,17 +124,20 @@ def from_parts(it: Interpreter, args: Sequence[V.Value], attrs: Any) -> V.Value:
             pieces.append(V.Known(part))
             continue
         value, conversion, spec = next(waiting)
-        pieces.append(_shown(it, value, conversion, spec))
+        pieces.append(shown(it, value, conversion, spec))
     return _grown(it, text(it, joined, *pieces), *args[::2])
 
 
-def _shown(it: Interpreter, value: V.Value, conversion: str, spec: V.Value) -> V.Value:
+def shown(it: Interpreter, value: V.Value, conversion: str, spec: V.Value) -> V.Value:
     """What an f-string puts for `{value!conversion:spec}`."""
+    own = said_of(it, value, conversion, spec)
+    if own is not None:
+        value, conversion = own, ""
     plain = conversion in ("", "s") and spec == V.Known("")
     if plain and isinstance(value, V.Union) and V.node_of(value) is None:
         from pyrelay.infer.flow.unions import distribute
 
-        return distribute(it, value, lambda case: _shown(it, case, conversion, spec))
+        return distribute(it, value, lambda case: shown(it, case, conversion, spec))
     if plain:
         said = of_exception(it, value)
         if said is not None:
@@ -142,6 +145,20 @@ def _shown(it: Interpreter, value: V.Value, conversion: str, spec: V.Value) -> V
     if plain and isinstance(value, V.Text):
         return value
     return text(it, formatted, value, V.Known(conversion), spec)
+
+
+def said_of(it: Interpreter, value: V.Value, conversion: str, spec: V.Value) -> V.Value | None:
+    """What an object of a user's class says of itself where an f-string shows it; None for others,
+    and where Python says it."""
+    from pyrelay.infer.own_texts import said
+
+    if not conversion and (
+        spec != V.Known("")
+        or getattr(getattr(value, "cls", None), "__format__", None) is not object.__format__
+    ):
+        return None
+    names = {"": "__str__", "s": "__str__", "r": "__repr__"}
+    return said(it, value, names[conversion]) if conversion in names else None
 
 
 def of_exception(it: Interpreter, value: V.Value) -> V.Value | None:
@@ -163,7 +180,7 @@ def of_exception(it: Interpreter, value: V.Value) -> V.Value | None:
 
 
 def _put(it: Interpreter, value: V.Value, conversion: str, spec: str) -> V.Value:
-    return _shown(it, value, conversion, V.Known(spec))
+    return shown(it, value, conversion, V.Known(spec))
 
 
 def _grown(it: Interpreter, whole: V.Value, *of: V.Value) -> V.Value:

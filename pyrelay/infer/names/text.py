@@ -18,6 +18,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.dicts import new_dict
 from pyrelay.infer.operators import compare, either, raised
+from pyrelay.infer.own_texts import said
 from pyrelay.ir import types
 
 
@@ -29,9 +30,9 @@ def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
         of_exception(it, case) is not None for case in object.possible
     ):
         return distribute(it, object, lambda case: str_(it, case))
-    said = of_exception(it, object)
-    if said is not None:
-        return said
+    own = of_exception(it, object) or said(it, object, "__str__")
+    if own is not None:
+        return own
     return object if isinstance(object, V.Text) else text(it, str, object)
 
 
@@ -108,7 +109,7 @@ def real_of_python(it: Interpreter, string: V.Value) -> V.Value:
 @handles(repr)
 def repr_(it: Interpreter, obj: V.Value) -> V.Value:
     """repr(x)."""
-    return text(it, repr, obj)
+    return said(it, obj, "__repr__") or text(it, repr, obj)
 
 
 @handles(ascii)
