@@ -36,13 +36,11 @@ from pyrelay.lower.kernels.schedule import (
     Part,
     Result,
     Schedule,
-    Space,
     Tile,
-    collapsed,
     full_reductions,
-    one_by_one,
 )
 from pyrelay.lower.kernels.slice_phases import Phase, SlicePlan, slice_plan
+from pyrelay.lower.kernels.spaces import Space, collapsed, one_by_one, turned_space
 from pyrelay.lower.kernels.whole_schedule import Shares, WholeSchedule, is_long, is_small
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
 from pyrelay.lower.passes.long_chunks import long_chunks
@@ -56,6 +54,7 @@ from pyrelay.opt.finishing import product_of
 from pyrelay.opt.half_attention import half_attention_of
 from pyrelay.opt.half_products import half_product_of
 from pyrelay.opt.places import MOST_PARTS, parts_of, updated_part
+from pyrelay.opt.shapes import shape_of
 
 Shape = tuple[Extent, ...]
 Write = Callable[[Schedule], Extent]
@@ -453,7 +452,7 @@ class _Group:
         arrays = _array_shapes(self.function)
         spaces = [
             collapsed(shape, arrays, sliced=True), collapsed(shape, arrays),
-            collapsed(shape, [*arrays, *wholes]), one_by_one(shape),
+            collapsed(shape, [*arrays, *wholes]), *self._turned(shape), one_by_one(shape),
         ]
         for space in dict.fromkeys(spaces):
             schedule = Schedule(self._elements(), self.tile)
@@ -461,6 +460,16 @@ class _Group:
             if not schedule.taken_apart:
                 break
         return finish(schedule, extent, self.spans)
+
+    def _turned(self, shape: Shape) -> list[Space]:
+        """The space for the transposes of a shape, if there are any. Threads have their own way."""
+        orders = [
+            let.rhs.attrs["axes"] for let in self.function.body.lets
+            if isinstance(let.rhs, OpCall) and let.rhs.op.name == "transpose"
+            and shape_of(let.outs[0]) == shape
+        ]
+        space = None if self.joins_few or not orders else turned_space(shape, orders)
+        return [] if space is None else [space]
 
     def _write(self, write: Write) -> Kernel:
         schedule = Schedule(self._elements(), self.tile)

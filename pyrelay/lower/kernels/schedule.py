@@ -17,7 +17,6 @@ What a group does with its reductions afterwards runs where the reductions are c
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -38,6 +37,7 @@ from pyrelay.lower.kernels.reductions import (
     partial_dtype,
 )
 from pyrelay.lower.kernels.rule_emitter import RuleEmitter
+from pyrelay.lower.kernels.spaces import Space
 from pyrelay.lower.kernels.values import Run, Value
 from pyrelay.records import dataclass
 
@@ -46,6 +46,8 @@ CHUNK = 16 * BLOCK
 FEW = 4 * BLOCK  # elements of a full reduction that are not worth two launches
 ROWS = 512
 _FEWEST_ROWS = 64
+_FEWEST_TURNED = 16  # rows of a plane that are worth a loop of their own
+_MOST_NEAR = 1024  # elements of a row that are read from as many lines of memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,50 +105,6 @@ class Part:
         """The index in the result of an element of the part."""
         moved = index[self.axis] + s.extent(self.start)
         return (*index[: self.axis], moved, *index[self.axis + 1 :])
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """Axes, and how they are grouped into runs that one index counts each."""
-
-    extents: tuple[Extent, ...]
-    runs: tuple[int, ...]  # how many axes each run has
-
-    def run_extents(self) -> tuple[tuple[Extent, ...], ...]:
-        """The extents of each run."""
-        found, start = [], 0
-        for count in self.runs:
-            found.append(self.extents[start : start + count])
-            start += count
-        return tuple(found)
-
-
-def one_by_one(extents: Sequence[Extent]) -> Space:
-    """The space with every axis counted by itself."""
-    return Space(tuple(extents), (1,) * len(extents))
-
-
-def collapsed(
-    extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]], *, sliced: bool = False
-) -> Space:
-    """The space with runs as long as arrays of `shapes`, aligned at the right, allow; if `sliced`,
-    their first axes may be longer or shorter. Axes of extent 1 belong to the run before them, the
-    first to the first: their index is always 0, so no loop may be over them alone."""
-    rank = len(extents)
-    counted = [axis for axis, extent in enumerate(extents) if extent != 1]
-    cuts = {0, rank}
-    for shape in shapes:
-        if not shape or len(shape) > rank:
-            continue
-        offset = rank - len(shape)
-        # Neighbours along which the array is repeated are one run, as those along which it is not.
-        repeated: dict[int, bool | None] = dict.fromkeys(range(offset))
-        repeated |= {k: shape[k - offset] != extents[k] for k in range(offset, rank)}
-        if repeated[offset] and sliced and shape[0] != 1:
-            repeated[offset] = False
-        cuts |= {b for a, b in itertools.pairwise(counted) if repeated[a] != repeated[b]}
-    ends = sorted(cuts)
-    return Space(tuple(extents), tuple(b - a for a, b in itertools.pairwise(ends)))
 
 
 def store_result(elements: Elements, result: Result, index: Index, value: Value) -> None:
@@ -230,7 +188,10 @@ class Schedule:
             body(s.bounded(p, extent))
 
     def map(self, results: Sequence[Result], space: Space) -> Extent:
-        """Every element of the results, once. Returns the extent of the parallel axis."""
+        """Every element of the results, once. Returns the extent of the parallel axis.
+
+        The space of a transpose goes plane by plane: a plane's rows are a loop of their own, which
+        `turned_reads.py` takes block by block."""
         s = self.s
         runs = space.run_extents()
         if not runs:
@@ -253,8 +214,42 @@ class Schedule:
             with s.loop(0, s.extent(dims.product(runs[-1]))) as j:
                 self.store_all(results, index + self.run(j, runs[-1]))
 
-        self.over_parallel(parallel, row)
+        def turned(p: Value, r: Value) -> None:
+            index: Index = ()
+            for each, extents in zip(s.unravel(p, outer_sizes[:-1]), outer, strict=False):
+                number = Value(s, each.operand, i64, each.scope)
+                index += self.run(s.bounded(number, dims.product(extents)), extents)
+            index += self.run(s.bounded(r, outer_sizes[-1]), outer[-1])
+            with s.loop(0, s.extent(dims.product(runs[-1]))) as j:
+                self.store_all(results, index + self.run(j, runs[-1]))
+
+        if not space.turned or len(outer) < 2:
+            self.over_parallel(parallel, row)
+            return parallel
+        # By planes, or by none where they have few rows, or rows whose lines of memory stay near.
+        size, length = s.extent(outer_sizes[-1]), s.extent(dims.product(runs[-1]))
+        near = (length >= _FEWEST_TURNED) & (length < _MOST_NEAR)
+        plain = (size < _FEWEST_TURNED) | near
+        begin, end = (Value(s, local, i64, s.scope) for local in (self.begin, self.end))
+        self._over_planes(s.where(plain, begin, end), outer_sizes[-1], turned)
+        with s.loop(begin, s.where(plain, end, begin)) as p:
+            row(s.bounded(p, parallel))
         return parallel
+
+    def _over_planes(self, end: Value, size: Extent, row: Callable[[Value, Value], None]) -> None:
+        """The loop over this call's rows up to `end`, so many of which a plane has: over planes,
+        and over the rows of each."""
+        s = self.s
+        begin = Value(s, self.begin, i64, s.scope)
+        many = s.extent(dims.maximum(size, 1))
+        first = s.primitive("floor_divide", begin, many)
+        last = s.primitive("floor_divide", end + (many - 1), many)
+        with s.loop(first, last) as plane:
+            before = plane * many
+            start = s.primitive("maximum", begin - before, s.const(0, i64))
+            stop = s.primitive("minimum", end - before, many)
+            with s.loop(start, stop) as number:
+                row(plane, number)
 
     def store_all(self, results: Sequence[Result], index: Index) -> None:
         """The elements of results at one index."""

@@ -15,8 +15,9 @@ from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.kernels.elements import Index
 from pyrelay.lower.kernels.kernel import OUTPUT, ROW, Parameter
 from pyrelay.lower.kernels.reductions import Reduction
-from pyrelay.lower.kernels.schedule import Schedule, collapsed, store_result
+from pyrelay.lower.kernels.schedule import Schedule, store_result
 from pyrelay.lower.kernels.slice_phases import Buffer, Phase, Shape, SlicePlan
+from pyrelay.lower.kernels.spaces import collapsed
 from pyrelay.lower.kernels.values import Value
 
 

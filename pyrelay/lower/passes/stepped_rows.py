@@ -31,7 +31,7 @@ def stepped(kernel: Kernel) -> Body:
     """The body of a kernel whose rows are counted."""
     made: list[Statement] = []
     for s in kernel.body:
-        over_rows = isinstance(s, For) and s.start is kernel.begin and s.stop is kernel.end
+        over_rows = isinstance(s, For) and s.start is kernel.begin
         if isinstance(s, For) and over_rows and has_loops(s.body):
             made += _Rows(s).counted()
         else:

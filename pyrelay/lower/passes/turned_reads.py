@@ -9,7 +9,7 @@ In: a kernel for the CPU. Out: its body, in which
 Row by row a transposed array is read from line to line of memory, one element of each. A block has
 as many rows as a line has elements, and so many columns that their lines stay near. Where rows have
 few elements, those of a block are lanes of vectors, which read side by side, and only the rows that
-are left go by such blocks.
+are left go by such blocks. Where a kernel goes plane by plane, so do the rows of each.
 """
 
 from __future__ import annotations
@@ -44,13 +44,20 @@ _ZERO = Literal(0, i64)
 
 def with_turned_reads(kernel: Kernel) -> Body:
     """The body of a kernel whose rows are read by lines of memory."""
+    planes = {
+        s.out for s in kernel.body
+        if isinstance(s, Compute) and s.primitive == "floor_divide" and s.args[0] is kernel.begin
+    }
     made: list[Statement] = []
     for s in kernel.body:
-        if isinstance(s, For) and s.start is kernel.begin and s.stop is kernel.end:
+        if isinstance(s, For) and s.start is kernel.begin:
             made += _in_blocks(s)
+        elif isinstance(s, For) and s.start in planes and isinstance(s.body[-1], For):
+            *front, rows = s.body
+            made.append(replace(s, body=(*front, *_in_blocks(rows))))  # type: ignore[arg-type]
         else:
             made.append(s)
-    return kernel.body if len(made) == len(kernel.body) else tuple(made)
+    return tuple(made)
 
 
 def _in_blocks(rows: For) -> list[Statement]:

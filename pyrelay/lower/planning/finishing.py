@@ -40,7 +40,8 @@ from pyrelay.lower.kernels.kernel import (
     Product,
 )
 from pyrelay.lower.kernels.rule_emitter import RuleEmitter
-from pyrelay.lower.kernels.schedule import Result, Schedule, Space, collapsed, one_by_one
+from pyrelay.lower.kernels.schedule import Result, Schedule
+from pyrelay.lower.kernels.spaces import Space, collapsed, one_by_one
 from pyrelay.lower.kernels.values import Value
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
 from pyrelay.opt.finishing import finishes, first_column_axis, gates, operands_of

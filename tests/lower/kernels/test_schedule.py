@@ -26,7 +26,7 @@ from pyrelay.lower.kernels.kernel import (
     Store,
 )
 from pyrelay.lower.kernels.kernelise import kernelise
-from pyrelay.lower.kernels.schedule import collapsed
+from pyrelay.lower.kernels.spaces import collapsed
 from pyrelay.lower.passes.cleaning import without_unused
 from pyrelay.lower.passes.index_ranges import IndexRanges
 from pyrelay.lower.text.emit_kernel import emit

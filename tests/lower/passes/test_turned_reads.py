@@ -6,8 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lowered import function_of, reference, run
 
 import pyrelay
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Symbol
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType, f32
+from pyrelay.lower.kernels.spaces import Space, turned_space
 
 
 def turned(x, y):
@@ -70,3 +76,38 @@ def test_what_is_read_as_it_lies_goes_row_by_row() -> None:
     for function in (lambda x, y: x * 2.0 + y[:1], lambda x, y: x[::2] + x[1::2]):
         code = str(pyrelay.jit(function).code(np.ones((90, 80)), np.ones((90, 80))))
         assert "lanes(" not in code
+
+
+def moved_to_the_end(b: Any, x: Any) -> Any:
+    return OPS["transpose"](x, axes=(0, 2, 3, 1))
+
+
+def moved_and_added(b: Any, x: Any) -> Any:
+    return OPS["transpose"](x, axes=(0, 2, 3, 1)) + OPS["transpose"](x, axes=(0, 2, 3, 1)) * x
+
+
+@pytest.mark.parametrize("body", [moved_to_the_end, moved_and_added])
+def test_planes_are_turned_one_by_one(body: Any) -> None:
+    symbols = tuple(Symbol(name) for name in "abcd")
+    shape = tuple(map(dims.of, symbols))
+    if body is moved_and_added:
+        shape, shapes = (shape[0], *shape[1:2] * 3), ((3, 5, 5, 5), (2, 17, 17, 17))
+    else:
+        shapes = ((3, 4, 5, 7), (3, 2, 3, 5), (2, 20, 3, 7), (1, 1030, 5, 4), (0, 2, 3, 4),
+                  (2, 0, 20, 3), (2, 3, 0, 4))
+    used = [s for s in symbols if any(s in dims.symbols(d) for d in shape)]
+    function = function_of([TensorType(f32, shape)], body, used)
+    for each in shapes:
+        x = np.random.default_rng(0).random(each).astype("f4")
+        for chunks in (1, 3):
+            (expected,) = reference(function, [x])
+            (found,) = run(function, [x], chunks=chunks)
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_axes_that_stay_neighbours_are_one_run_of_a_plane() -> None:
+    assert turned_space((2, 3, 4, 5), [(0, 2, 3, 1)]) == Space((2, 3, 4, 5), (1, 2, 1), turned=True)
+    assert turned_space((2, 3, 4, 5), [(0, 2, 1, 3)]) is None  # rows are read as they lie
+    assert turned_space((2, 3), [(1, 0)]) is None  # one plane
+    code = str(pyrelay.jit(lambda x: np.moveaxis(x, 1, 3).copy()).code(np.ones((9, 4, 5, 6))))
+    assert " in lanes(8, 8)" in code
