@@ -315,6 +315,7 @@ class Joining:
         if not shape or self.lets[k] in self.scalar:
             return 1  # a scalar is computed before the loops, an element is written once
         together, apart = 0, 0
+        sliced: list[tuple[OpCall, int]] = []
         for use in self.uses[k]:
             if use.group is not group or use.in_memory:
                 continue
@@ -329,9 +330,15 @@ class Joining:
                 together = max(together, times * _MOST_EVALUATIONS)
             elif reads_again(rhs, self._read_by(rhs, k)):
                 apart += times * _MOST_EVALUATIONS
+            elif rhs.op.name == "slice":
+                sliced.append((rhs, times))
             else:
                 apart += times
-        return together + apart
+        if len(sliced) > 1 and places.follow_each_other(
+            [rhs for rhs, _ in sliced]
+        ):
+            return together + apart + max(times for _, times in sliced)
+        return together + apart + sum(times for _, times in sliced)
 
     def _read_by(self, rhs: OpCall, k: int) -> int:
         """Which operand of an op a Let is."""

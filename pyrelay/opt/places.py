@@ -6,6 +6,8 @@ the part may be written in the array's own buffer while the function runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Const, Function, Let, OpCall, Var
@@ -43,6 +45,21 @@ def parts_of(rhs: object) -> tuple[int, tuple[Extent, ...]] | None:
         return None
     (shape,) = shapes
     return rhs.attrs["axis"] % len(shape), shape
+
+
+def follow_each_other(slices: Sequence[OpCall]) -> bool:
+    """Whether slices of one array, in some order, begin each where another one ends along an axis:
+    they have no element in common."""
+    for axis in range(len(slices[0].attrs["starts"])):
+        if any(each.attrs["steps"][axis] != 1 for each in slices):
+            continue
+        starts = [each.attrs["starts"][axis] for each in slices]
+        sizes = [each.attrs["sizes"][axis] for each in slices]
+        ends = [dims.add(start, size) for start, size in zip(starts, sizes, strict=True)]
+        met = sum(end in starts for end in ends)
+        if len(set(starts)) == len(set(ends)) == len(slices) == met + 1:
+            return True
+    return False
 
 
 def updates_element(rhs: OpCall) -> bool:

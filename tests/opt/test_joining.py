@@ -124,3 +124,33 @@ def test_what_may_fail_is_not_moved_past_what_may_fail() -> None:
     order = [name for let in kernels(after) for name in names(let.rhs.function)]
     assert order.index("divide") < order.index("floor_divide")
     fused(program([PY_FLOAT, PY_FLOAT], body), [3.0, 2.0])
+
+
+def test_slices_that_have_no_element_in_common_compute_each_once() -> None:
+    def rolled(b: Builder, x: Any) -> Any:
+        y = op("exp")(x)
+        parts = (
+            b.call(op("slice"), y, starts=(start,), sizes=(size,), steps=(1,))
+            for start, size in ((n - 2, 2), (0, n - 2))
+        )
+        return b.call(op("concatenate"), *parts, axis=0)
+
+    assert len(kernels(fuse(program([array(n)], rolled, [N])))) == 1
+    assert fused(program([array(n)], rolled, [N]), [floats(9)])[0].count("exp") == 1
+
+
+def test_an_array_rolled_along_two_axes_is_stored_once() -> None:
+    def rolled(b: Builder, x: Any) -> Any:
+        for axis, extent in enumerate((m, n)):
+            whole = [m, n]
+            ends = []
+            for start, size in ((extent - 2, 2), (0, extent - 2)):
+                starts, sizes = [0, 0], list(whole)
+                starts[axis], sizes[axis] = start, size
+                ends.append(b.call(
+                    op("slice"), x, starts=tuple(starts), sizes=tuple(sizes), steps=(1, 1)
+                ))
+            x = b.call(op("concatenate"), *ends, axis=axis)
+        return x
+
+    assert len(fused(program([array(m, n)], rolled, [M, N]), [floats(5, 6)])) == 1
