@@ -273,13 +273,20 @@ def replace_blocks(rhs: Rhs, change: Callable[[Block], Block]) -> Rhs:
 
 def with_blocks(block: Block, change: Callable[[Block], Block]) -> Block:
     """The block with `change` applied to each block of its Lets; itself if none changed."""
-    lets = []
-    for let in block.lets:
-        rhs = replace_blocks(let.rhs, change)
-        lets.append(let if rhs is let.rhs else replace(let, rhs=rhs))
-    if all(new is old for new, old in zip(lets, block.lets, strict=True)):
-        return block
-    return replace(block, lets=tuple(lets))
+    return with_lets(block, lambda let: with_inner_blocks(let, change))
+
+
+def with_inner_blocks(let: Let, change: Callable[[Block], Block]) -> Let:
+    """The Let with `change` applied to each of its blocks; itself if none changed."""
+    rhs = replace_blocks(let.rhs, change)
+    return let if rhs is let.rhs else replace(let, rhs=rhs)
+
+
+def with_lets(block: Block, change: Callable[[Let], Let]) -> Block:
+    """The block with `change` applied to each of its Lets; itself if none changed."""
+    lets = tuple(map(change, block.lets))
+    same = all(new is old for new, old in zip(lets, block.lets, strict=True))
+    return block if same else replace(block, lets=lets)
 
 
 @once

@@ -6,7 +6,8 @@ kernel, its free variables and extents passed as arguments; or the function alon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyrelay.ir import dims, types, walk
@@ -97,6 +98,11 @@ def closed(
     body = walk.copy_block(inner, names)
     function = Function(name, own_params, body, own_symbols, span=members[-1].span)
     return function, params, tuple(map(dims.of, symbols))
+
+
+def fresh_name(stem: str, taken: Container[str]) -> str:
+    """A name for a function, of the form `stem1`, that none of some others has."""
+    return next(name for n in itertools.count(1) if (name := f"{stem}{n}") not in taken)
 
 
 def _name(members: Sequence[Let]) -> str:

@@ -19,7 +19,7 @@ from pyrelay.ir import walk
 from pyrelay.ir.nodes import Block, FnCall, Function, Let, Loop, Module
 from pyrelay.lower.kernels.recursion import Recursion, recursion
 from pyrelay.lower.kernels.threaded_arrays import computes, threaded
-from pyrelay.opt.kernel_calls import closed
+from pyrelay.opt.kernel_calls import closed, fresh_name
 
 
 def with_called_loops(
@@ -42,38 +42,34 @@ def with_called_loops(
 class _Loops:
     def __init__(self, recursion: Recursion, module: Module, parts: frozenset[str]) -> None:
         self.recursion, self.parts = recursion, parts
-        self.functions = [module.functions[name] for name in recursion.native]
+        self.functions = module.functions
         self.taken = set(module.functions)
         self.made: dict[str, Function] = {}
 
     def block(self, caller: str, block: Block) -> Block:
-        lets = tuple(self._let(caller, let) for let in block.lets)
-        same = all(new is old for new, old in zip(lets, block.lets, strict=True))
-        return block if same else replace(block, lets=lets)
+        return walk.with_lets(block, lambda let: self._let(caller, let))
 
     def _let(self, caller: str, let: Let) -> Let:
         if isinstance(let.rhs, Loop) and computes(let, stores=True):
             called = self._called(caller, let)
             if called is not None:
                 return called
-        rhs = walk.replace_blocks(let.rhs, lambda b: self.block(caller, b))
-        return let if rhs is let.rhs else replace(let, rhs=rhs)
+        return walk.with_inner_blocks(let, lambda b: self.block(caller, b))
 
     def _called(self, caller: str, let: Let) -> Let | None:
         """The call of a function that is the loop, if native code can run it."""
+        native = self.recursion.native
         inside = [each.rhs for block in walk.blocks(let.rhs) for each in walk.nested_lets(block)]
-        if not any(isinstance(rhs, FnCall) for rhs in inside):
+        called = {rhs.function for rhs in inside if isinstance(rhs, FnCall)}
+        if not called or not called <= native.keys():
             return None
-        function, params, extents = closed(self._name(caller), [let], let.outs, let.dims)
-        found = threaded([*self.functions, function], stores=True, parts=self.parts)
-        if not replace(self.recursion, native=found).is_worth_it(caller, function.name):
+        name = fresh_name(f"{caller}_loop", self.taken)
+        function, params, extents = closed(name, [let], let.outs, let.dims)
+        reached = dict.fromkeys(n for each in called for n in self.recursion.reached(each))
+        functions = (self.functions[each] for each in reached)
+        found = threaded([*functions, function], stores=True, parts=self.parts)
+        if replace(self.recursion, native=found).passing(caller, function.name) is None:
             return None
         self.taken.add(function.name)
         self.made[function.name] = function
         return replace(let, rhs=FnCall(function.name, params, extents))
-
-    def _name(self, caller: str) -> str:
-        number = 1
-        while (name := f"{caller}_loop{number}") in self.taken:
-            number += 1
-        return name

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Block, FnCall, Function, If, KernelCall, Let, Module
 from pyrelay.lower.kernels.threaded_arrays import computes, computes_vectors
-from pyrelay.opt.kernel_calls import closed
+from pyrelay.opt.kernel_calls import closed, fresh_name
 from pyrelay.opt.shapes import is_array
 
 
@@ -37,24 +37,19 @@ class _Parts:
 
     def block(self, caller: str, block: Block, grows: bool = False) -> Block:
         """A block; one that `grows` calls functions for what native code does not compute."""
-        lets = tuple(self._let(caller, let, grows) for let in block.lets)
-        same = all(new is old for new, old in zip(lets, block.lets, strict=True))
-        return block if same else replace(block, lets=lets)
+        return walk.with_lets(block, lambda let: self._let(caller, let, grows))
 
     def _let(self, caller: str, let: Let, grows: bool) -> Let:
         rhs = let.rhs
         if isinstance(rhs, KernelCall):
             native = computes(let, stores=True) or computes_vectors(let)
             return let if native or not grows else self._part(caller, let)
-        new = walk.replace_blocks(
-            rhs, lambda b: self.block(caller, b, grows or (isinstance(rhs, If) and _grows(b)))
+        return walk.with_inner_blocks(
+            let, lambda b: self.block(caller, b, grows or (isinstance(rhs, If) and _grows(b)))
         )
-        return let if new is rhs else replace(let, rhs=new)
 
     def _part(self, caller: str, let: Let) -> Let:
-        number = 1
-        while (name := f"{caller}_part{number}") in self.taken:
-            number += 1
+        name = fresh_name(f"{caller}_part", self.taken)
         function, params, extents = closed(name, [let], let.outs, let.dims)
         self.taken.add(name)
         self.made[name] = function

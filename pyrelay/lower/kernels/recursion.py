@@ -89,15 +89,17 @@ class Recursion:
     resumes: bool
     loops: frozenset[str]
 
-    def is_worth_it(self, caller: str, callee: str) -> bool:
-        """Whether a call is to enter native code: it recurses, and is not part of a recursion."""
+    def passing(self, caller: str, callee: str) -> Passing | None:
+        """How a call that enters native code passes arrays; None if it had better not enter it:
+        it does not recurse, is part of a recursion, or native code cannot make it.
+        """
         if caller in self.loops or callee not in self.native or self.native[callee].is_part:
-            return False
+            return None
         reached = self.reached(callee)
-        if self.recursive.isdisjoint(reached):
-            return False
+        if caller in reached or self.recursive.isdisjoint(reached):
+            return None
         size = sum(1 for name in reached for _ in self._lets(name))
-        return caller not in reached and size <= _LARGEST and self.passing(callee) is not None
+        return self._passing(callee, reached) if size <= _LARGEST else None
 
     def reached(self, name: str) -> dict[str, int]:
         """The functions that a call of one runs, numbered, itself first."""
@@ -117,11 +119,10 @@ class Recursion:
     def _lets(self, name: str) -> Iterable[Let]:
         return walk.nested_lets(self.native[name].function.body)
 
-    def passing(self, name: str) -> Passing | None:
+    def _passing(self, name: str, reached: Collection[str]) -> Passing | None:
         """How a call of a function passes arrays; None if it cannot, where the plan does not go on:
         there all calls of a function pass the same ones.
         """
-        reached = self.reached(name)
         passed: dict[str, set[int]] = {
             each: _arrays_of(self.native[each].function) if self.native[each].is_part else set()
             for each in reached
@@ -202,13 +203,12 @@ class Recursion:
                     return homes, (callee, set())
         return homes, None
 
-    def kernel(self, name: str) -> Kernel:
+    def kernel(self, name: str, passing: Passing) -> Kernel:
         """The kernel that calls a function: its parameters are the function's arrays, scalars and
         extents; if the plan goes on where the stack is short, the functions that are reached; the
         results but for arrays that stay where they are; and else where to say that the calls nested
         too deeply."""
-        numbers, passing = self.reached(name), self.passing(name)
-        assert passing is not None
+        numbers = self.reached(name)
         homes, passed = passing.homes, passing.passed
         function = self.native[name].function
         own = [p for k, p in enumerate(function.params) if is_array(p) and k not in passed[name]]
@@ -308,21 +308,20 @@ class Recursion:
         taken += range(count, count + len(here.function.body.dims))
         return Planned(code, tuple(given), tuple(taken))
 
-    def in_order(self, name: str, arguments: Sequence[Word]) -> tuple[Word, ...]:
+    def in_order(
+        self, name: str, passing: Passing, arguments: Sequence[Word]
+    ) -> tuple[Word, ...]:
         """The words of a call's arguments and extents in the order of the kernel's parameters."""
-        params, passing = self.native[name].function.params, self.passing(name)
-        assert passing is not None
+        params = self.native[name].function.params
         passed, count = passing.passed[name], len(params)
         arrays = [k for k, param in enumerate(params) if is_array(param)]
         order = [k for k in arrays if k not in passed] + [k for k in arrays if k in passed]
         order += [k for k in range(count) if k not in arrays]
         return (*(arguments[k] for k in order), *arguments[count:])
 
-    def staying(self, name: str) -> tuple[int | None, ...]:
+    def staying(self, name: str, passing: Passing) -> tuple[int | None, ...]:
         """For each result of a function the number of the array argument that it is and whose
         buffer it has; None for all that a kernel returns."""
-        passing = self.passing(name)
-        assert passing is not None
         return tuple(
             None if k in passing.passed[name] else k for k in self.native[name].given_back
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyrelay.ir.nodes import Block, FnCall, If, Let, Loop, Var
+from pyrelay.lower.kernels.recursion import Passing
 from pyrelay.lower.planning import plan_panels, plan_parts
 from pyrelay.lower.planning.frame import ONE, ZERO, Words, word_count
 from pyrelay.lower.planning.instructions import (
@@ -46,21 +47,22 @@ def call(p: FunctionPlanner, let: Let, node: FnCall) -> None:
     results = [slot for out in let.outs for slot in p.fresh(out)]
     extents = p.frame.words(len(let.dims))
     planned = Call(p.numbers[node.function], tuple(arguments), tuple(results) + extents)
-    if p.enters_native_code(node.function):
-        _call_natively(p, node.function, planned)
+    passing = p.native_passing(node.function)
+    if passing is not None:
+        _call_natively(p, node.function, passing, planned)
     else:
         p.frame.emit(planned)
     _bind_extents(p, let, extents)
 
 
-def _call_natively(p: FunctionPlanner, name: str, planned: Call) -> None:
+def _call_natively(p: FunctionPlanner, name: str, passing: Passing, planned: Call) -> None:
     """A kernel makes the call; where the calls nest too deeply for it, the plan does."""
     recursion = p.recursion
-    kernel = recursion.kernel(name)
-    operands: list[Operand] = [*recursion.in_order(name, planned.arguments)]
+    kernel = recursion.kernel(name, passing)
+    operands: list[Operand] = [*recursion.in_order(name, passing, planned.arguments)]
     if recursion.resumes:
         operands += [CodeOf(p.numbers[each]) for each in recursion.reached(name)]
-    staying = recursion.staying(name)
+    staying = recursion.staying(name, passing)
     back = list(zip(planned.results, staying, strict=False))
     told = [slot for slot, argument in back if argument is None]
     operands += map(AddressOf, (*told, *planned.results[len(staying) :]))

@@ -28,7 +28,7 @@ from pyrelay.ir.nodes import (
     Var,
 )
 from pyrelay.ir.types import TapeType, TensorType, Type
-from pyrelay.lower.kernels.recursion import Recursion
+from pyrelay.lower.kernels.recursion import Passing, Recursion
 from pyrelay.lower.planning import (
     plan_chains,
     plan_commits,
@@ -124,21 +124,21 @@ class FunctionPlanner:
         frame.emit(Return(results + self.sizes.values(function.body.dims)))
         return frame.finish(parameters)
 
-    def enters_native_code(self, callee: str) -> bool:
-        """Whether a call is made by a kernel: then the plan of what it runs, which may have to go
-        on with it, leaves each array in its buffer that is not passed as an address."""
-        if not self.recursion.is_worth_it(self.name, callee):
-            return False
-        passing = self.recursion.passing(callee)
-        assert passing is not None
+    def native_passing(self, callee: str) -> Passing | None:
+        """How a call passes arrays that a kernel makes; None if the plan makes it. Where the kernel
+        does, the plan of what it runs, which may have to go on with it, leaves each array in its
+        buffer that is not passed as an address."""
+        passing = self.recursion.passing(self.name, callee)
+        if passing is None:
+            return None
         for name in self.recursion.reached(callee):
             given_back = set(self.recursion.native[name].given_back) - {None}
             if given_back != self.consumed[name]:
-                return False
+                return None
             moves = any(isinstance(s, (Alloc, Copy, Free)) for s in self.planned[name].code)
             if moves and not given_back.issubset(passing.passed[name]):
-                return False
-        return True
+                return None
+        return passing
 
     # -- values --------------------------------------------------------------------------------
 
