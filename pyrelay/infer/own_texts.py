@@ -23,6 +23,8 @@ from pyrelay.infer.interpreter import Interpreter
 _asked: ContextVar[frozenset[Any]] = ContextVar("asked", default=frozenset())
 """The methods that are being compiled, and the objects whose fields are being shown."""
 
+_LOOPS = frozenset(["FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"])
+
 
 def said(it: Interpreter, value: V.Value, name: str) -> V.Value | None:
     """What `__str__` or `__repr__`, by its name, gives of an object."""
@@ -49,9 +51,6 @@ def said(it: Interpreter, value: V.Value, name: str) -> V.Value | None:
         return _compiled(it, value, name) if written else _of_fields(it, value, owner)
     finally:
         _asked.reset(token)
-
-
-_LOOPS = frozenset(["FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"])
 
 
 def _is_generated(owner: type, method: Any) -> bool:
@@ -97,6 +96,3 @@ def _of_fields(it: Interpreter, value: V.Ref | V.Data, owner: type) -> V.Value |
         before = ", "
     end = ")" if pieces else f"{before})"
     return text(it, joined, *pieces, V.Known(end))
-
-
-__all__ = ["said"]
