@@ -168,7 +168,7 @@ class Attempt(Arguments):
     def _run(
         self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
-        it, asked = Interpreter(program, Builder(), Heap()), self.asked
+        it, asked = Interpreter(program, Builder(), Heap(), params=self.params), self.asked
         program.layouts = self.layouts
         program.new_leaf, self.outermost = self._new_leaf, it.heap
         names = _argument_names(make_callee, len(args))

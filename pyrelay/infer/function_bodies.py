@@ -115,6 +115,7 @@ def interpret_function(
     inner = Interpreter(
         it.program, Builder(spec.closure.function.span), heap, [], list(it.calls), it.let,
         [*it.active, spec.closure.function], conditional=1, rolling=1, visits=spec.visits,
+        params=params,
     )
     spec.visits.met.clear()
     pools, captured = ({}, []) if spec.alone else (it.pools, captured_values(it))

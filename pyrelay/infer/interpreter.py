@@ -88,6 +88,11 @@ class Interpreter:
     #: fields of nodes read so far, and numbers bound as extents: a table for each block that the
     #: code at hand is inside
     reads: list[dict[Any, Read]] = field(default_factory=lambda: [{}])
+    params: Sequence[Var] = ()  # of the function
+    #: the blocks that the code at hand is inside: their Lets, and the variables they begin with
+    blocks: list[tuple[list[Let], Sequence[Var]]] = field(init=False)
+    rolled: list[int] = field(default_factory=list)  # how many blocks are around each rolled loop
+    expressions: dict[Atom, tuple[Any, int]] = field(default_factory=dict)  # see bound_extents
     pools: dict[Any, V.Ref] = field(default_factory=dict)  # of new nodes, by data type
     #: objects whose `__init__` runs, of classes of nodes: where it began, or the node it is by now
     constructing: dict[V.Root, Builder | V.Data] = field(default_factory=dict)
@@ -98,6 +103,9 @@ class Interpreter:
     #: ops of the block at hand that did not raise if nothing is on its way
     asked: frozenset[Question] = frozenset()
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
+
+    def __post_init__(self) -> None:
+        self.blocks = [(self.builder.lets, self.params)]
 
     # -- blocks ------------------------------------------------------------------------------
 
@@ -268,15 +276,19 @@ class Interpreter:
         return found if isinstance(found, list) else [found]  # type: ignore[list-item]
 
     @contextmanager
-    def inside(self, builder: Builder, heap: Heap) -> Iterator[None]:
-        """Emit into another block with another heap, e.g. a branch."""
+    def inside(
+        self, builder: Builder, heap: Heap, names: Sequence[Var] = ()
+    ) -> Iterator[None]:
+        """Emit into another block with another heap, e.g. a branch; it begins with some names."""
         saved, known = (self.builder, self.heap), (self.answered, self.asked)
         self.builder, self.heap = builder, heap
         self.conditional += 1
         self.reads.append({})
+        self.blocks.append((builder.lets, names))
         try:
             yield
         finally:
+            self.blocks.pop()
             self.reads.pop()
             self.builder, self.heap = saved
             self.answered, self.asked = known

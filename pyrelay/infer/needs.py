@@ -91,6 +91,16 @@ class NeedsCopies(Exception):
     leaves: frozenset[int]
 
 
+@dataclass(eq=False)
+class NeedsExtent(Exception):
+    """A number that is known before a loop is an extent in it: it is to be bound there.
+
+    `expression` is what computes it (see bound_extents).
+    """
+
+    expression: Any
+
+
 class NeedsPlaces(Exception):
     """Which list of the caller's is where in a list of these matters, as the program moves them."""
 

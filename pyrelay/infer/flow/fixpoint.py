@@ -202,7 +202,7 @@ class Fixpoint:
         test_builder, body_builder = it.builder.nested(), it.builder.nested()
         heap = self.base.copy()
         saved_let, env = it.let, dict(it.frame.env)
-        with it.inside(test_builder, heap):
+        with it.inside(test_builder, heap, carried):
             header = self._decode(iter(carried), heap)
             runner.enter(header)
             test: Block | None = None
@@ -217,7 +217,7 @@ class Fixpoint:
                 fact = narrowing.fact_of(it, cond)
                 test, handed = self._close_test(test_builder, cond)
         index = Var("i", types.PY_INT, span=it.builder.span)
-        with it.inside(body_builder, heap):
+        with it.inside(body_builder, heap, (*carried, *handed, index)):
             if not tested:
                 # Lets made while entering belong to the body.
                 body_builder.lets[:0] = test_builder.lets

@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import needs
+from pyrelay.infer import bound_extents, needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing
 from pyrelay.infer.containers.open_keys import note_beside
@@ -549,6 +549,23 @@ class Runner:
         self, init: list[V.Value], start: int, *, mixed: bool = False
     ) -> list[V.Value]:
         """A loop of Core from iteration `start` on. `mixed`: anything may become anything."""
+        it = self.it
+        mark, heap, env, let = it.mark(), it.heap.copy(), dict(it.frame.env), it.let
+        it.rolled.append(len(it.blocks))
+        try:
+            return self._settled(init, start, mixed)
+        except needs.NeedsExtent as need:
+            expression = need.expression
+        finally:
+            it.rolled.pop()
+        it.take_back(mark)
+        it.heap.reset(heap)
+        it.frame.env, it.let = env, let
+        bound_extents.bind(it, expression)
+        return self.rolled(init, start, mixed=mixed)
+
+    def _settled(self, init: list[V.Value], start: int, mixed: bool) -> list[V.Value]:
+        """The loop where the layouts that it carries fit those that it began with."""
         state = Fixpoint(self, init, start, mixed)
         passes = growth = cases = 0
         while passes < _MOST_PASSES and growth < _MOST_GROWTH:

@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import bound_extents
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.unions import distribute
-from pyrelay.infer.frames import Read
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import extent_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
-from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DType
 
 
@@ -298,27 +297,7 @@ def extent(it: Interpreter, value: V.Value, what: str = "an extent") -> Extent:
         raise it.failure(
             errors.TypeMismatchError, f"{what} must be an int, not {V.describe(value)}"
         )
-    return _bound(it, value)
-
-
-def _bound(it: Interpreter, value: V.Value) -> Extent:
-    """The extent that a number is: the same one where it was bound before, so that arrays of as
-    many elements have one shape."""
-    number = it.atom(value)
-    key = (OPS["as_extent"], number)
-    for table in reversed(it.reads):
-        found: Read | None = table.get(key)
-        if found is not None and found.valid:
-            return extent_of(found.value)  # type: ignore[return-value]
-    atom = it.builder.cast(number, types.i64, weak=True)
-    _, (symbol,) = it.builder.call(OPS["as_extent"], atom, name="n")
-    symbol = it.program.lengths.get(number, symbol)  # the number is not negative, as is known now
-    match value:
-        case V.Scalar(origin=("leaf", leaf)):
-            it.program.length_leaves[symbol] = leaf
-    lets = it.builder.lets
-    it.reads[-1][key] = Read(V.Scalar(types.PY_INT, atom, symbol), lets, len(lets), lets[-1])
-    return symbol  # type: ignore[no-any-return]
+    return bound_extents.bound(it, value)
 
 
 def shape_of(it: Interpreter, value: V.Value) -> tuple[Extent, ...]:
