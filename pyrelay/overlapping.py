@@ -22,12 +22,13 @@ Layout = tuple["Axes | None", ...]
 class Axes(NamedTuple):
     """How an argument is a view: what a program knows while compiling.
 
-    steps: for each axis of the array the step of a slice, or 0 where one place is taken. flips:
-    for each axis of the view -1 where it runs backwards, else 1. order: the axes of the view among
+    steps: for each axis of the array the step of a slice, 0 where one place is taken, None where
+    all of it is (what is reshaped then is a view as in NumPy, where its elements follow each
+    other). flips: for each axis of the view -1 where it runs backwards, else 1. order: the axes of the view among
     those that are left.
     """
 
-    steps: tuple[int, ...]
+    steps: tuple[int | None, ...]
     flips: tuple[int, ...]
     order: tuple[int, ...]
 
@@ -112,7 +113,8 @@ def _view_of(array: Any, owner: Any) -> tuple[Axes, tuple[tuple[int, int], ...]]
     if rest or any(s % item for s in array.strides) or not 0 <= offset < owner.size:
         return None
     start = [int(k) for k in np.unravel_index(offset, owner.shape)]
-    steps, taken, stops = [0] * owner.ndim, list[int](), [k + 1 for k in start]
+    steps: list[int | None] = [0] * owner.ndim
+    taken, stops = list[int](), [k + 1 for k in start]
     for stride, extent in zip(strides, array.shape, strict=True):
         for axis in range(owner.ndim):
             along = owner.strides[axis] // item
@@ -123,6 +125,8 @@ def _view_of(array: Any, owner: Any) -> tuple[Axes, tuple[tuple[int, int], ...]]
             ):
                 taken.append(axis)
                 steps[axis], stops[axis] = step, last + 1
+                if step == 1 and (start[axis], last + 1) == (0, owner.shape[axis]):
+                    steps[axis] = None
                 break
         else:
             return None
@@ -145,7 +149,7 @@ def on_one_array(function: Callable[..., Any], layout: Layout) -> Callable[..., 
 
 def _taken(owner: Any, place: Any, axes: Any) -> Any:
     index = tuple([
-        slice(start, stop, step) if step else start
+        slice(None) if step is None else slice(start, stop, step) if step else start
         for (start, stop), step in zip(place, axes[0], strict=True)
     ])
     backwards = tuple([slice(None, None, flip) for flip in axes[1]])

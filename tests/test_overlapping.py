@@ -136,3 +136,18 @@ def test_an_objects_view_that_is_read_is_refused_and_the_error_says_what_to_stor
     ):
         pyrelay.jit(read)(net)
     assert net.params["w"][0, 0] == 0.0
+
+
+@pytest.mark.parametrize("other", [lambda a: a[::-1], lambda a: a.T, lambda a: a[1:]])
+def test_what_is_reshaped_is_a_view_where_all_of_an_array_is_an_argument(other) -> None:
+    def write(a, b):
+        b[0, 0] = 3.0
+        flat = a.ravel()
+        flat[1] = 2.0
+        return b, flat
+
+    x, y = np.arange(16.0).reshape(4, 4), np.arange(16.0).reshape(4, 4)
+    seen, flat = pyrelay.jit(write)(x, other(x))
+    np.testing.assert_array_equal(seen, write(y, other(y))[0])
+    np.testing.assert_array_equal(x, y)
+    assert np.shares_memory(flat, x)

@@ -102,6 +102,9 @@ class Interpreter:
     answered: frozenset[Question] = frozenset()
     #: ops of the block at hand that did not raise if nothing is on its way
     asked: frozenset[Question] = frozenset()
+    #: extents that are 1 when a loop begins and others later: what ends an attempt to roll it that
+    #: would have them equal to others
+    ones: dict[Extent, Exception] = field(default_factory=dict)
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
 
     def __post_init__(self) -> None:
@@ -319,6 +322,9 @@ class Interpreter:
                 with dims.decided_by(self._decide_equal):
                     return self.builder.call(record, *atoms, **attrs)
             except NeedsCheck as need:
+                stretched = self.ones.get(need.left) or self.ones.get(need.right)
+                if stretched is not None:
+                    raise stretched from None
                 refined = [self.refined(a, need.right, need.left) for a in atoms]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     # The right one stands in an attribute, e.g. a shape to fit into.

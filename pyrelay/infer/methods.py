@@ -24,6 +24,7 @@ from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
 from pyrelay.infer.names.adapters import cast, dtype_of, operand
+from pyrelay.infer.names.creation import of_no_axes
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
@@ -83,7 +84,8 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
         case "imag":
             if ty.dtype.kind == "c":
                 return _part(it, obj, "imag")
-            return it.result(it.builder.zeros(ty))
+            none = it.result(it.builder.zeros(ty))
+            return of_no_axes(it, none) if isinstance(obj, V.ArrayRef) else none
     return None
 
 
@@ -262,11 +264,15 @@ def _astype(
             f"rule {rule!r}"
         ))
     if given is target and not it.static(copy, "copy"):
-        return x
+        from pyrelay.infer.names.creation import in_order
+
+        return in_order(it, x, order)
     result = cast(it, x, dtype)
     if isinstance(x, V.ArrayRef) and (result is x or not isinstance(result, V.ArrayRef)):
         result = it.new_array(it.atom(result))
         memory_order.of_result(it, (x,), result)
+    if order == V.Known("F"):
+        memory_order.turned(it.program, result)
     return result
 
 

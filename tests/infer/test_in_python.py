@@ -41,6 +41,13 @@ VALUES: dict[str, Any] = {
 }
 
 ARRANGEMENT = """
+np.select([s > 0], [s], 0), np.median(s, keepdims=True), np.roll(s, 1), np.broadcast_arrays(s, s)
+np.squeeze(np.float64(s)), np.float64(s)[...], np.transpose(s), np.isreal(s), np.isreal(np.array(s))
+np.flip(np.array(s)), np.float64(np.array(s)), np.nan_to_num(np.array(3)), np.array(s).imag
+np.cumsum(i.astype('i2') * 99, out=np.zeros(6, 'i1')), np.sum(i, out=np.array(7, 'u1'))
+z ** np.array([1, 2, 3, 0]), np.array([0j, 0j, -0j, 2j]) ** np.array([-1, 2, 1j, 1])
+np.reciprocal(np.array([0j, complex(np.inf, 1), 2 - 1j, complex(0, np.inf)]))
+T[1:1, [-2], ..., 2].shape, T[:, [2, 1], ..., 3], T[1:, ..., [0, 1], [1, 2]]
 np.cumulative_sum(s, include_initial=True)
 np.cumulative_prod(A, axis=1, out=np.zeros((3, 4)))
 np.average(T, axis=(2, 0), weights=A[:2].T)

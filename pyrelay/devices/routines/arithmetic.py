@@ -333,8 +333,14 @@ square = Intrinsic("square", alike(1, NUMBERS), lambda b, ty, x: emit_mul(b, ty,
 def _emit_reciprocal(b: IRBuilder, ty: types.Type, x: Any) -> Any:
     if ty in FLOATS:
         return (1.0 / Lane(b, x)).v
-    one = llvm.Constant(LLVM_TYPES[ty.underlying_float], 1.0)
-    return emit_div(b, ty, make_complex(b, one, llvm.Constant(one.type, 0.0)), x)
+    # Smith's algorithm, as NumPy's loops have it: not that of a quotient, of 0 NaN.
+    re, im = (Lane(b, part) for part in parts(b, x))
+    wide = im.abs() <= re.abs()
+    large, small = wide.choose(re, im), wide.choose(im, re)
+    ratio = small / large
+    size = large + small * ratio
+    own, other = 1.0 / size, ratio / size
+    return make_complex(b, wide.choose(own, other).v, (-wide.choose(other, own)).v)
 
 
 

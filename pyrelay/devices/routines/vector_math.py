@@ -8,7 +8,7 @@ so that loops over them become vector code, but for those that call the C librar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
+from math import inf, nan
 from types import MappingProxyType
 from typing import Any
 
@@ -96,17 +96,23 @@ def _complex_cos(re: Lane, im: Lane) -> tuple[Lane, Lane]:
 
 
 def _complex_power(b: IRBuilder, z: Any, w: Any) -> Any:
-    """``exp(w log z)``; 0 to the power 0 is 1, to a power with a positive real part 0."""
+    """``exp(w log z)``; the powers 0 to 3 are products, and 0 has powers with a positive real part
+    only, as in NumPy's `npy_cpow`. Branch-free."""
+    ty = types.complex128
     log = _complex(_complex_log)(b, z)
-    value = _complex(_complex_exp)(b, emit_mul(b, types.complex128, log, w))
+    value = _complex(_complex_exp)(b, emit_mul(b, ty, log, w))
+    square = emit_mul(b, ty, z, z)
     (re, im), (p, q) = ([Lane(b, part) for part in parts(b, each)] for each in (z, w))
-    origin = re.equals(0.0) & im.equals(0.0)
-    unit = p.equals(0.0) & q.equals(0.0)
-    vanish = origin & (p > 0.0)
-    first, second = (Lane(b, part) for part in parts(b, value))
-    first = unit.choose(first.constant(1.0), vanish.choose(first.constant(0.0), first))
-    second = (unit | vanish).choose(second.constant(0.0), second)
-    return make_complex(b, first.v, second.v)
+    real = q.equals(0.0)
+    origin, unit = re.equals(0.0) & im.equals(0.0), real & p.equals(0.0)
+    at_origin = (p > 0.0).choose(p.constant(0.0), p.constant(nan))
+    found = []
+    for k, part in enumerate(parts(b, value)):
+        lane = Lane(b, part)
+        for n, product in ((1.0, z), (2.0, square), (3.0, emit_mul(b, ty, z, square))):
+            lane = (real & p.equals(n)).choose(Lane(b, parts(b, product)[k]), lane)
+        found.append(unit.choose(lane.constant(1.0 - k), origin.choose(at_origin, lane)).v)
+    return make_complex(b, *found)
 
 
 # -- intrinsics ----------------------------------------------------------------------------------

@@ -25,8 +25,12 @@ def _split(
     arrays: list[V.Value] = []
     axes: list[int] = []
     basic: list[V.Value] = []
+    apart = False
     axis = 0  # of the array; the view with new axes has one for each item of `basic`
     for item in items:
+        if item == V.Known(Ellipsis):  # of no axes
+            apart = True
+            continue
         if isinstance(item, V.ArrayRef):
             if item.type.dtype is types.bool_:
                 _require_fit(it, array, item, axis)
@@ -55,6 +59,14 @@ def _split(
             axis += item != V.NONE
     steps = _basic(it, array.type, basic, False)
     view = V.ArrayRef(array.root, array.view + steps.steps, steps.type)
+    if apart:
+        from pyrelay.infer.names.shape import transpose
+
+        # The axes of the places stand first in what is taken.
+        others = [k for k in range(steps.type.rank) if k not in axes]
+        turned = transpose(it, view, V.Known((*axes, *others)))
+        assert isinstance(turned, V.ArrayRef)
+        view, axes = turned, list(range(len(axes)))
     return view, arrays, tuple(axes)
 
 

@@ -107,6 +107,8 @@ def kept(it: Interpreter, array: V.ArrayRef) -> tuple[int, ...] | None:
         return order
     content = it.content(array.root)
     made = next((let.rhs for let in reversed(it.builder.lets) if content in let.outs), None)
+    if made is None:  # what comes in, of which this is a copy
+        return order
     if isinstance(made, OpCall) and (
         made.op.fusion is Fusion.ELEMENTWISE or made.op.name in ("transpose", "broadcast_to")
     ):

@@ -82,6 +82,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.OpenTuple(own):
             return _index_open(it, own, key, checked)
         case V.Scalar(ty) if not ty.weak and (new := _expand(it, key, 0)).count(V.NONE) == len(new):
+            if not new and _has_ellipsis(key) and not is_our_own(it):
+                return it.new_array(it.atom(obj))
             # An array of no axes is a number here.
             return it.call("reshape", obj, shape=(1,) * len(new)) if new else obj
         case V.Ref(root) if root.kind == "list":
@@ -205,7 +207,8 @@ class _Basic:
 
 
 def _expand(it: Interpreter, key: V.Value, rank: int) -> list[V.Value]:
-    """The key as one item per axis (plus None items), `...` replaced by full slices."""
+    """The key as one item per axis (plus None items), `...` replaced by full slices; one that stands
+    for no axis stays between indices of which some are arrays, as it keeps these apart."""
     items: list[V.Value] = list(key.items) if isinstance(key, V.Tuple) else [key]
     if isinstance(key, V.Known) and isinstance(key.value, tuple):
         items = [V.Known(v) for v in key.value]
@@ -227,7 +230,16 @@ def _expand(it: Interpreter, key: V.Value, rank: int) -> list[V.Value]:
     full = V.Slice(V.NONE, V.NONE, V.NONE)
     filler: list[V.Value] = [full] * (rank - used)
     at = ellipses[0] if ellipses else len(items)
+    if ellipses and not filler and any(isinstance(i, V.ArrayRef) for i in items) and all(
+        any(_indexes(i) for i in side) for side in (items[:at], items[at + 1 :])
+    ):
+        return items
     return items[:at] + filler + items[at + 1 :]
+
+
+def _indexes(item: V.Value) -> bool:
+    """Whether an item takes places of an axis, one by one."""
+    return isinstance(item, V.ArrayRef) or V.number_type(item) is not None
 
 
 def _plain(item: V.Value) -> V.Value:

@@ -349,6 +349,7 @@ class Fixpoint:
         ):
             try:
                 layouts.append(joiner(old, new))
+                self._note_ones(joiner, name, was, now)
             except J.NeedsPlace as need:
                 apart |= need.roots | rebound(old, new, entry.content)
             except L.JoinError as error:
@@ -389,6 +390,16 @@ class Fixpoint:
                 self.stale[root] = identity.kept_sources(root, sources, outer)
         self.visits.stales |= bool(self.stale)
         return before == self._guess()
+
+    def _note_ones(self, joiner: J.Joiner, name: str, was: V.Value, now: V.Value) -> None:
+        """Where extents that are 1 only before the loop would have to be equal to others, they
+        may have been stretched: the first round is another one."""
+        if not self.mixed:
+            error = TypeChanges(
+                name, V.describe(was), V.describe(now), "an extent of 1 is stretched by its rounds"
+            )
+            self.it.ones.update(dict.fromkeys(joiner.ones, error))
+        joiner.ones.clear()
 
     def _guess(self) -> tuple[Any, ...]:
         """What a pass assumes, for comparison with what it found."""

@@ -87,6 +87,7 @@ class Joiner:
     kinds: bool = False  # numbers of several kinds say which one they are
     chooses: bool = False  # one of two lists, dicts or sets is a union of them
     given: list[tuple[Layout, Layout]] = field(default_factory=list)  # what was joined so far
+    ones: list[Extent] = field(default_factory=list)  # new symbols that are 1 on the left
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
         self.given.append((a, b))
@@ -366,6 +367,8 @@ class Joiner:
             return x
         if (x, y) not in self.pairs:
             self.pairs[x, y] = dims.fresh("d", Origin.RUNTIME)
+            if x == 1:
+                self.ones.append(self.pairs[x, y])
         return self.pairs[x, y]
 
     def _union(self, a: Layout, b: Layout) -> Layout:

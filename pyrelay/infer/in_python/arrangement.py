@@ -428,7 +428,7 @@ def broadcast_arrays(*args: Array, subok: bool = False) -> Any:
     """Arrays of one shape."""
     arrays = [np.asarray(a) for a in args]
     shape = broadcast_shapes(*[a.shape for a in arrays])
-    return tuple([np.broadcast_to(a, shape) for a in arrays])
+    return tuple([a if a.shape == shape else np.broadcast_to(a, shape) for a in arrays])
 
 
 def column_stack(tup: Any) -> Array:

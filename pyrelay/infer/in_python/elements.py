@@ -50,7 +50,7 @@ def nan_to_num(
     """NaN and infinities replaced by numbers."""
     a = np.asarray(x)
     if a.dtype.kind not in "fc":
-        return a.copy()
+        return a.copy()[()]
     if a.dtype.kind == "c":
         imaginary = _numbers(a.imag, nan, posinf, neginf)
         fixed = _numbers(a.real, nan, posinf, neginf) + imaginary * 1j
@@ -272,7 +272,7 @@ def angle(z: Array, deg: bool = False) -> Array:
 
 def isreal(x: Array) -> Array:
     """Which elements have no imaginary part."""
-    return np.equal(np.imag(x), 0)
+    return np.imag(x) == 0
 
 
 def iscomplex(x: Array) -> Array:

@@ -96,18 +96,19 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
             raise ValueError(
                 "when 1d, distances must match the length of the corresponding dimension"
             )
-        found.append(np.moveaxis(_slopes(rows, spacing, edge_order), 0, k))
+        result = np.zeros_like(values)
+        _fill_slopes(np.moveaxis(result, k, 0), rows, spacing, edge_order)
+        found.append(result)
     return found[0] if len(axes) == 1 else tuple(found)
 
 
-def _slopes(y: Array, spacing: Any, edge_order: int) -> Array:
-    """Derivatives along the first axis; the spacing is a number or the places."""
+def _fill_slopes(result: Array, y: Array, spacing: Any, edge_order: int) -> None:
+    """Write derivatives along the first axis; the spacing is a number or the places."""
     if y.shape[0] < edge_order + 1:
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
             "elements are required."
         )
-    result = np.zeros(y.shape, dtype=y.dtype)
     if np.ndim(spacing) == 0:
         result[1:-1] = (y[2:] - y[:-2]) / (2.0 * spacing)
         if edge_order == 1:
@@ -116,7 +117,7 @@ def _slopes(y: Array, spacing: Any, edge_order: int) -> Array:
         else:
             result[0] = (-1.5 * y[0] + 2.0 * y[1] - 0.5 * y[2]) / spacing
             result[-1] = (1.5 * y[-1] - 2.0 * y[-2] + 0.5 * y[-3]) / spacing
-        return result
+        return
     step = np.asarray(spacing)[1:] - np.asarray(spacing)[:-1]
     column = (-1,) + (1,) * (y.ndim - 1)
     before, after = step[:-1].reshape(column), step[1:].reshape(column)
@@ -128,7 +129,7 @@ def _slopes(y: Array, spacing: Any, edge_order: int) -> Array:
     if edge_order == 1:
         result[0] = (y[1] - y[0]) / step[0]
         result[-1] = (y[-1] - y[-2]) / step[-1]
-        return result
+        return
     p, q = step[0], step[1]
     result[0] = (
         -(2.0 * p + q) / (p * (p + q)) * y[0] + (p + q) / (p * q) * y[1] - p / (q * (p + q)) * y[2]
@@ -138,7 +139,6 @@ def _slopes(y: Array, spacing: Any, edge_order: int) -> Array:
         q / (p * (p + q)) * y[-3] - (q + p) / (p * q) * y[-2]
         + (2.0 * q + p) / (q * (p + q)) * y[-1]
     )
-    return result
 
 
 def trapezoid(y: Array, x: Array = None, dx: Any = 1.0, axis: int = -1) -> Array:

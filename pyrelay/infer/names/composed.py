@@ -149,24 +149,33 @@ def _with_array(name: str, fn: Any) -> Callable[..., V.Value]:
     handler = in_python(name, fn)
 
     def array(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
-        return of_no_axes(it, handler(it, *args, **keywords))
+        found = handler(it, *args, **keywords)
+        if isinstance(found, V.Tuple):
+            return V.Tuple(tuple(of_no_axes(it, each) for each in found.items))
+        return of_no_axes(it, found)
 
     return array
 
 
 def _as_if_weighted(name: str, fn: Any) -> Callable[..., V.Value]:
-    """The handler of a function that gives an array where weights are given."""
-    handler = in_python(name, fn)
+    """The handler of a function that gives an array where weights are given, or axes kept."""
+    handler, plain = in_python(name, fn), (V.NONE, V.Known(False))
 
     def quantile(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
         found = handler(it, *args, **keywords)
-        return found if keywords.get("weights", V.NONE) == V.NONE else of_no_axes(it, found)
+        given = [keywords[k] for k in ("weights", "keepdims") if k in keywords]
+        return found if all(v in plain for v in given) else of_no_axes(it, found)
 
     return quantile
 
 
-handles(np.quantile)(_as_if_weighted("np.quantile", quantiles.quantile))
-handles(np.percentile)(_as_if_weighted("np.percentile", quantiles.percentile))
+for _name in (
+    "quantile", "percentile", "median", "nanquantile", "nanpercentile", "nanmedian",
+):
+    handles(getattr(np, _name))(_as_if_weighted(f"np.{_name}", getattr(quantiles, _name)))
+handles(np.select)(_with_array("np.select", elements.select))
+handles(np.roll)(_with_array("np.roll", arrangement.roll))
+handles(np.broadcast_arrays)(_with_array("np.broadcast_arrays", arrangement.broadcast_arrays))
 handles(np.cov)(_with_array("np.cov", statistics.cov))
 handles(np.apply_along_axis)(_with_array("np.apply_along_axis", applying.apply_along_axis))
 handles(np.cross)(_with_array("np.cross", products.cross))
@@ -443,6 +452,8 @@ def copyto(
             f"Cannot cast {what} from {given.dtype.numpy!r} to {held.dtype.numpy!r} according to "
             f"the rule {rule!r}"
         ))
+    if given.weak and rule == "unsafe":
+        src = cast(it, strong(it, src), held.dtype)  # it wraps, and no infinity is refused
     chosen = src if where == V.Known(True) else np_where(it, where, src, dst)
     set_item(it, dst, V.Known(Ellipsis), chosen)
     return V.NONE

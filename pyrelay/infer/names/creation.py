@@ -58,6 +58,19 @@ def _laid(it: Interpreter, made: V.Value, order: V.Value, given: V.Value = V.NON
     return made
 
 
+def in_order(it: Interpreter, value: V.Value, order: V.Value) -> V.Value:
+    """The array itself if it lies in an order, 'C' or 'F', else a copy that does."""
+    if not isinstance(value, V.ArrayRef) or order not in (V.Known("C"), V.Known("F")):
+        return value
+    if strides.lies_in(it, value, it.static(order, "order")):
+        return value
+    if order == V.Known("C"):
+        return strides.copied(it, value)
+    from pyrelay.infer.names.shape import transpose
+
+    return transpose(it, in_order(it, transpose(it, value), V.Known("C")))
+
+
 @handles(np.zeros)
 def zeros(
     it: Interpreter, shape: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.Known("C")
@@ -158,7 +171,7 @@ def array(
 ) -> V.Value:
     """np.array: a fresh array (the same one if `copy` is False or None)."""
     if isinstance(object, V.ArrayRef) and copy in (FALSE, V.NONE):
-        made = cast(it, object, dtype)
+        made = in_order(it, cast(it, object, dtype), order)
     else:
         target = dtype_of(it, dtype)
         made = cast(it, to_array(it, object, missing=_of_floats(it, dtype), dtype=target), target)
@@ -177,7 +190,7 @@ def ascontiguousarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V
         return it.new_array(it.atom(it.call("reshape", value, shape=(1,))))
     if not isinstance(value, V.ArrayRef):
         return it.new_array(it.atom(value))
-    return value if strides.is_contiguous(it, value) else strides.copied(it, value)
+    return in_order(it, value, V.Known("C"))
 
 
 @handles(np.asarray, np.asanyarray)
@@ -185,13 +198,14 @@ def asarray(
     it: Interpreter, a: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.NONE, *,
     device: V.Value = V.NONE, copy: V.Value = V.NONE, like: V.Value = V.NONE,
 ) -> V.Value:
-    """np.asarray: the same array if it is one of that dtype, unless `copy`; the order in memory is
-    nothing that a program sees."""
+    """np.asarray: the same array if it is one of that dtype and order, unless `copy`."""
     value, target = a, dtype_of(it, dtype)
     if not isinstance(a, V.ArrayRef):
         value = to_array(it, a, missing=_of_floats(it, dtype), dtype=target)
     found = of_no_axes(it, cast(it, value, target))
-    return it.new_array(it.atom(found)) if found is a and copy == TRUE else found
+    if found is a and copy == TRUE:
+        return _laid(it, it.new_array(it.atom(found)), order, a)
+    return in_order(it, found, order)
 
 
 def _of_floats(it: Interpreter, dtype: V.Value) -> bool:

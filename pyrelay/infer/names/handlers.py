@@ -355,6 +355,7 @@ def stored(
     rule: NumPy's `casting`, by which the result becomes one of its type.
     """
     from pyrelay.infer.arrays.subscripts import set_item
+    from pyrelay.infer.names.adapters import cast
 
     if not isinstance(out, V.ArrayRef):
         raise it.failure(
@@ -372,5 +373,5 @@ def stored(
         raise it.failure(
             errors.ShapeError, f"{_spell(fn)}() gives {given}, and out= is {out.type}"
         )
-    set_item(it, out, V.Known(Ellipsis), result)
+    set_item(it, out, V.Known(Ellipsis), cast(it, result, out.type.dtype))
     return out

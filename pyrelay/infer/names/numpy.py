@@ -219,7 +219,7 @@ def _scalar_class(dtype: DType) -> Any:
             2**63 <= value.value < 2**64  # which no int64 holds, as constants of hashes
         ):
             value = V.Known(np.uint64(value.value))
-        if isinstance(value, V.ArrayRef):
+        if isinstance(value, V.ArrayRef) and value.type.shape:
             return cast(it, value, dtype)
         return it.result(it.builder.handle(as_element(it, value, dtype)))
 
@@ -291,7 +291,8 @@ def np_imag(it: Interpreter, val: V.Value) -> V.Value:
     x = operand(it, val)
     if it.tensor(x).dtype.kind == "c":
         return get_attribute(it, x, "imag")
-    return it.result(it.builder.zeros(it.tensor(x)))
+    none = it.result(it.builder.zeros(it.tensor(x)))
+    return of_no_axes(it, none) if isinstance(x, V.ArrayRef) else none
 
 
 def _comparison(symbol: str) -> Any:

@@ -83,13 +83,13 @@ def reduction(op: str) -> Callable[..., V.Value]:
         where: V.Value = TRUE,
     ) -> V.Value:
         x = strong(it, operand(it, a))
+        if op in ("sum", "prod") and dtype == V.NONE:
+            dtype = type_of_out(it, x, out)
         narrow, wide = _narrow(it, dtype)
         if narrow is not None:
             x = cast(it, cast(it, x, narrow), wide)
             found = handler(it, x, axis, V.NONE, V.NONE, keepdims, initial, where)
             return stored(it, out, cast(it, found, narrow))
-        if op in ("sum", "prod") and dtype == V.NONE:
-            dtype = type_of_out(it, x, out)
         x = cast(it, x, dtype)
         ty = it.tensor(x)
         if op in ("sum", "prod") and dtype == V.NONE and ty.dtype.kind in "biu":
@@ -325,11 +325,11 @@ def scan(op: str) -> Callable[..., V.Value]:
         out: V.Value = V.NONE,
     ) -> V.Value:
         x = operand(it, a)
+        dtype = type_of_out(it, x, out) if dtype == V.NONE else dtype
         narrow, wide = _narrow(it, dtype)
         if narrow is not None:
             x = cast(it, cast(it, x, narrow), wide)
             return stored(it, out, cast(it, handler(it, x, axis), narrow))
-        dtype = type_of_out(it, x, out) if dtype == V.NONE else dtype
         x = cast(it, x, dtype)
         ty = it.tensor(x)
         if dtype == V.NONE and ty.dtype.kind in "biu":

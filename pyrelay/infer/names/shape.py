@@ -234,7 +234,7 @@ def transpose(it: Interpreter, a: V.Value, axes: V.Value = V.NONE) -> V.Value:
             errors.InvalidValueError, f"axes {order} do not name each axis of {ty} once"
         )
     if order == tuple(range(ty.rank)):
-        return a
+        return of_no_axes(it, strong(it, a)) if ty.weak else a
     result = TensorType(ty.dtype, tuple(ty.shape[k] for k in order))
     return view(it, a, "transpose", result, axes=order)
 
@@ -316,7 +316,7 @@ def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
             if equal is None:
                 it.emit("check_equal", left=ty.shape[k], right=1, text=_NOT_ONE)
     if not axes:
-        return of_no_axes(it, strong(it, a))
+        return of_no_axes(it, strong(it, a)) if ty.weak else a
     result = TensorType(ty.dtype, tuple(d for k, d in enumerate(ty.shape) if k not in axes))
     return view(it, a, "squeeze", result, axes=axes)
 
@@ -451,8 +451,8 @@ def flip(it: Interpreter, m: V.Value, axis: V.Value = V.NONE) -> V.Value:
     m = operand(it, m)
     rank = it.tensor(m).rank
     axes = axes_of(it, axis, rank)
-    if not axes:
-        return strong(it, m)
+    if not rank:
+        return it.result(it.builder.handle(it.atom(strong(it, m))))
     back = V.Slice(V.NONE, V.NONE, V.Known(-1))
     same = V.Slice(V.NONE, V.NONE, V.NONE)
     return get_item(it, m, V.Tuple(tuple(back if k in axes else same for k in range(rank))))

@@ -78,6 +78,24 @@ def test_programs_that_write_nothing_serve_arrays_with_gaps_too():
     assert read.cache_info().compilations == 2  # one for the order of Fortran
 
 
+def test_what_is_asked_to_lie_in_an_order_is_the_argument_or_a_copy():
+    def in_order(x):
+        return (
+            np.ascontiguousarray(x), np.asfortranarray(x), np.require(x, requirements="C"),
+            np.asarray(x, order="C"), np.asarray(x, order="F"), np.array(x, order="C", copy=None),
+            x.astype(float, order="C", copy=False), x.copy(order="F"), np.array(x, order="F"),
+            x.astype(np.float32, order="F"),
+        )
+
+    compiled = pyrelay.jit(in_order)
+    for _ in range(2):
+        for x in arguments():
+            for k, (mine, plain) in enumerate(zip(compiled(x), in_order(x), strict=True)):
+                np.testing.assert_array_equal(mine, plain)
+                assert np.shares_memory(mine, x) == np.shares_memory(plain, x), k
+                assert mine.strides == plain.strides, k
+
+
 def test_places_in_the_flat_array_are_written_however_it_lies():
     def flat_places(x):
         np.put(x, [1, 3], [7.0, 8.0])

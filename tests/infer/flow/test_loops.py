@@ -40,6 +40,22 @@ def left_with_a_history(x):
     return history
 
 
+def stretched(x, n):
+    low, ahead, total = x.min(axis=1, keepdims=True), np.ones((1, 1)), np.ones(1)
+    for k in range(n):
+        low = low + x
+        ahead = ahead * x[:1] + k
+    while total.sum() < n:
+        total = total + x[0]
+    return low, ahead, total
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_an_extent_of_1_is_stretched_by_the_first_round_that_does_so(n):
+    args = (np.arange(6.0).reshape(2, 3), n)
+    assert_same_outcome(interpreted(stretched, args), plainly(stretched, args))
+
+
 def test_it_is_done_by_itself_and_the_others_are_a_loop():
     args = (np.ones((3, 2), np.float32),)
     for function in (attribute, entries):
