@@ -23,9 +23,9 @@ class Axes(NamedTuple):
     """How an argument is a view: what a program knows while compiling.
 
     steps: for each axis of the array the step of a slice, 0 where one place is taken, None where
-    all of it is (what is reshaped then is a view as in NumPy, where its elements follow each
-    other). flips: for each axis of the view -1 where it runs backwards, else 1. order: the axes of the view among
-    those that are left.
+    all of it is: what is reshaped is a view then as in NumPy, if its elements follow each other.
+    flips: for each axis of the view -1 where it runs backwards, else 1. order: the axes of the view
+    among those that are left.
     """
 
     steps: tuple[int | None, ...]

@@ -325,6 +325,8 @@ class Interpreter:
                 stretched = self.ones.get(need.left) or self.ones.get(need.right)
                 if stretched is not None:
                     raise stretched from None
+                for extent in (need.left, need.right):  # where it is 1, it is stretched instead
+                    self.program.guards.equal(extent, 1)
                 refined = [self.refined(a, need.right, need.left) for a in atoms]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     # The right one stands in an attribute, e.g. a shape to fit into.

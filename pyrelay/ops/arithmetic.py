@@ -121,7 +121,7 @@ reciprocal: Op = elementwise(
     element=lambda s, i, x: _inverse(s, x(i), x.dtype),
     samples=(
         *unary(0.3, 3.0), *_COMPLEX_ONE, integers((4,), low=1, high=3), Sample((-2,)),
-        Sample((np.array([127, -127, -128, -1, 1, 2], np.int8),)),
+        Sample((np.array([127, -127, -128, -1, 1, 2, 0], np.int8),)), Sample((np.array([0, 2]),)),
         Sample((np.array([2**32 - 1, 1, 3], np.uint32),)),
     ),
     doc="1 / x, without its fraction for integers",
@@ -136,6 +136,9 @@ def _inverse(s: Any, value: Any, dtype: DType) -> Any:
     found = s.where(s.equal(value, s.const(1, dtype)), value, s.const(0, dtype))
     if dtype.kind == "i":
         found = s.where(s.equal(value, s.const(-1, dtype)), value, found)
+    if dtype.kind == "i" and dtype.size >= 4:  # NumPy's infinity as an integer
+        least = s.const(-(2 ** (8 * dtype.size - 1)), dtype)
+        found = s.where(s.equal(value, s.const(0, dtype)), least, found)
     return found
 
 

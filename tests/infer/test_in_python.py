@@ -47,6 +47,8 @@ np.flip(np.array(s)), np.float64(np.array(s)), np.nan_to_num(np.array(3)), np.ar
 np.cumsum(i.astype('i2') * 99, out=np.zeros(6, 'i1')), np.sum(i, out=np.array(7, 'u1'))
 z ** np.array([1, 2, 3, 0]), np.array([0j, 0j, -0j, 2j]) ** np.array([-1, 2, 1j, 1])
 np.reciprocal(np.array([0j, complex(np.inf, 1), 2 - 1j, complex(0, np.inf)]))
+np.median(T[:0], axis=(1,)), np.partition(x[:0], 2), np.linalg.vector_norm(T[:0], axis=(1, 2))
+np.apply_along_axis(np.sum, 0, A[:0, :1]), np.reciprocal(i - 1)
 T[1:1, [-2], ..., 2].shape, T[:, [2, 1], ..., 3], T[1:, ..., [0, 1], [1, 2]]
 np.cumulative_sum(s, include_initial=True)
 np.cumulative_prod(A, axis=1, out=np.zeros((3, 4)))

@@ -31,7 +31,6 @@ from pyrelay.devices.compiler.kernel_language import (
 )
 from pyrelay.devices.compiler.kernel_operators import (
     emit_add,
-    emit_div,
     emit_floordiv,
     emit_inverted_floordiv,
     emit_inverted_mod,

@@ -66,7 +66,7 @@ def fitted(
     atom = value.bits if whole else as_element(it, value, target.dtype, alone)  # type: ignore[union-attr]
     if not same and len(shape) == len(target.shape) == 1 and it.program.guards.equal(
         shape[0], target.shape[0]
-    ) is None and shape != (1,):
+    ) is None and shape != (1,) and not it.program.guards.equal(shape[0], 1):
         it.emit("check_equal", left=shape[0], right=target.shape[0], text=unequal)
         return it.emit("refine", atom, shape=target.shape).atom  # type: ignore[no-any-return]
     if same or not target.shape:

@@ -207,8 +207,10 @@ class _Basic:
 
 
 def _expand(it: Interpreter, key: V.Value, rank: int) -> list[V.Value]:
-    """The key as one item per axis (plus None items), `...` replaced by full slices; one that stands
-    for no axis stays between indices of which some are arrays, as it keeps these apart."""
+    """The key as one item per axis (plus None items), `...` replaced by full slices.
+
+    One that stands for no axis stays between indices some of which are arrays: it parts them.
+    """
     items: list[V.Value] = list(key.items) if isinstance(key, V.Tuple) else [key]
     if isinstance(key, V.Known) and isinstance(key.value, tuple):
         items = [V.Known(v) for v in key.value]

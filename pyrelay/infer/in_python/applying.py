@@ -30,7 +30,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Array, *args: Any, **kwargs: A
         return func1d(x, axis=axis, **kwargs)
     moved = np.moveaxis(x, axis, -1)
     at = axis % x.ndim
-    lanes = moved.reshape(-1, moved.shape[-1])
+    lanes = moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1])
     first = np.asarray(func1d(lanes[0], *args, **kwargs))
     found = np.zeros((lanes.shape[0], *first.shape), dtype=first.dtype)
     found[0] = first

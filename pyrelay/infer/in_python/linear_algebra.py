@@ -6,6 +6,7 @@ listed. The decompositions (the functions of `PRIMITIVES`) are ops when they are
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -339,7 +340,8 @@ def vector_norm(
     axes = tuple([k % a.ndim for k in axis])
     rest = tuple([k for k in range(a.ndim) if k not in axes])
     moved = np.transpose(a, rest + axes)
-    found = _vector_norm(moved.reshape(*moved.shape[: len(rest)], -1), ord, -1, False)
+    count = math.prod([a.shape[k] for k in axes])
+    found = _vector_norm(moved.reshape(*moved.shape[: len(rest)], count), ord, -1, False)
     return np.expand_dims(found, tuple(sorted(axes))) if keepdims else found
 
 

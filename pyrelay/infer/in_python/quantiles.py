@@ -6,6 +6,7 @@ By the definitions of Hyndman and Fan, "Sample quantiles in statistical packages
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def _lanes(a: Array, axis: Any) -> Array:
     axes = tuple([k % x.ndim for k in axis])
     rest = tuple([k for k in range(x.ndim) if k not in axes])
     moved = np.transpose(x, rest + axes)
-    return moved.reshape(*moved.shape[: len(rest)], -1)
+    return moved.reshape(*moved.shape[: len(rest)], math.prod([x.shape[k] for k in axes]))
 
 
 def _with_axes(found: Array, a: Array, axis: Any, keepdims: bool, first: int = 0) -> Array:

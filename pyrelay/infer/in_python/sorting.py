@@ -205,7 +205,7 @@ def _places_of(x: Array, kth: Any, axis: int) -> Array:
         raise TypeError("Partition index must be integer")
     places = np.where(asked < 0, asked + n, asked).astype(np.int64)
     for place in places:
-        if place < 0 or place >= n:
+        if (place < 0 or place >= n) and x.size:
             raise ValueError(f"kth(={place}) out of bounds ({n})")
     return places
 

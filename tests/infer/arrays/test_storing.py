@@ -125,3 +125,15 @@ def test_rounded_ints_are_arrays_of_their_own() -> None:
     for made in pyrelay.jit(rounded)(copy.copy(x)):
         made[0] = 7
         assert (x[0], made[0]) == (0, 7)
+
+
+def test_one_number_is_stretched_where_a_call_before_had_as_many_as_are_true():
+    def shifted(x, y):
+        kept = x[x > 0]
+        kept[:] = y
+        return kept, kept - y
+
+    compiled, x = pyrelay.jit(shifted), np.array([1.0, -1.0, 2.0])
+    for y in (np.array([3.0, 4.0]), np.array([5.0])):
+        for mine, plain in zip(compiled(x, y), shifted(x, y), strict=True):
+            np.testing.assert_array_equal(mine, plain)
