@@ -115,9 +115,11 @@ def _prelude(name: str, arity: int) -> Spelling:
 
 def _wrapping(template: str) -> Spelling:
     """C arithmetic that wraps around: signed overflow is undefined in C and narrow integers are
-    promoted, so integers are computed as unsigned ones and brought back."""
+    promoted, so integers are computed as unsigned ones and brought back, as bools are from ints."""
 
     def spell(dtype: DType) -> str:
+        if dtype.kind == "b":
+            return f"bool({template})"
         if dtype.kind not in "iu":
             return f"({template})"
         wide = "u64" if dtype.size == 8 else "u32"
@@ -155,7 +157,7 @@ def _infix(
         c = _always(f"({{0}} {sign} {{1}})")
     if on_bool is not None:
         python = _kinds(python, b=_always(f"{{0}} {on_bool} {{1}}"))
-        c = _kinds(c, b=_always(f"({{0}} {on_bool} {{1}})"))
+        c = _kinds(c, b=_always(f"bool({{0}} {on_bool} {{1}})"))
     return Scalar(name, 2, kinds, result, python, c)
 
 

@@ -131,6 +131,16 @@ def test_each_family_of_ops_gives_what_python_gives() -> None:
         np.testing.assert_allclose(mine, theirs, rtol=1e-13)
 
 
+def test_masks_that_are_made_of_others_are_reduced() -> None:
+    def reduced(a: Any, b: Any) -> Any:
+        return (a & b).max(axis=1), np.where(a, b, a | b).min(axis=0), (a ^ b).any(), (a + b).max(1)
+
+    a, b = np.arange(12).reshape(3, 4) % 3 > 0, np.arange(12).reshape(3, 4) % 2 > 0
+    got = pyrelay.jit(reduced, device=ON)(a, b)
+    for mine, theirs in zip(got, reduced(a, b), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 def others(x: Any, w: Any, i: Any, z: Any) -> Any:
     """Of the families that `everything` has nothing of."""
     image = np.stack([x, 2.0 * x])[None]
