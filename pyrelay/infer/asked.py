@@ -316,7 +316,7 @@ class Asked:
     def _open_sequences(self) -> None:
         """Tuples that meet others of other lengths are of run-time length, and no nodes."""
         self.sequences, self.nodes = True, Groups()
-        self.plans.clear()
+        self.plans = {f: plan for f, plan in self.plans.items() if not plan.has_sequences()}
 
     def _capture(self, need: needs.NeedsCapture) -> None:
         """Begin with an object, and with all arrays that the code that read it names, with a text

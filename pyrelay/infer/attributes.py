@@ -384,7 +384,10 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
             "an object gets another __dict__ here, which is not compiled",
             hints=("self.__dict__.update(...) gives it these attributes",),
         )
-    if isinstance(obj, V.Ref) and obj.cls is not None and not _sets_itself(it, obj, name, value):
+    own = isinstance(obj, (V.Ref, V.Data)) and obj.cls is not None
+    if own and _sets_itself(it, obj, name, value):  # type: ignore[arg-type]
+        return
+    if isinstance(obj, V.Ref) and obj.cls is not None:
         parameters = getattr(obj.cls, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
             raise it.failure(
@@ -398,12 +401,8 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
             raise NeedsPool(EVERYWHERE.declare([obj.cls]))
         put_attribute(it, obj, name, value)  # of a node: it is being made
         return
-    if isinstance(obj, V.Ref) and obj.cls is not None:
-        return
     if isinstance(obj, V.Data):
-        from pyrelay.infer.nodes import trees
-
-        trees.set_attribute(it, obj, name, value)
+        put_attribute(it, obj, name, value)
         return
     if isinstance(obj, V.ArrayRef):
         from pyrelay.infer import methods
@@ -423,8 +422,13 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
     )
 
 
-def put_attribute(it: Interpreter, obj: V.Ref, name: str, value: V.Value) -> None:
+def put_attribute(it: Interpreter, obj: V.Ref | V.Data, name: str, value: V.Value) -> None:
     """`object.__setattr__(obj, name, value)`."""
+    if isinstance(obj, V.Data):
+        from pyrelay.infer.nodes import trees
+
+        trees.set_attribute(it, obj, name, value)
+        return
     if obj.cls is not None and issubclass(obj.cls, BaseException):
         from pyrelay.infer.flow.effects import is_complete
 
@@ -438,7 +442,7 @@ def put_attribute(it: Interpreter, obj: V.Ref, name: str, value: V.Value) -> Non
     it.heap.write(obj.root, content, it.let.span if it.let else None)
 
 
-def _sets_itself(it: Interpreter, obj: V.Ref, name: str, value: V.Value) -> bool:
+def _sets_itself(it: Interpreter, obj: V.Ref | V.Data, name: str, value: V.Value) -> bool:
     """Assign by a property's setter or the class's `__setattr__`, if it has one."""
     from pyrelay.infer.calls import call
 

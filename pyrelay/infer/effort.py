@@ -20,8 +20,8 @@ from pyrelay.records import dataclass
 if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter
 
-MOST_STEPS = 60_000
-"""The largest networks take some thousands; about a minute."""
+MOST_STEPS = 100_000
+"""The largest networks take some thousands; ten to twenty seconds."""
 
 MOST_STEPS_OF_TEXTS = 15_000
 """While short texts of the caller are known that could be data as well."""

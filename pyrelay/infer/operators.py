@@ -278,7 +278,7 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
     if op in ("+", "*") and (byte_strings.is_known(x) or byte_strings.is_known(y)):
         return binary(it, op, byte_strings.opened(it, x), byte_strings.opened(it, y))
     if op in ("+", "*") and (isinstance(x, V.Items) or isinstance(y, V.Items)):
-        return binary(it, op, _of_its_own(it, x), _of_its_own(it, y))
+        return binary(it, op, of_its_own(it, x), of_its_own(it, y))
     if op == "+":
         if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
             return V.Tuple(x.items + y.items)
@@ -316,7 +316,7 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
     return None
 
 
-def _of_its_own(it: Interpreter, value: V.Value) -> V.Value:
+def of_its_own(it: Interpreter, value: V.Value) -> V.Value:
     """A list or tuple in a field of a node as one of the program's; other values unchanged."""
     if not isinstance(value, V.Items):
         return value

@@ -616,6 +616,9 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
             f"{error.what}",
             span=spec.closure.function.span,
         ) from None
+    if not spec.copies and _is_given_or_made(value):
+        spec.copies = True
+        return new
     own = {s for t in argument_types(spec) for s in types.type_symbols(t)}
     found = [s for s in layout_symbols([value, *contents], -1) if s not in own]
     moved = old.moved | new.moved
@@ -625,6 +628,31 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
 def _count_pools(contents: Sequence[Any]) -> int:
     """How many pools the items of some lists lie in, of each list those that it has."""
     return sum(len(content.pools) for content in contents if isinstance(content, L.LGrown))
+
+
+def _is_given_or_made(layout: L.Layout) -> bool:
+    """Whether something is a parameter in one case and an object of its kind that the function made
+    in another: each call of itself would add a case."""
+    pending = [layout]
+    while pending:
+        here = pending.pop()
+        if isinstance(here, L.LNode):
+            pending.extend(here.children)
+        elif isinstance(here, L.LUnion):
+            if any(_given_and_made(a, b) for a, b in itertools.permutations(here.cases, 2)):
+                return True
+            pending.extend(here.cases)
+    return False
+
+
+def _given_and_made(a: L.Layout, b: L.Layout) -> bool:
+    """Whether a parameter stands in one layout where an object of its kind does in another."""
+    match a, b:
+        case L.LParam(_, root), L.LPlace(_, kind):
+            return root.kind == kind
+        case L.LNode(head, parts), L.LNode(other, others) if head == other:
+            return any(map(_given_and_made, parts, others))
+    return False
 
 
 def _mentions_parameter(*layouts: L.Layout) -> bool:

@@ -85,27 +85,3 @@ def test_a_memo_of_the_caller_gets_what_the_program_found() -> None:
     mine, theirs = {"calls": 0}, {"calls": 0}
     assert pyrelay.jit(remembered)(20, mine) == remembered(20, theirs)
     assert list(mine.items()) == list(theirs.items())
-
-
-class Ranked:
-    def __init__(self, x: Any, every: list[Any]) -> None:
-        self.x, self.next = x, None
-        every.append(self)
-        self.rank = len(every)
-
-
-def ranked(x: Any) -> Any:
-    every: list[Any] = []
-    last = None
-    for v in x:
-        node = Ranked(v, every)
-        node.next, last = last, node  # type: ignore[assignment]
-    return last.rank  # type: ignore[attr-defined]
-
-
-def test_what_is_too_long_to_be_unrolled_says_what_would_make_nodes() -> None:
-    """Objects that lists have before they are complete are records, if not too many."""
-    assert pyrelay.jit(ranked)(np.ones(5)) == 5
-    wanted = "the __init__ of Ranked puts the object into a list .* assigns the field 'rank'"
-    with pytest.raises(PyrelayError, match=wanted):
-        pyrelay.jit(ranked)(np.ones(3000))

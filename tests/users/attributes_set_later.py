@@ -125,3 +125,61 @@ def agent_that_learns(states, actions, rounds):
         agent.learn(state, action, float(after == states - 1), after)
         state = after
     return agent.values, agent.last_error, agent.target
+
+
+class Stump:
+    def fit(self, x, y):
+        at = x > x.mean()
+        self.where, self.low, self.high = x.mean(), y[~at].mean(), y[at].mean()
+        return self
+
+    def predict(self, x):
+        return np.where(x > self.where, self.high, self.low)
+
+
+class Boosted:
+    def __init__(self, rounds):
+        self.rounds, self.stumps, self.errors = rounds, [], []
+
+    def fit(self, x, y):
+        left = y - y.mean()
+        for _ in range(self.rounds):
+            stump = Stump().fit(x, left)
+            left = left - 0.5 * stump.predict(x)
+            self.stumps.append(stump)
+            self.errors.append(np.sum(left * left))
+            if self.errors[-1] < 0.3:
+                break
+        return self
+
+
+@use((X, np.array([1.0, 3.0, 2.0]), 9), (X, np.array([1.0, 3.0, 2.0]), 2), wrt=(1,))
+def models_in_a_list_that_grows(x, y, rounds):
+    model = Boosted(rounds).fit(x, y)
+    return sum(s.predict(x) for s in model.stumps).sum(), model.errors[-1], model.stumps[0].where
+
+
+class Tree:
+    def __init__(self, depth):
+        self.depth = depth
+
+    def grow(self, x):
+        if self.depth == 0 or len(x) < 2:
+            self.value = x.sum()
+            return
+        middle = x.mean()
+        self.left, self.right = Tree(self.depth - 1), Tree(self.depth - 1)
+        self.left.grow(x[x <= middle])
+        self.right.grow(x[x > middle])
+
+    def total(self):
+        if hasattr(self, "value"):
+            return self.value
+        return self.left.total() - 2 * self.right.total()
+
+
+@use((np.array([3.0, -1.0, 2.0, 0.5, 4.0]), 2), (X, 0))
+def trees_that_grow_behind_init(x, depth):
+    tree = Tree(depth)
+    tree.grow(x)
+    return tree.total()

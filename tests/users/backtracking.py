@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.users.corpus import use
 
 BOARD = [[(3 * r + c) % 5 if (r + c) % 3 else 0 for c in range(3)] for r in range(10)]
@@ -89,3 +91,51 @@ def row_that_the_last_call_moves(n):
     _turned(board, 3)
     row[0] = -1
     return board
+
+
+@use((np.array([[0.0, 2.0], [1.0, 0.0]]), 3.0), (np.ones((2, 2)), 5.0))
+def array_that_a_search_finds_or_none(x, least):
+    """What it is called with, a copy that it changed, or what the calls of itself found."""
+    def search(c, depth):
+        if depth == 0:
+            return c if c.sum() > least else None
+        for i in range(len(c)):
+            tried = c.copy()
+            tried[i, 0] += i
+            found = search(tried, depth - 1)
+            if found is not None:
+                return found
+        return None
+
+    found = search(x, 2)
+    return -1.0 if found is None else found @ found
+
+
+@use((np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0]]), 2), (np.zeros((3, 3), int), 1))
+def path_that_a_search_finds_or_none(edges, goal):
+    def search(path):
+        if path[-1] == goal:
+            return path
+        for k in range(len(edges)):
+            if edges[path[-1], k] and k not in path:
+                found = search(path + [k])
+                if found is not None:
+                    return found
+        return None
+
+    return search([0])
+
+
+@use((np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0]]), 2), (np.zeros((3, 3), int), 1), long=True)
+def tuple_that_a_search_finds_or_none(edges, goal):
+    def search(path):
+        if path[-1] == goal:
+            return path
+        for k in range(len(edges)):
+            if edges[path[-1], k] and k not in path:
+                found = search((*path, k))
+                if found is not None:
+                    return found
+        return None
+
+    return search((0,))

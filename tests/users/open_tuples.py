@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import heapq
 import itertools
 
 import numpy as np
@@ -194,3 +196,38 @@ def tuples_of_keys_made_longer(x, n):
     table = {(): x, (1, 2): x + 1.0}
     longer = [key + (n,) for key in table]
     return longer, [(n,) + key for key in table]
+
+
+class Step:
+    def __init__(self, cost, path, before):
+        self.cost, self.path, self.before = cost, path, before
+
+
+@use((np.array([3.0, 1.0, 2.0, 5.0]),), (np.array([0.5]),))
+def tuples_in_objects_that_grow_step_by_step(x):
+    step = Step(0.0, (), None)
+    for k, v in enumerate(x):
+        step = Step(step.cost + v, (*step.path, k) if v > 1 else step.path, step)
+    return step.path, step.cost, len(step.before.path)
+
+
+@dataclasses.dataclass(order=True)
+class Partial:
+    bound: float
+    level: int = dataclasses.field(compare=False)
+    taken: tuple[int, ...] = dataclasses.field(compare=False, default=())
+
+
+@use((np.array([3.0, 1.0, 2.0, 5.0]), 5.0), (np.array([0.5]), 0.25))
+def tuples_in_a_queue_of_dataclasses(x, room):
+    queue = [Partial(-x.sum(), 0)]
+    while queue:
+        here = heapq.heappop(queue)
+        if here.level == len(x):
+            return here.taken
+        if x[list(here.taken)].sum() + x[here.level] <= room:
+            taken = here.taken + (here.level,)
+            heapq.heappush(queue, Partial(here.bound, here.level + 1, taken))
+        without = here.bound + x[here.level]
+        heapq.heappush(queue, Partial(without, here.level + 1, here.taken))
+    return ()

@@ -44,6 +44,7 @@ from pyrelay.infer.nodes.packing import stacked
 from pyrelay.infer.nodes.pools import Packed, schema_columns
 from pyrelay.infer.structure import Places
 from pyrelay.ir import types
+from pyrelay.ir.nodes import UNSET
 
 _MOST_SCHEMAS = 4
 """Schemas of a family that are tried, one after the other."""
@@ -167,6 +168,8 @@ class _Tables:
                 name, cls = _number(ty)
                 found = self.numbers[path], id(cls), id(ty.dtype.numpy)
             case Constant(value):
+                if value is UNSET:  # no attribute
+                    raise _UnsupportedError
                 found = (id(value),)
             case Child(kinds):
                 mask = sum(1 << k for k in kinds)

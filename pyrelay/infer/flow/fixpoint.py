@@ -179,6 +179,10 @@ class Fixpoint:
             it.visits, it.before = outer, before
             self.read, it.read = it.read, it.read | read
             it.rolling -= 1
+        torn = {r: s for r, s in result.heap.torn.items() if r in self.base.contents}
+        if not torn.keys() <= self.base.torn.keys():  # the next round finds them so
+            self.base.torn.update(torn)
+            return None
         try:
             if result.following is None:
                 left = self._emit(result)

@@ -91,6 +91,11 @@ def is_set(it: Interpreter, value: V.Value) -> V.Value:
 
 def attribute_of(it: Interpreter, obj: V.Value, name: str) -> V.Value | None:
     """What an object has under a name, if some path has not assigned it; else None."""
+    if isinstance(obj, V.Data):
+        from pyrelay.infer.nodes import trees
+
+        found = trees.field(it, obj, name)
+        return found if found is not None and may_be_unset(found) else None
     if not isinstance(obj, V.Ref) or obj.root.kind != "object":
         return None
     content: Mapping[str, V.Value] = it.content(obj.root)

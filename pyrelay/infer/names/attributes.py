@@ -15,7 +15,6 @@ from pyrelay.infer.attributes import (
     get_attribute,
     of_class,
     put_attribute,
-    set_attribute,
 )
 from pyrelay.infer.calls import call
 from pyrelay.infer.flow import unset
@@ -103,10 +102,8 @@ def is_assigned(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
 def assigned(it: Interpreter, obj: V.Value, name: V.Value, value: V.Value) -> V.Value:
     """vars(obj)[name] = value."""
     known = it.static(name, "the name of an attribute")
-    if isinstance(obj, V.Ref):
-        put_attribute(it, obj, known, value)
-    else:
-        set_attribute(it, obj, known, value)
+    assert isinstance(obj, (V.Ref, V.Data))
+    put_attribute(it, obj, known, value)
     return V.NONE
 
 

@@ -157,7 +157,7 @@ def object_init(it: Interpreter, obj: V.Value) -> V.Value:
 @handles(object.__setattr__)
 def object_setattr(it: Interpreter, obj: V.Value, name: V.Value, value: V.Value) -> V.Value:
     """object.__setattr__(obj, name, value), past what the class says about it."""
-    if not (isinstance(obj, V.Ref) and obj.cls is not None):
+    if not (isinstance(obj, (V.Ref, V.Data)) and obj.cls is not None):
         raise it.failure(
             errors.TypeMismatchError, f"attributes of {V.describe(obj)} cannot be assigned"
         )

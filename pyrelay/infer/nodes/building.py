@@ -16,7 +16,7 @@ from pyrelay import errors
 from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import found_items, growing, lists
+from pyrelay.infer.containers import growing, lists
 from pyrelay.infer.containers.admission import checked_shape
 from pyrelay.infer.containers.open_sequences import open_text
 from pyrelay.infer.interpreter import Interpreter
@@ -57,7 +57,6 @@ from pyrelay.infer.nodes.dicts import refuse_leaf
 from pyrelay.infer.nodes.plans import Fields, NeedsPool
 from pyrelay.infer.nodes.pool_tables import (
     column_rows,
-    is_growing,
     make_room,
     table_of,
     tables_of,
@@ -65,51 +64,10 @@ from pyrelay.infer.nodes.pool_tables import (
 from pyrelay.infer.nodes.pools import Column, column_sorts
 from pyrelay.ir import types
 from pyrelay.ir.build import constant
-from pyrelay.ir.nodes import Atom
+from pyrelay.ir.nodes import UNSET, Atom
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
-
-# -- assignment ------------------------------------------------------------------------------------
-
-
-def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
-    """`node.name = value`. Raises NeedsPool if the pool cannot be written or cannot hold it."""
-    family = it.program.families.of(node.cls)
-    assert family is not None
-    value = begun(it, value)
-    if not is_growing(it, node.pool):
-        if family in it.pools and it.program.plans[family].unified:
-            raise it.failure(
-                errors.UnsupportedOperationError,
-                f"the field {name!r} of this {node.cls.__name__} cannot be assigned, beside nodes "
-                "of another tree",
-                hints=("pass the trees that are changed as arguments of one call",),
-            )
-        raise NeedsPool(family, unified=True)
-    known = node.schema.of(node.kind)
-    if isinstance(known[name], Array):
-        table, leaf = table_of(node.pool.cls, f"{node.kind}.{name}")
-        owner = it.content(node.pool.root)[table].root
-        if found_items.stands_at(it, value, owner, node.row, leaf):
-            return
-    if isinstance(known[name], Grows):
-        from pyrelay.infer.containers.lists_in_nodes import replace_list
-
-        replace_list(it, node, name, value)
-        return
-    builder = _Node(it, family, node.pool, node.cls)
-    own = builder.sort_of(value, expected_fields(node.cls).get(name), name)
-    joined = builder.joined(((name, known[name]),), ((name, own),))[0][1]
-    if joined != known[name]:
-        fields = tuple((n, joined if n == name else s) for n, s in known.items())
-        it.program.lacking.note(NeedsPool(family, node.kind, fields))
-        return
-    it.program.plans[family].assigned.add((node.kind, name))
-    leaves: dict[str, V.Value] = {}
-    builder.write(known[name], f"{node.kind}.{name}", value, leaves)
-    builder.overwrite(str(node.kind), node.row, leaves)
-
 
 # -- construction ----------------------------------------------------------------------------------
 
@@ -151,18 +109,19 @@ def build(
     """
     family = it.program.families.of(cls)
     assert family is not None
-    pool = it.pools.get(family)
+    pool, kind = it.pools.get(family), family.kinds[cls]
     if pool is None:
-        raise NeedsPool(family)
-    kind = family.kinds[cls]
+        raise NeedsPool(family, *_first_fields(it, cls, values))
     known = pool.cls.of(kind) if kind < len(pool.cls.fields) else {}
     values = {n: v if _is_of(v, made) else begun(it, v) for n, v in values.items()}
+    if values.keys() < known.keys() and is_record_class(cls):  # some are assigned afterwards
+        values = {n: values.get(n, V.Known(UNSET)) for n in known}
     if made is not None:
         node = V.Data(pool, kind, _next_row(it, pool, kind))
         values = {n: in_place_of(made, node, v) for n, v in values.items()}
     lengths.note(it, it.program.plans[family], kind, values)
     expected = expected_fields(cls)
-    builder = _Node(it, family, pool, cls)
+    builder = NodeBuilder(it, family, pool, cls)
     sorts = tuple(
         (n, Grows() if (isinstance(known.get(n), Grows) or is_of_many(cls)) and V.is_list(v)
          else builder.sort_of(v, expected.get(n), n))
@@ -192,6 +151,42 @@ def build(
     return new
 
 
+def _first_fields(
+    it: Interpreter, cls: type, values: Mapping[str, V.Value]
+) -> tuple[int, Fields] | tuple[()]:
+    """The kind and the fields of a node for which there is no pool yet, where these are numbers and
+    what is known; else nothing."""
+    family = it.program.families.of(cls)
+    assert family is not None
+    expected = expected_fields(cls)
+    sorts = {n: _plain_sort(family, v, expected.get(n)) for n, v in values.items()}
+    fields = tuple((n, s) for n, s in sorts.items() if s is not None)
+    return (family.kinds[cls], fields) if len(fields) == len(sorts) else ()
+
+
+def _plain_sort(family: Family, value: V.Value, expected: Expected | None) -> Sort | None:
+    """The sort of a number or of what is known; None for anything else."""
+    if V.number_type(value) is not None:
+        return of_numbers(number_kinds.of(value))
+    if isinstance(value, V.Known):
+        named = _named(family, expected) if value.value is None else ()
+        return Child(named) if NO_NODE in named else Constant(value.value, type(value.value))
+    return None
+
+
+def _named(family: Family, expected: Expected | None) -> tuple[int, ...]:
+    """The kinds that an annotation allows, if it is about nodes."""
+    if expected is None:
+        return ()
+    kinds = {
+        family.kinds[c] for c in expected.classes
+        if c in family.kinds and not c.__subclasses__()
+    }
+    if kinds and expected.none:
+        kinds.add(NO_NODE)
+    return tuple(sorted(kinds))
+
+
 def _is_of(value: V.Value, made: V.Root | None) -> bool:
     return isinstance(value, V.Ref) and value.root is made
 
@@ -204,7 +199,7 @@ def _next_row(it: Interpreter, pool: V.Ref, kind: int) -> V.Value:
 
 
 @dataclass
-class _Node:
+class NodeBuilder:
     """One node under construction."""
 
     it: Interpreter
@@ -237,13 +232,10 @@ class _Node:
         found = V.node_of(value)
         if found is not None:
             return self._child(found[0], found[1])
-        ty = V.number_type(value)
-        if ty is not None:
-            return of_numbers(number_kinds.of(value))
+        plain = _plain_sort(self.family, value, expected)
+        if plain is not None:
+            return plain
         match value:
-            case V.Known(v):
-                named = self._named(expected) if v is None else ()
-                return Child(named) if NO_NODE in named else Constant(v, type(v))
             case V.ArrayRef(type=array):
                 return Array(array.dtype.name, ones_of(array.shape))
             case V.Tuple(items, None):
@@ -256,7 +248,8 @@ class _Node:
                     return Items(list, self.sort_of(self._first(content), None, name))
                 return Grows()
             case V.OpenTuple(items) if isinstance(
-                item := self.sort_of(self._first(it.content(items.root)), None, name), Child
+                item := self.sort_of(self._first(it.content(items.root)), None, name),
+                (Child, Number),
             ):
                 return Items(tuple, item)
             case V.Ref() if (few := sets_of_nodes.as_range(it, value)) is not None:
@@ -314,18 +307,6 @@ class _Node:
             raise NeedsPool(self.family)
         return Child(tuple(sorted(kinds)))
 
-    def _named(self, expected: Expected | None) -> tuple[int, ...]:
-        """The kinds that an annotation allows, if it is about nodes."""
-        if expected is None:
-            return ()
-        kinds = {
-            self.family.kinds[c] for c in expected.classes
-            if c in self.family.kinds and not c.__subclasses__()
-        }
-        if kinds and expected.none:
-            kinds.add(NO_NODE)
-        return tuple(sorted(kinds))
-
     def _tuple(self, items: Sequence[V.Value], expected: Expected | None, name: str) -> Sort:
         told = expected if expected is not None and expected.sequence is tuple else None
         nodes = any(V.node_of(i) is not None for i in items)
@@ -342,7 +323,7 @@ class _Node:
         self, items: Sequence[V.Value], expected: Expected | None, name: str
     ) -> Sort:
         sort: Sort = Nothing()
-        named = self._named(expected)
+        named = _named(self.family, expected)
         if named and not items:
             sort = Child(named)
         for item in items:
@@ -494,12 +475,19 @@ class _Node:
         into[f"{path}.start"] = before.count
         into[f"{path}.count"] = count
         if isinstance(items, V.Growing):
-            lists.extend(it, rows, _as_rows(items, before))
+            lists.extend(it, rows, self._as_rows(items, before))
             return
         for item in items:
             leaves: dict[str, V.Value] = {}
             self.write(sort.item, table, item, leaves)
             self.append(table, leaves)
+
+    def _as_rows(self, items: V.Growing, like: V.Growing) -> V.Growing:
+        """A list of nodes as rows of kinds and rows, one of numbers as rows of these."""
+        cast = self.it.builder.cast
+        wanted = [row.type.dtype for row in like.rows]  # type: ignore[union-attr]
+        rows = map(cast, items.rows, wanted)
+        return V.Growing(items.count, tuple(rows), like.template, items.loops)
 
     def _keep(self, root: V.Root, path: str) -> None:
         """Note that a node has a copy of a list: if it is changed, it has to be the node's own."""
@@ -603,11 +591,6 @@ def _of_a_row(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
 def _can_be_nothing(sort: Sort) -> bool:
     """Whether columns of a field can be left without a value that means anything."""
     return not any(isinstance(column, Grows) for _, column in _of_a_row(sort, ""))
-
-
-def _as_rows(items: V.Growing, like: V.Growing) -> V.Growing:
-    """A list of nodes as rows of kinds and rows."""
-    return V.Growing(items.count, items.rows, like.template, items.loops)
 
 
 def _holds(sort: Sort, value: Sort) -> bool:

@@ -28,12 +28,6 @@ def begun(it: Interpreter, value: V.Value) -> V.Value:
     family, content = it.program.families.of(value.cls), it.content(value.root)
     if family is None:
         return value
-    pool = it.pools.get(family)
-    kind = family.kinds[value.cls]
-    known = pool.cls.fields[kind] if pool is not None and kind < len(pool.cls.fields) else None
-    later = next((n for n, _ in known or () if n not in content), None)
-    if later is not None:
-        raise assigned_later(it, value.cls, later)
     node = build(it, value.cls, content, value.root)
     assert isinstance(node, V.Data)
     for frame in it.frames:
@@ -75,14 +69,4 @@ def incomplete(it: Interpreter, cls: type) -> errors.PyrelayError:
         f"the __init__ of {cls.__name__} hands the object on before it is complete, to an object "
         "that is made there or on some paths only",
         hints=("do that behind the call: child = Node(...); child.parent = node",),
-    )
-
-
-def assigned_later(it: Interpreter, cls: type, name: str) -> errors.PyrelayError:
-    """The error for a field that an object gets when a list or another object has it already."""
-    return it.failure(
-        errors.UnsupportedOperationError,
-        f"the __init__ of {cls.__name__} puts the object into a list or another object before it "
-        f"assigns the field {name!r}",
-        hints=("assign all fields before that",),
     )

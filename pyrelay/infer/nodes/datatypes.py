@@ -30,6 +30,9 @@ NO_NODE = 0
 MOST_ITEMS = 8
 """Lists of more items in a list are no nodes: each item would be a field."""
 
+_MOST_LENGTHS = 2
+"""Tuples of numbers in a field that have more lengths than this have any."""
+
 MOST_SCHEMAS = 256
 """Schemas of which what every call asks is kept."""
 
@@ -271,6 +274,10 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
             return items
         case Items(c, x), Items(d, y) if c is d:
             return Items(c, merged(x, y, promote=promote))
+        case (Items(cls, Number() as item), Struct(xs)) | (
+            Struct(xs), Items(cls, Number() as item)
+        ) if cls is tuple and _one_number((*xs, item)) is not None:
+            return Items(tuple, item)
         case Struct(xs), Struct(ys) if len(xs) == len(ys):
             pairs = zip(xs, ys, strict=True)
             return Struct(tuple(merged(x, y, promote=promote) for x, y in pairs))
@@ -291,8 +298,16 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
     return Choice((a, b))
 
 
+def _one_number(sorts: Sequence[Sort]) -> Number | None:
+    """The number that all items of a tuple of any length are; None if they differ."""
+    found = {sort for sort in sorts if not isinstance(sort, Nothing)}
+    number = found.pop() if len(found) == 1 else None
+    return number if isinstance(number, Number) else None
+
+
 def enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
-    """Add a case to those of a Choice, where none of them holds it. Raises Incompatible."""
+    """Add a case to those of a Choice, where none of them holds it. Raises Incompatible, also for
+    tuples of too many lengths."""
     if new in cases or (is_text(new) and Text() in cases):
         return
     if isinstance(new, Text):
@@ -304,14 +319,24 @@ def enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
         cases += every.cases if isinstance(every, Choice) else (every,)
         return
     for k, old in enumerate(cases):
-        alike = type(old) is type(new) or _holds_none(old, new) or (
-            {type(old), type(new)} == {Items, Constant} and _NO_ITEMS in (old, new)
+        sides = {type(old), type(new)}
+        alike = len(sides) == 1 or _holds_none(old, new) or sides == {Items, Struct} or (
+            sides == {Items, Constant} and _NO_ITEMS in (old, new)
         )
         both = merged(old, new, promote=promote) if alike else None
         if both is not None and not isinstance(both, Choice):
             cases[k] = both
             return
     cases.append(new)
+    tuples = [case for case in cases if isinstance(case, Struct)]
+    if len(tuples) > _MOST_LENGTHS:
+        number = _one_number([part for case in tuples for part in case.children])
+        if number is not None:
+            none = (_NO_ITEMS, Items(tuple, Nothing()))
+            cases[:] = [case for case in cases if case not in tuples and case not in none]
+            cases.append(Items(tuple, number))
+        elif len(tuples) > MOST_ITEMS:
+            raise Incompatible
 
 
 def is_text(sort: Sort) -> bool:

@@ -12,7 +12,19 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from pyrelay.infer.nodes.annotations import are_related, is_record_class
-from pyrelay.infer.nodes.datatypes import Family, Incompatible, Schema, Sort, merged
+from pyrelay.infer.nodes.datatypes import (
+    Array,
+    Child,
+    Choice,
+    Constant,
+    Family,
+    Incompatible,
+    Nothing,
+    Number,
+    Schema,
+    Sort,
+    merged,
+)
 from pyrelay.records import dataclass
 
 Fields = tuple[tuple[str, Sort], ...]
@@ -45,6 +57,23 @@ class Plan:
         count = len(self.family.classes)
         rows = ((), *(self.fields.get(k) for k in range(1, count)))
         return Schema(tuple(self.family.classes), rows)
+
+
+    def has_sequences(self) -> bool:
+        """Whether there are tuples or texts in the fields, whose lengths may turn out to vary."""
+        pending = [sort for fields in self.fields.values() for _, sort in fields]
+        while pending:
+            sort = pending.pop()
+            match sort:
+                case Choice(cases):
+                    pending.extend(cases)
+                case Constant(_, cls) if cls not in (str, tuple):
+                    pass
+                case Number() | Array() | Child() | Nothing():
+                    pass
+                case _:
+                    return True
+        return False
 
 
 @dataclass(eq=False)
@@ -82,7 +111,7 @@ class NeedsFields(Exception):
             if known.family is need.family and known.kind == need.kind:
                 try:
                     both = joined_fields(known.fields, need.fields)
-                except (Incompatible, ValueError):  # the next attempt says what does not fit
+                except Incompatible:  # the next attempt says what does not fit
                     return False
                 self.needs[k] = NeedsPool(need.family, need.kind, both)
                 return both != known.fields
@@ -127,7 +156,11 @@ def planned(plans: dict[Family, Plan], need: NeedsPool) -> None:
 
 
 def joined_fields(a: Fields, b: Fields) -> Fields:
-    """Sorts that hold what either of two does, field by field. Raises Incompatible if none do."""
-    return tuple(
-        (n, merged(x, y, promote=True)) for (n, x), (_, y) in zip(a, b, strict=True)
-    )
+    """Sorts that hold what either of two does, field by field, and the fields of either.
+
+    Raises Incompatible if none do.
+    """
+    found = dict(a)
+    for name, sort in b:
+        found[name] = merged(found[name], sort, promote=True) if name in found else sort
+    return tuple(found.items())

@@ -46,6 +46,7 @@ from pyrelay.infer.nodes.datatypes import (
     is_function,
 )
 from pyrelay.ir import types
+from pyrelay.ir.nodes import UNSET
 from pyrelay.records import dataclass
 
 Place = tuple[int, int]
@@ -394,7 +395,9 @@ class Unpacker:
     def _fill(self, node: Any, place: Place) -> None:
         kind, row = place
         for name, sort, path in self._fields(kind):
-            object.__setattr__(node, name, self._value(sort, path, row))
+            value = self._value(sort, path, row)
+            if value is not UNSET:
+                object.__setattr__(node, name, value)
 
     def _value(self, sort: Sort, path: str, row: int) -> Any:
         match sort:

@@ -14,6 +14,7 @@ from pyrelay import errors
 from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.code_points import from_items
+from pyrelay.infer.containers.open_layouts import sequences
 from pyrelay.infer.flow.joining import same_reference
 from pyrelay.infer.frames import Read
 from pyrelay.infer.in_python.lists import equal_tuples
@@ -56,27 +57,37 @@ _AT_ROW = (("axes", (0,)),)
 def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
     """`node.name`. Raises AttributeMissingError if the class has no such attribute."""
     from pyrelay.infer.attributes import class_attribute, dict_of_attributes
+    from pyrelay.infer.flow import unset
 
-    sort = node.schema.of(node.kind).get(name)
-    if isinstance(sort, Grows):
-        from pyrelay.infer.containers.lists_in_nodes import list_of
-
-        return list_of(it, node.pool, f"{node.kind}.{name}", node.row)
-    if sort is not None:
-        return read(it, node.pool, sort, f"{node.kind}.{name}", it.atom(node.row))
+    own = field(it, node, name)
+    if own is not None:
+        return unset.resolved(it, node, node.cls, name, own)
     if name == "__dict__":
         return dict_of_attributes(it, node)
     found = inspect.getattr_static(node.cls, name, None)
     if found is None or inspect.ismemberdescriptor(found):
+        if it.program.lacking.found is not None:  # it may be what was assigned first
+            raise it.program.lacking.found
         raise missing(it, node, name)
     value: V.Value = class_attribute(it, node, node.cls, name)
     return value
 
 
+def field(it: Interpreter, node: V.Data, name: str) -> V.Value | None:
+    """What a node itself has under a name, which may be UNSET; None if no node of its kind has."""
+    sort = node.schema.of(node.kind).get(name)
+    if isinstance(sort, Grows):
+        from pyrelay.infer.containers.lists_in_nodes import list_of
+
+        return list_of(it, node.pool, f"{node.kind}.{name}", node.row)
+    if sort is None:
+        return None
+    return read(it, node.pool, sort, f"{node.kind}.{name}", it.atom(node.row))
+
+
 def set_attribute(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
     """`node.name = value`: what `node.name *= 2` assigns is the array that is there already."""
-    from pyrelay.infer.nodes.building import assign
-    from pyrelay.infer.nodes.constructing import assigned_later
+    from pyrelay.infer.nodes.assigning import assign
 
     parameters = getattr(node.cls, "__dataclass_params__", None)
     if (parameters is not None and parameters.frozen) or hasattr(node.cls, "_fields"):
@@ -86,12 +97,10 @@ def set_attribute(it: Interpreter, node: V.Data, name: str, value: V.Value) -> N
             f"{node.cls.__name__} is a {kind}: its fields cannot be assigned",
             hints=("make a new node with the new value",),
         )
-    if name not in node.schema.of(node.kind):
-        if any(isinstance(n, V.Data) and n.row is node.row for n in it.constructing.values()):
-            raise assigned_later(it, node.cls, name)
-        raise missing(it, node, name)
-    if isinstance(value, V.ArrayRef) and same_reference(attribute(it, node, name), value):
-        return
+    if isinstance(value, V.ArrayRef):
+        before = field(it, node, name)
+        if before is not None and same_reference(before, value):
+            return
     assign(it, node, name, value)
 
 
@@ -143,6 +152,8 @@ def _is_outdated(value: V.Value) -> bool:
 
 
 def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.Value:
+    from pyrelay.infer.operators import of_its_own
+
     match sort:
         case Constant(value):
             return V.Known(value)
@@ -161,7 +172,11 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
             )
             if isinstance(item, Nothing):
                 count = V.Known(0)
-            return V.Items(pool, cls, item, f"{path}[]", start, count)
+            found = V.Items(pool, cls, item, f"{path}[]", start, count)
+            if cls is not tuple or not isinstance(item, Number):
+                return found
+            sequences().wanted = True
+            return of_its_own(it, found) if sequences().open else found
         case Struct(parts):
             return V.Tuple(tuple(
                 read(it, pool, part, f"{path}[{k}]", row) for k, part in enumerate(parts)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyrelay
+from pyrelay.errors import UnsupportedOperationError
 from pyrelay.infer import layout, values
 from pyrelay.infer.flow.fixpoint import _Handover
 from pyrelay.ir import types
@@ -57,3 +59,23 @@ def test_a_while_loop_whose_first_round_stands_before_it_has_no_index():
 
     args = (np.array([1.0, 2.0]), 3)
     assert_same_outcome(interpreted(stacked, args), plainly(stacked, args))
+
+
+class Noted:
+    def __init__(self, x, every):
+        self.x, self.before = x, None
+        if x > 0:
+            every.append(self)
+
+
+def test_a_list_that_a_round_leaves_with_one_length_or_another_is_not_read_behind_it():
+    """It was as long as before the loop."""
+    def noted(x):
+        every, last = [], None
+        for v in x:
+            node = Noted(v, every)
+            node.before, last = last, node
+        return len(every)
+
+    with pytest.raises(UnsupportedOperationError, match="this branch changes the length of a list"):
+        pyrelay.jit(noted)(np.ones(4))

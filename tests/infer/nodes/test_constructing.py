@@ -56,6 +56,30 @@ class Parent:
             above.child = self
 
 
-@pytest.mark.parametrize("function", [in_a_list, in_a_list_of_run_time_length, in_another_node])
+class Ranked:
+    def __init__(self, value: Any, every: Any) -> None:
+        self.value, self.before = value, None
+        every.append(self)
+        self.rank = len(every)
+        self.owned = Owned(self)
+
+
+class Owned:
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+
+def before_all_fields_are_assigned(x: Any) -> Any:
+    every: Any = []
+    last: Any = None
+    for v in x:
+        node: Any = Ranked(v, every)
+        node.before, last = last, node
+    return last.rank, every[1].owned.owner.value, last.before.rank
+
+
+@pytest.mark.parametrize("function", [
+    in_a_list, in_a_list_of_run_time_length, in_another_node, before_all_fields_are_assigned,
+])
 def test_what_is_kept_is_the_object(function: Any) -> None:
     assert pyrelay.jit(function)(X) == function(X)

@@ -8,6 +8,7 @@ from pyrelay.infer.nodes.datatypes import (
     Child,
     Choice,
     Constant,
+    Incompatible,
     Items,
     Nothing,
     Number,
@@ -44,3 +45,20 @@ def test_no_items_fit_tuples_of_nodes(
 def test_others_are_told_apart(found: tuple[Sort, Sort]) -> None:
     """A program that calls a function with all items knows how many they are."""
     assert merged(*found, promote=True) == Choice(found)
+
+
+def lengths(part: Sort, count: int) -> Sort:
+    sort: Sort = EMPTY
+    for k in range(1, count):
+        sort = merged(sort, Struct((part,) * k), promote=True)
+    return sort
+
+
+def test_numbers_in_tuples_of_many_lengths_are_of_any_number() -> None:
+    assert lengths(FLOAT, 9) == Items(tuple, FLOAT)
+
+
+def test_other_tuples_have_few_lengths() -> None:
+    """They were told apart without end."""
+    with pytest.raises(Incompatible):
+        lengths(Struct((FLOAT, FLOAT)), 12)

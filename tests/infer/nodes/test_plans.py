@@ -117,3 +117,22 @@ def slopes(x: float, y: float) -> tuple[float, float]:
 def test_sets_that_are_given_nodes_are_tables_beside_what_fields_lack() -> None:
     assert attempts(slopes, 1.5, 2.0) <= 6  # there were 19
     assert_same_outcome(interpreted(slopes, (1.5, 2.0)), plainly(slopes, (1.5, 2.0)))
+
+
+class Part:
+    def __init__(self, number: Any, before: Any = None) -> None:
+        self.number, self.before = number, before
+
+
+def numbered(n: int) -> str:
+    part = Part(n)
+    part = Part(n + 1, part)
+    said = ""
+    for _ in range(n):
+        said += "ab"
+    return said[part.before.number]
+
+
+def test_plans_without_texts_stay_where_texts_have_no_known_length() -> None:
+    assert attempts(numbered, 3) <= 5  # there were 8
+    assert_same_outcome(interpreted(numbered, (3,)), plainly(numbered, (3,)))
