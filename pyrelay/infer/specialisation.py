@@ -53,6 +53,8 @@ _MOST_LONGER = 12
 _MOST_UNFOLDED = 32  # of objects in objects, which are compared as wholes
 _MOST_AROUND = 8  # likewise, in calls inside each other
 _MOST_LONGER_TEXTS = 3  # that the program puts together, in calls inside each other
+_MOST_DEEPER = 4  # calls inside each other that are handed functions of functions of functions
+_DEPTH = "how often a function calls itself that hands on functions"
 _MOST_PASSES = 16
 _PASSES_OF_STRINGS = 3  # strings put together of others are more at each pass: n become n * n + 1
 
@@ -359,6 +361,14 @@ def _find(
         ):
             raise needs.NeedsSequences
     most = _most(entries, layouts)
+    if len(around) >= _MOST_DEEPER and _deepens(
+        [*(spec.layouts for spec in around[-_MOST_DEEPER:]), layouts]
+    ):
+        for position, layout in enumerate(around[0].layouts):
+            computed = (closure.function, position) in it.program.computed
+            if isinstance(layout, L.LScalar) and layout.type == types.PY_INT and not computed:
+                raise needs.NeedsStatic((around[0], position), _DEPTH)
+        most = len(entries)
     if it.program.unfolds:
         most = min(most, _MOST_UNFOLDED)
         sizes = [len(leaf_types(x)) for x in (*(spec.layouts for spec in around), layouts)]
@@ -413,6 +423,31 @@ def _lengthens(calls: Sequence[Sequence[L.Layout]]) -> bool:
         if len(counts) == len(calls) and counts == sorted(set(counts)):
             return True
     return False
+
+
+def _deepens(calls: Sequence[Sequence[L.Layout]]) -> bool:
+    """Whether some calls differ in nothing but functions that capture more functions in each."""
+    found = False
+    for layouts in zip(*calls, strict=True):
+        if any(x != layouts[0] for x in layouts):
+            depths = list(map(_functions, layouts))
+            if depths != sorted(set(depths)):
+                return False
+            found = True
+    return found
+
+
+def _functions(layout: Any) -> int:
+    """How deep functions capture each other."""
+    match layout:
+        case L.LNode((str() as kind, *_), parts):
+            own = kind in ("closure", "method", "partial")
+            return own + max(map(_functions, parts), default=0)
+        case L.LUnion(cases):
+            return max(map(_functions, cases))
+        case L.LPlace(kind="cell", content=content):
+            return _functions(content)
+    return 0
 
 
 def _of_any_extents(
@@ -556,10 +591,25 @@ def make_function(it: Interpreter, spec: Specialisation, arguments: Sequence[V.V
                 if not strings.tried:
                     raise needs.NeedsSequences
                 break
+        _ask_for_depth(it, spec, arguments)
         raise _unsettled(it, spec)
     finally:
         spec.in_progress = False
         del it.program.making[it.program.making.index(spec) :]
+
+
+def _ask_for_depth(
+    it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]
+) -> None:
+    """Raises NeedsKnown for an int that may say how deep a function calls itself: what it returns
+    is settled where that is known."""
+    static = _statics(it, spec.closure, spec.alone)
+    for position, value in enumerate(arguments):
+        known = isinstance(value, V.Known) and type(value.value) is int
+        told = isinstance(value, V.Scalar) and isinstance(value.origin, tuple)
+        asked = position in static or (spec.closure.function, position) in it.program.computed
+        if (known or told) and V.number_type(value) == types.PY_INT and not asked:
+            raise NeedsKnown(position, _DEPTH)
 
 
 def _unsettled(it: Interpreter, spec: Specialisation) -> errors.PyrelayError:

@@ -78,6 +78,16 @@ def behind_a_handler_in_a_loop(n, rounds):
     return failed
 
 
+def in_a_loop_behind_a_handler(n, rounds):
+    made = 0
+    try:
+        for k in range(rounds):
+            made += np.zeros(n + k).size
+    except ValueError:
+        made -= 1
+    return made
+
+
 def test_arrays_of_one_number_of_elements_have_one_shape() -> None:
     text = show(inferred(as_many, (3, 2)).module)
     assert "as_extent" in text
@@ -111,7 +121,8 @@ def test_loops_carry_arrays_of_lengths_that_are_known_before_them(
 
 @pytest.mark.parametrize(
     "function",
-    [appended, computed_in_the_loop, two_deep, behind_a_branch, behind_a_handler_in_a_loop],
+    [appended, computed_in_the_loop, two_deep, behind_a_branch, behind_a_handler_in_a_loop,
+     in_a_loop_behind_a_handler],
 )  # fmt: skip
 @pytest.mark.parametrize("args", [(3, 4), (1, 1), (-2, 3), (-2, 0), (-2, 2)])
 def test_what_is_negative_raises_in_the_loop(

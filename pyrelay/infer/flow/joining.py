@@ -418,13 +418,16 @@ class Joiner:
         _refuse_plain(old, new)
         if _one_is_an_item(old, new):
             return None
-        saved = dict(self.keys), dict(self.of), set(self.left), set(self.right), dict(self.pairs)
+        noted: list[Any] = [self.keys, self.of, self.left, self.right, self.pairs]
+        saved = [each.copy() for each in noted]
         try:
             joined = replace(self, lenient=False)._alike(old, new)
         except JoinError:
             joined = None
         if joined is None:
-            self.keys, self.of, self.left, self.right, self.pairs = saved
+            for each, before in zip(noted, saved, strict=True):
+                each.clear()  # in place: joiners of the cases around have the same ones
+                each.update(before)
         return joined
 
 

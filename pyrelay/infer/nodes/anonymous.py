@@ -21,8 +21,10 @@ from pyrelay.infer.nodes.datatypes import (
     Choice,
     Families,
     Family,
+    Items,
     Schema,
     Sort,
+    Struct,
     anonymous_class,
     is_anonymous,
 )
@@ -156,6 +158,32 @@ def refuse_tuples(cls: type, fields: Fields, values: Mapping[str, V.Value]) -> N
 
 
 # -- finding them ----------------------------------------------------------------------------------
+
+
+def refuse_deeper_fields(
+    known: Mapping[str, Sort], now: Fields, values: Mapping[str, V.Value]
+) -> None:
+    """Raises NeedsNodes where a field is to hold tuples in tuples, deeper than those that the last
+    attempt found in it: they were made of what was read from it."""
+    for name, sort in now:
+        if name in known and _tuples(sort) > max(_tuples(known[name]), 1):
+            value = values[name]
+            cases = value.possible if isinstance(value, V.Union) else (value,)
+            made = frozenset(s for c in cases if isinstance(c, V.Tuple) for s in c.made)
+            if made and _tuples(known[name]):
+                raise NeedsNodes(made)
+
+
+def _tuples(sort: Sort) -> int:
+    """How deep tuples stand in each other in what is of a sort."""
+    match sort:
+        case Struct(children):
+            return 1 + max(map(_tuples, children), default=0)
+        case Choice(cases):
+            return max(map(_tuples, cases))
+        case Items(item=item):
+            return _tuples(item)
+    return 0
 
 
 def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:

@@ -12,6 +12,7 @@ from pyrelay.infer.containers import found_items
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import trees
 from pyrelay.infer.nodes.annotations import expected_fields, is_record_class
+from pyrelay.infer.nodes.anonymous import refuse_deeper_fields
 from pyrelay.infer.nodes.building import NodeBuilder
 from pyrelay.infer.nodes.constructing import begun
 from pyrelay.infer.nodes.datatypes import Array, Constant, Family, Grows, merged
@@ -54,6 +55,7 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
     builder = NodeBuilder(it, family, node.pool, node.cls)
     own = builder.sort_of(value, expected_fields(node.cls).get(name), name)
     joined = builder.joined(((name, known[name]),), ((name, own),))[0][1]
+    refuse_deeper_fields(known, ((name, joined),), {name: value})
     if joined != known[name]:
         fields = tuple((n, joined if n == name else s) for n, s in known.items())
         it.program.lacking.note(NeedsPool(family, node.kind, fields))

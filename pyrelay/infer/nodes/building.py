@@ -27,7 +27,11 @@ from pyrelay.infer.nodes.annotations import (
     is_of_many,
     is_record_class,
 )
-from pyrelay.infer.nodes.anonymous import refuse_groups, refuse_tuples
+from pyrelay.infer.nodes.anonymous import (
+    refuse_deeper_fields,
+    refuse_groups,
+    refuse_tuples,
+)
 from pyrelay.infer.nodes.constructing import begun, in_place_of, incomplete, known_as
 from pyrelay.infer.nodes.datatypes import (
     NO_NODE,
@@ -131,6 +135,7 @@ def build(
     before = tuple(known.items())
     joined = builder.joined(before if list(known) == list(values) else sorts, sorts)
     refuse_tuples(cls, joined, values)
+    refuse_deeper_fields(known, joined, values)
     fits = {n: sort == known.get(n) for n, sort in joined}
     same = met and list(known) == list(values)
     if pool.cls.classes != tuple(family.classes) or not same or not all(
@@ -302,9 +307,9 @@ class NodeBuilder:
                                "call",),
                     )
                 raise NeedsPool(self.family, unified=True)
-            for cls in pool.cls.classes[1:]:
-                self.family.add(cls)
-            raise NeedsPool(self.family)
+            other = self.it.program.families.of(pool.cls.classes[1])
+            assert other is not None
+            raise NeedsPool(other.taking_in(self.family))
         return Child(tuple(sorted(kinds)))
 
     def _tuple(self, items: Sequence[V.Value], expected: Expected | None, name: str) -> Sort:

@@ -405,6 +405,14 @@ class Family:
                 self.families.entered[each] = self
         return self.kinds[cls]
 
+    def taking_in(self, other: Family) -> Family:
+        """The data type of the classes of both: that of a program if either is, which takes in what
+        is one everywhere, and else the other one."""
+        whole, part = (self, other) if self.families.outer is not None else (other, self)
+        for cls in part.classes[1:]:
+            whole.add(cls)
+        return whole
+
     def schema_for(self, seen: dict[int, tuple[tuple[str, Sort], ...]]) -> Schema:
         """A schema that nodes with these sorts of fields by kind fit.
 
