@@ -380,9 +380,8 @@ class Compiled:
             spent = time.perf_counter() - started
             binding = spec.binding
             first = self._key(args, keywords, Flattened(), first=True)
-            if binding.apart != again.apart or binding.families is not None:
-                needed = Flattened(apart=binding.apart, families=binding.families or EVERYWHERE)
-                key = self._key(args, keywords, needed, first=True)
+            needed = Flattened(apart=binding.apart, families=binding.families or EVERYWHERE)
+            key = self._key(args, keywords, needed, first=True)  # with what was found of nodes
             signature = self._call_text(args, keywords)
             build = pipeline.compiled(spec, key[-1])
             program = boundary.Program(binding, build, signature, spec, spent)

@@ -105,7 +105,10 @@ class Attempt(Arguments):
         return frozenset(() if self.outermost is None else self.outermost.items.fixed)
 
     def own_families(self) -> Families | None:
-        """The data types of this program alone, if objects of the caller are nodes of any."""
+        """The data types of this program alone, if objects of the caller are nodes of any, or of
+        none though they are nodes elsewhere."""
+        if self.asked.families.apart:
+            return self.asked.families
         own = self.asked.families.entered.keys()
         entered = (cls for packed in self.flat.pools for cls in packed.schema.classes)
         return self.asked.families if any(cls in own for cls in entered) else None

@@ -540,8 +540,9 @@ def _enter_inner(lists: Iterable[Any], into: Flattened) -> None:
 
 @contextmanager
 def _inside(cls: type, into: Flattened) -> Iterator[None]:
-    """Inside an object of a class; raises _ContainsItself if that is inside one already."""
-    if cls in into.open and is_record_class(cls):
+    """Inside an object of a class; raises _ContainsItself if that is inside one already, and such
+    objects are nodes."""
+    if cls in into.open and is_record_class(cls) and not into.families.apart:
         raise _ContainsItself(list(dict.fromkeys(into.open[into.open.index(cls):])))
     into.open.append(cls)
     yield

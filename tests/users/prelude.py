@@ -257,3 +257,72 @@ def first_of_an_endless_stream(n):
         value, stream = stream()
         taken.append(value)
     return taken
+
+
+@dataclass
+class Number:
+    value: float
+
+
+@dataclass
+class Name:
+    text: str
+
+
+@dataclass
+class Sum:
+    left: Any
+    right: Any
+
+
+@dataclass
+class Product:
+    left: Any
+    right: Any
+
+
+def _derivative(of, name):
+    match of:
+        case Number():
+            return Number(0.0)
+        case Name(text):
+            return Number(1.0 if text == name else 0.0)
+        case Sum(a, b):
+            return Sum(_derivative(a, name), _derivative(b, name))
+        case Product(a, b):
+            return Sum(Product(_derivative(a, name), b), Product(a, _derivative(b, name)))
+
+
+def _simplified(of):
+    match of:
+        case Sum(a, b):
+            match _simplified(a), _simplified(b):
+                case Number(x), Number(y):
+                    return Number(x + y)
+                case (Number(0.0), other) | (other, Number(0.0)):
+                    return other
+                case left, right:
+                    return Sum(left, right)
+        case Product(a, b):
+            match _simplified(a), _simplified(b):
+                case (Number(0.0), _) | (_, Number(0.0)):
+                    return Number(0.0)
+                case (Number(1.0), other) | (other, Number(1.0)):
+                    return other
+                case left, right:
+                    return Product(left, right)
+        case _:
+            return of
+
+
+SQUARE = Sum(Product(Name("x"), Name("x")), Product(Number(3.0), Name("x")))
+
+
+@use((SQUARE, "x"))
+def derivative_of_an_expression(expression, name):
+    return _derivative(expression, name)
+
+
+@use((SQUARE, "x"), long=True)
+def simplified_derivative(expression, name):
+    return _simplified(_derivative(expression, name))

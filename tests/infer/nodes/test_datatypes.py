@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
+import pyrelay
 from pyrelay.infer.nodes.datatypes import (
     Child,
     Choice,
@@ -62,3 +66,47 @@ def test_other_tuples_have_few_lengths() -> None:
     """They were told apart without end."""
     with pytest.raises(Incompatible):
         lengths(Struct((FLOAT, FLOAT)), 12)
+
+
+@dataclass
+class Leaf:
+    value: float
+
+
+@dataclass
+class Negated:
+    of: Any
+
+
+@dataclass
+class Pair:
+    left: Any
+    right: Any
+
+
+def value_of(tree: Any) -> Any:
+    match tree:
+        case Leaf(value):
+            return value
+        case Negated(of):
+            return -value_of(of)
+        case Pair(left, right):
+            return value_of(left) * value_of(right)
+
+
+def mirrored(tree: Any) -> Any:
+    match tree:
+        case Leaf(value):
+            return Leaf(value + 1.0)
+        case Pair(left, right):
+            return Pair(mirrored(right), mirrored(left))
+
+
+def test_trees_without_a_kind_that_others_have_are_taken_by_functions_that_have_no_case_for_it(
+) -> None:
+    """What other trees of the data type hold makes them records: a program for each structure."""
+    few = Pair(Leaf(2.0), Pair(Leaf(3.0), Leaf(4.0)))
+    assert pyrelay.jit(value_of)(Pair(few, Negated(Leaf(5.0)))) == -120.0
+    compiled = pyrelay.jit(mirrored)
+    assert compiled(few) == compiled(few) == mirrored(few)
+    assert compiled.cache_info().compilations == 1
