@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple, Optional
 
 import numpy as np
 
@@ -215,3 +216,62 @@ def list_of_two_objects(x, n):
     stacks[1].items = stacks[0].items
     stacks[0].push(x[0])
     return stacks[1].items
+
+
+class Gene(NamedTuple):
+    source: int
+    weight: float
+    enabled: bool
+
+
+class Genome:
+    def __init__(self, genes):
+        self.genes, self.fitness = genes, 0.0
+
+
+@use((4,))
+def named_tuples_in_lists_of_objects(n):
+    found = [Genome([Gene(i, i * 0.5 + k, i > 0) for i in range(3)]) for k in range(n)]
+    return [g.weight for genome in found for g in genome.genes if g.enabled]
+
+
+@use((np.array([1.0, -2.0, 0.5]), 5, 3), long=True)
+def genes_that_change(x, size, rounds):
+    """Replaced ones stand beside those as they were."""
+    found = [Genome([Gene(i, i * 0.5 + k, True) for i in range(3)]) for k in range(size)]
+    for r in range(rounds):
+        for genome in found:
+            used = [g for g in genome.genes if g.enabled]
+            genome.fitness = sum(g.weight * x[g.source] for g in used)
+        found.sort(key=lambda genome: -genome.fitness)
+        children = []
+        for genome in found[: size // 2]:
+            genes = [g._replace(weight=g.weight - 1.0) if g.weight > 1 else g for g in genome.genes]
+            genes[r % 3] = genes[r % 3]._replace(enabled=False)
+            genes.append(Gene(r % 3, 2.0, True))
+            children.append(Genome(genes))
+        found = found[: size - size // 2] + children
+    return [genome.fitness for genome in found], [g.weight for g in found[-1].genes]
+
+
+class Link(NamedTuple):
+    number: float
+    after: Optional[Link] = None  # noqa: UP045 -- read by the function
+
+
+class Links:
+    def __init__(self, links):
+        self.links = links
+
+
+@use((6,), (2,))
+def replaced_nodes_beside_others(n):
+    """They were tuples, and all numbers 0."""
+    made = [Links([Link(float(i + k)) for i in range(3)]) for k in range(n)]
+    changed = []
+    for one in made:
+        changed.append(Links([
+            link._replace(number=link.number + 10.0) if link.number > 1 else link
+            for link in one.links
+        ]))
+    return [link.number for one in changed for link in one.links]

@@ -163,8 +163,12 @@ def tuple_of_class(
     it: Interpreter, cls: V.Value, iterable: V.Value = V.Tuple(())
 ) -> V.Value:
     """tuple.__new__(cls, iterable), as `_make` of a namedtuple's calls it."""
-    named = it.static(cls, "the class of a tuple")
-    return V.Tuple(sequence_of(it, iterable), None if named is tuple else named)
+    from pyrelay.infer.nodes.building import build
+
+    named, items = it.static(cls, "the class of a tuple"), sequence_of(it, iterable)
+    if named is not tuple and it.program.families.of(named) is not None:
+        return build(it, named, dict(zip(named._fields, items, strict=True)))
+    return V.Tuple(items, None if named is tuple else named)
 
 
 @handles(list)

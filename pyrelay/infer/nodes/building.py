@@ -259,7 +259,7 @@ class NodeBuilder:
                 return Items(tuple, item)
             case V.Ref() if (few := sets_of_nodes.as_range(it, value)) is not None:
                 return Items(set, self._common(few, None, name))
-            case V.Ref(_, cls) if is_record_class(cls):
+            case V.Ref(_, cls) | V.Tuple(_, cls) if cls is not None and is_record_class(cls):
                 if cls in self.family.kinds:
                     raise incomplete(it, cls)
                 self.family.add(cls)
