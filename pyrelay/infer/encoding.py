@@ -440,6 +440,8 @@ def _keys(layout: Layout) -> Iterator[int]:
 def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
     """Which case of a union layout a value is. Raises NoCase if it is none."""
     fitting = [i for i, case in enumerate(layout.cases) if fits(value, case, heap)]
+    if len(fitting) > 1 and isinstance(value, V.ArrayRef):
+        return max(fitting, key=lambda i: _is_made_for(value, layout.cases[i]))
     if len(fitting) > 1:  # lists that grow, of other words
         taking = (i for i in fitting if _takes_items(value, layout.cases[i], heap))
         return next(taking, fitting[0])
@@ -449,6 +451,14 @@ def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
         if is_open(case) and _becomes_open(value, case):
             return i
     raise NoCase(f"{value} is no case of {layout}")
+
+
+def _is_made_for(array: V.ArrayRef, case: Layout) -> tuple[bool, bool]:
+    """Whether a case that an array fits has views, if it is one, and may be of this very array:
+    as a whole array a view would be a copy, and said to be all of what it shows."""
+    of = case.base if isinstance(case, LView) else case
+    known = isinstance(of, LPlace) and array.root in of.may_be
+    return isinstance(case, LView) == bool(array.view), known
 
 
 def _takes_items(value: V.Value, layout: Layout, heap: Heap) -> bool:

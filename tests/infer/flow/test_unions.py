@@ -208,3 +208,19 @@ def test_exceptions_of_tuples_need_no_python():
         wanted, got = plainly(refused_pair, given), plainly(pyrelay.jit(refused_pair), given)
         assert_same_outcome(got, wanted)
         assert repr(got.error) == repr(wanted.error)
+
+
+def viewed_either_way(a, b, n, m):
+    if n:
+        b = a[::-1]
+    if m:
+        b[0] = 1.0
+        b = b[::-1]
+    return b
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("m", [0, 1])
+def test_a_view_of_one_of_several_arrays_is_no_whole_one(n, m):
+    args = (np.arange(5.0) * 2.0, np.arange(4.0) - 3.0, n, m)
+    assert_same_outcome(interpreted(viewed_either_way, args), plainly(viewed_either_way, args))
