@@ -245,7 +245,7 @@ class Encoder:
         if isinstance(value, V.Union):
             self._from_union(value, layout)
             return
-        chosen = case_index(value, layout, self.heap)
+        chosen = case_index(value, layout, self.heap, self.bound)
         self.atoms.append(constant(chosen))
         for i, case in enumerate(layout.cases):
             if i == chosen:
@@ -351,7 +351,7 @@ class Encoder:
             case = value.cases[k]
             if not isinstance(case, V.Known) or case.value is UNREAD:
                 return False
-            numbers[k] = case_index(case, layout, self.heap)
+            numbers[k] = case_index(case, layout, self.heap, self.bound)
             if not isinstance(layout.cases[numbers[k]], LKnown):
                 return False
         (_, first), *others = numbers.items()
@@ -437,11 +437,14 @@ def _keys(layout: Layout) -> Iterator[int]:
                 pending.append(base)
 
 
-def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
-    """Which case of a union layout a value is. Raises NoCase if it is none."""
+def case_index(
+    value: V.Value, layout: LUnion, heap: Heap, bound: Collection[Symbol] = ()
+) -> int:
+    """Which case of a union layout a value is, whose extents are written with the symbols `bound`.
+    Raises NoCase if it is none."""
     fitting = [i for i, case in enumerate(layout.cases) if fits(value, case, heap)]
     if len(fitting) > 1 and isinstance(value, V.ArrayRef):
-        return max(fitting, key=lambda i: _is_made_for(value, layout.cases[i]))
+        return max(fitting, key=lambda i: _is_made_for(value, layout.cases[i], heap, bound))
     if len(fitting) > 1:  # lists that grow, of other words
         taking = (i for i in fitting if _takes_items(value, layout.cases[i], heap))
         return next(taking, fitting[0])
@@ -453,12 +456,25 @@ def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
     raise NoCase(f"{value} is no case of {layout}")
 
 
-def _is_made_for(array: V.ArrayRef, case: Layout) -> tuple[bool, bool]:
-    """Whether a case that an array fits has views, if it is one, and may be of this very array:
-    as a whole array a view would be a copy, and said to be all of what it shows."""
-    of = case.base if isinstance(case, LView) else case
-    known = isinstance(of, LPlace) and array.root in of.may_be
-    return isinstance(case, LView) == bool(array.view), known
+def _is_made_for(
+    array: V.ArrayRef, case: Layout, heap: Heap, bound: Collection[Symbol]
+) -> tuple[bool, bool, bool]:
+    """Whether a case that an array fits has views, if it is one, of the very part, and may be of
+    this very array: as a whole array a view would be a copy, and said to be all of what it shows.
+    """
+    if not isinstance(case, LView):
+        own = isinstance(case, LPlace) and array.root in case.may_be
+        return not array.view, True, own
+    window = window_of(heap.contents[array.root].type.shape, array.view)
+    assert window is not None
+    same = all(
+        mine == theirs or dims.plain_symbol(theirs) in bound
+        for mine, theirs in zip(
+            (*window.starts, *window.sizes), (*case.starts, *case.sizes), strict=True
+        )
+    )
+    own = isinstance(case.base, LPlace) and array.root in case.base.may_be
+    return bool(array.view), same, own
 
 
 def _takes_items(value: V.Value, layout: Layout, heap: Heap) -> bool:

@@ -224,3 +224,20 @@ def viewed_either_way(a, b, n, m):
 def test_a_view_of_one_of_several_arrays_is_no_whole_one(n, m):
     args = (np.arange(5.0) * 2.0, np.arange(4.0) - 3.0, n, m)
     assert_same_outcome(interpreted(viewed_either_way, args), plainly(viewed_either_way, args))
+
+
+def parts_backwards(o, k, m, n):
+    b = o[::-1]
+    if n:
+        b = o[:-1][::-1]
+    b[0] += 7.0
+    c, d = (o[k:0:-1], o[m:0:-1]) if n % 2 else (o[m:0:-1], o[k:0:-1])
+    e = c if n < 1 else d
+    e[1:] += 5.0
+    return o, e
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_parts_of_an_array_that_run_backwards_from_other_places_are_told_apart(n):
+    args = (np.arange(6.0), 4, 2, n)
+    assert_same_outcome(interpreted(parts_backwards, args), plainly(parts_backwards, args))
