@@ -10,6 +10,8 @@ In: arguments, and results with what they are computed from. Out: a `Memory` for
 or more axes that may differ, in `Program.memory`. An argument counts as contiguous until an attempt
 finds that a program writes what was reshaped on that ground and the argument at hand is not; the
 next attempt is told how it lies (`Program.layouts`). Either way the program is for such arguments.
+Where an order is asked for, as with np.ascontiguousarray, how an argument lies decides at once: the
+result is the argument itself or a copy, which the caller sees.
 
 Source of the order of results: NumPy's `npyiter_find_best_axis_ordering`.
 """
