@@ -285,6 +285,18 @@ def class_attributes(x):
     return made[1].number, Counted.count
 
 
+@compiled("Attributes that are assigned behind `__init__`, of objects in lists, too", X)
+def attributes_assigned_later(x):
+    found = []
+    for v in x:
+        if v > 9.5:
+            break
+        found.append(Scale(v))
+        if v > 1.5:
+            found[-1].label = 2 * v
+    return [s.label if hasattr(s, "label") else s.factor for s in found]
+
+
 @compiled("Classes made of collections.abc; those with only a `__getitem__` are gone through", 2.0)
 def abstract(x):
     names = Names({"a": x, "b": 2 * x})
