@@ -19,6 +19,9 @@ from pyrelay.frontend import generators, managing, patterns, trying
 from pyrelay.frontend.source import FunctionNode
 from pyrelay.records import dataclass
 
+MODULE = "the module"
+"""What a function names where it assigns to a variable of its module: no variable is called so."""
+
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 PARAMETER_KINDS = (
@@ -54,7 +57,8 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A name of the module or of Python ('global'), or of the entry's closure ('free')."""
+    """A name of the module or of Python ('global'), or of the entry's closure ('free'); or the
+    module that the function stands in ('module')."""
 
     scope: str
     name: str
@@ -91,7 +95,8 @@ class Names:
     """What the names of a function mean, and what was found on the way.
 
     meaning: by node; the node of a name is its `Name`, or the `FunctionDef`, `alias` or `arg`.
-    rewritten: the statements that stand for a `match`, `try`, `with` or `yield`.
+    rewritten: the statements that stand for a `match`, `try`, `with` or `yield`, or assign to
+    variables of the module.
     generators: the functions that stand for generator expressions. raised: what a bare `raise`
     raises. classes: the class definitions in each function.
     """
@@ -225,7 +230,8 @@ class _Analysis:
 
     def assignment(self, node: ast.Assign, level: _Level) -> None:
         if not isinstance(node.value, ast.Yield):
-            self.others(node, level)
+            targets = [self.of_module(t, level) for t in node.targets]
+            self.instead(node, ast.Assign(targets, node.value), targets != node.targets, level)
             return
         # where it is gone through by a loop, nothing is sent
         sent = ast.copy_location(ast.Constant(None), node)
@@ -233,6 +239,38 @@ class _Analysis:
         statements = [*generators.as_condition(node.value, self.hidden), assigned]
         self.names.rewritten[node] = statements
         self.later(statements, level)
+
+    def augmented(self, node: ast.AugAssign, level: _Level) -> None:
+        target = self.of_module(node.target, level)
+        assert isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
+        changed = ast.AugAssign(target, node.op, node.value)
+        self.instead(node, changed, target is not node.target, level)
+
+    def instead(self, node: ast.stmt, other: ast.stmt, is_other: bool, level: _Level) -> None:
+        """Visit a statement, or the one that stands for it."""
+        if is_other:
+            node = self.names.rewritten.setdefault(node, [ast.copy_location(other, node)])[0]
+        self.others(node, level)
+
+    def of_module(self, target: ast.expr, level: _Level) -> ast.expr:
+        """A target in which variables of the module are attributes of it."""
+        match target:
+            case ast.Name(id=name) if (
+                level.home().declared.get(self.names.mangled(name)) == "global"
+            ):
+                module = ast.copy_location(ast.Name(MODULE, ast.Load()), target)
+                return ast.copy_location(ast.Attribute(module, name, ast.Store()), target)
+            case ast.Starred(value=inner):
+                changed = self.of_module(inner, level)
+                return target if changed is inner else (
+                    ast.copy_location(ast.Starred(changed, ast.Store()), target)
+                )
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                items = [self.of_module(part, level) for part in parts]
+                return target if items == parts else (
+                    ast.copy_location(ast.Tuple(items, ast.Store()), target)
+                )
+        return target
 
     def call(self, node: ast.Call, level: _Level) -> None:
         match node:
@@ -300,6 +338,9 @@ class _Analysis:
 
     def resolve(self, node: ast.AST, name: str, level: _Level, stored: bool) -> None:
         """Find what a name means, once all bindings are known."""
+        if name == MODULE:
+            self.names.meaning[node] = Outside("module", name)
+            return
         declared = level.home().declared.get(name)
         if declared == "global":
             self.outside(node, Outside("global", name), stored)
@@ -359,6 +400,7 @@ _VISITS: dict[type[ast.AST], Callable[[_Analysis, Any, _Level], None]] = {
     ast.GeneratorExp: _Analysis.generator,
     ast.Expr: _Analysis.statement,
     ast.Assign: _Analysis.assignment,
+    ast.AugAssign: _Analysis.augmented,
     ast.Call: _Analysis.call,
     ast.NamedExpr: _Analysis.walrus,
     ast.Global: _Analysis.declaration,

@@ -96,7 +96,8 @@ class Asked:
     wide_softly: bool = False  # or need not
     placed: bool = False  # lists of lists of the caller's say which of them is where
     ordered: bool = False  # sets keep the order that they have in Python
-    class_attributes: dict[type | None, tuple[str, ...]] = field(default_factory=dict)  # assigned
+    #: attributes that are assigned, by class, and variables, by module
+    class_attributes: dict[Any, tuple[str, ...]] = field(default_factory=dict)
     remembers: bool = True
     lends: int = 0  # see Program
     lent_at: frozenset[Place] = frozenset()

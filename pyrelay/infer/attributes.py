@@ -72,6 +72,12 @@ def read_name(it: Interpreter, scope: str, name: str) -> V.Value:
             ) from None
         return captured(it, value, NameGuard("cell", cell, name, value, _by_value(value)))
     namespace = owner.__globals__
+    module = class_attributes.variables_of(namespace)
+    if scope == "module":
+        return V.Known(module)
+    kept = class_attributes.assigned(it, module, name)
+    if kept is not None:
+        return get_attribute(it, kept, name)
     if name in namespace and is_our_own(it):
         return captured(it, namespace[name])
     if name in namespace:
@@ -274,6 +280,8 @@ def _absent(it: Interpreter, obj: V.Value, name: str) -> Exception | None:
 
 
 def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
+    if isinstance(owner, class_attributes.Variables):  # of `count += 1`
+        return read_name(it, "global", name)
     kept = class_attributes.assigned(it, owner, name) if isinstance(owner, type) else None
     if kept is not None:
         return get_attribute(it, kept, name)
@@ -413,7 +421,7 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
             return
         if methods.set_attribute(it, obj, name, value):
             return
-    if isinstance(obj, V.Known) and isinstance(obj.value, type):
+    if isinstance(obj, V.Known) and isinstance(obj.value, class_attributes.Owner):
         class_attributes.assign(it, obj.value, name, value)
         return
     raise it.failure(

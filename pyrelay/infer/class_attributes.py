@@ -1,8 +1,10 @@
-"""Attributes of classes that a program assigns: `Account.count += 1`.
+"""Attributes of classes and variables of modules that a program assigns: `Account.count += 1`,
+`global count; count += 1`.
 
-In: a class, and the names of those that are assigned. Out: an object that stands for them. What is
-read or assigned of it is the class's own, so a program captures it as any object of the caller's:
-it reads what the class has at each call, and the class has what the program assigned afterwards.
+In: a class or a module, and the names of those that are assigned. Out: an object that stands for
+them. What is read or assigned of it is the class's own, so a program captures it as any object of
+the caller's: it reads what the class has at each call, and the class has what the program assigned
+afterwards.
 """
 
 from __future__ import annotations
@@ -19,48 +21,99 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.python_trees import MADE
 
 
+class Variables:
+    """The variables of a module, as attributes."""
+
+    __slots__ = ("__dict__",)
+
+    def __init__(self, held: dict[str, Any]) -> None:
+        object.__setattr__(self, "__dict__", held)
+
+
+Owner = type | Variables
+
+_modules: dict[int, Variables] = {}
+
+
+def variables_of(held: dict[str, Any]) -> Variables:
+    """Those of the module whose namespace this is: the same ones whenever it is asked for."""
+    found = _modules.get(id(held))
+    if found is None:
+        found = _modules[id(held)] = Variables(held)
+    return found
+
+
 class _Attributes:
     __slots__ = ()
 
 
 @functools.cache
-def standing_for(cls: type, names: tuple[str, ...]) -> Any:
-    """The object whose attributes are those of a class."""
-    own = type(cls.__name__, (_Attributes,), {"__slots__": names, "__module__": cls.__module__})
+def standing_for(owner: Owner, names: tuple[str, ...]) -> Any:
+    """The object whose attributes are those of a class or a module."""
+    held = vars(owner)
+    module = held.get("__module__" if isinstance(owner, type) else "__name__")
+    own = type(_name(owner), (_Attributes,), {"__slots__": names, "__module__": module})
     for name in names:
         setattr(own, name, property(
-            lambda _, name=name: vars(cls)[name],  # type: ignore[misc]
-            lambda _, value, name=name: setattr(cls, name, value),  # type: ignore[misc]
+            lambda _, name=name: vars(owner)[name],  # type: ignore[misc]
+            lambda _, value, name=name: setattr(owner, name, value),  # type: ignore[misc]
         ))
     return own()
 
 
-def assigned(it: Interpreter, cls: type, name: str) -> V.Value | None:
-    """What stands for the attributes of the class that has this one, if the program assigns it."""
+def _name(owner: Owner) -> str:
+    return owner.__name__ if isinstance(owner, type) else str(vars(owner).get("__name__"))
+
+
+def assigned(it: Interpreter, of: Owner, name: str) -> V.Value | None:
+    """What stands for the attributes of the class, or its base, that has this one, or for those of
+    the module, if the program assigns it."""
     if not it.program.class_attributes:
         return None
-    owner = next((c for c in cls.__mro__ if name in vars(c)), None)
+    classes = of.__mro__ if isinstance(of, type) else (of,)
+    owner = next((c for c in classes if name in vars(c)), None)
     names = it.program.class_attributes.get(owner, ())
     return _captured(it, owner, names) if name in names else None  # type: ignore[arg-type]
 
 
-def assign(it: Interpreter, cls: type, name: str, value: V.Value) -> None:
-    """`cls.name = value`. Raises NeedsClassAttribute where the program does not know of it yet."""
+def assign(it: Interpreter, owner: Owner, name: str, value: V.Value) -> None:
+    """`owner.name = value`. Raises NeedsClassAttribute where the program does not know of it yet.
+    """
     from pyrelay.infer.attributes import put_attribute
 
-    _check(it, cls, name)
-    names = it.program.class_attributes.get(cls, ())
+    if isinstance(owner, type):
+        _check(it, owner, name)
+    else:
+        _check_variable(it, owner, name)
+    names = it.program.class_attributes.get(owner, ())
     if name not in names:
-        raise needs.NeedsClassAttribute(cls, name)
-    put_attribute(it, _captured(it, cls, names), name, value)
+        raise needs.NeedsClassAttribute(owner, name)
+    put_attribute(it, _captured(it, owner, names), name, value)
 
 
-def _captured(it: Interpreter, cls: type, names: tuple[str, ...]) -> V.Ref:
+def _captured(it: Interpreter, owner: Owner, names: tuple[str, ...]) -> V.Ref:
     from pyrelay.infer.attributes import captured
 
-    ref = captured(it, standing_for(cls, names))
+    ref = captured(it, standing_for(owner, names))
     assert isinstance(ref, V.Ref)
     return ref
+
+
+def _check_variable(it: Interpreter, module: Variables, name: str) -> None:
+    """Refuse a variable of a module that holds no value."""
+    held = vars(module).get(name)
+    if name in vars(module) and not callable(held) and not isinstance(
+        held, python_types.ModuleType
+    ):
+        return
+    hint = "keep what changes in attributes of an object" if name in vars(module) else (
+        f"assign {name} in the module, before the first call"
+    )
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        f"the variable {name!r} of the module cannot be assigned in a compiled function",
+        hints=(hint,),
+    )
 
 
 def _check(it: Interpreter, cls: type, name: str) -> None:
@@ -85,4 +138,4 @@ def _check(it: Interpreter, cls: type, name: str) -> None:
         )
 
 
-__all__ = ["assign", "assigned", "standing_for"]
+__all__ = ["Variables", "assign", "assigned", "standing_for", "variables_of"]

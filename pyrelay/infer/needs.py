@@ -67,9 +67,10 @@ class NeedsIdentity(Exception):
 
 @dataclass(eq=False)
 class NeedsClassAttribute(Exception):
-    """An attribute of a class is assigned: it is read where it lies, not as a constant."""
+    """An attribute of a class, or a variable of a module, is assigned: it is read where it lies,
+    not as a constant."""
 
-    cls: type
+    cls: Any
     name: str
 
 

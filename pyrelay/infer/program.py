@@ -134,7 +134,7 @@ class Program:
     #: from 2 all.
     lends: int = 0
     #: those that the program assigns, by their class
-    class_attributes: Mapping[type | None, tuple[str, ...]] = field(default_factory=dict)
+    class_attributes: Mapping[Any, tuple[str, ...]] = field(default_factory=dict)
     lent: int = 0  # what would have made copies of more lists
     lent_at: frozenset[Place] = frozenset()  # where lists become items as copies whatever `lends`
     shared_at: set[Place] = field(default_factory=set)  # where one would have been in two places

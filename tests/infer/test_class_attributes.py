@@ -1,4 +1,4 @@
-"""Attributes of classes that programs assign."""
+"""Attributes of classes, and variables of modules, that programs assign."""
 
 from __future__ import annotations
 
@@ -121,3 +121,76 @@ def method(x):
 def test_what_is_no_value_of_a_class_is_refused(function, hint):
     with pytest.raises(pyrelay.UnsupportedOperationError, match=hint):
         pyrelay.jit(function)(2)
+
+
+CALLS, FIRST, SECOND, WEIGHTS, LOG = 0, 1, 2, np.zeros(2), [0]
+
+
+def counted(n):
+    global CALLS
+    CALLS += 1
+    return n if n < 2 else counted(n - 1) + counted(n - 2)
+
+
+def seen_by_others(n):
+    found = counted(n)
+    return found, CALLS
+
+
+def exchanged(n):
+    global FIRST, SECOND
+    for _ in range(n):
+        FIRST, SECOND = SECOND, FIRST + SECOND
+    return FIRST
+
+
+def renewed(n):
+    global WEIGHTS, LOG
+    WEIGHTS = WEIGHTS + n
+    LOG = [k * k for k in range(n)]
+    LOG.append(n)
+    if n > 3:
+        raise ValueError(n)
+    return WEIGHTS.sum()
+
+
+def states(function, every):
+    """Results of calls one after the other, and what the module has after each."""
+    global CALLS, FIRST, SECOND, WEIGHTS, LOG
+    CALLS, FIRST, SECOND, WEIGHTS, LOG = 0, 1, 2, np.zeros(2), [0]
+    found = []
+    for n in every:
+        try:
+            result = function(n)
+        except ValueError as error:
+            result = str(error)
+        found.append(repr((result, CALLS, FIRST, SECOND, WEIGHTS, LOG)))
+        CALLS += 10  # which the next call sees
+    return found
+
+
+@pytest.mark.parametrize(("function", "every"), [
+    (seen_by_others, (5, 3)), (exchanged, (4, 1)), (renewed, (2, 5, 1)),
+])
+def test_what_is_assigned_is_the_modules_at_each_call(function, every):
+    assert states(pyrelay.jit(function), every) == states(function, every)
+
+
+def makes_one(n):
+    global UNKNOWN
+    UNKNOWN = n
+
+
+def replaces_a_function(n):
+    global counted
+    counted = n
+
+
+@pytest.mark.parametrize(("function", "hint"), [
+    (makes_one, "assign UNKNOWN in the module, before the first call"),
+    (replaces_a_function, "keep what changes in attributes of an object"),
+])
+def test_variables_of_the_module_hold_values(function, hint):
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="cannot be assigned") as caught:
+        pyrelay.jit(function)(1)
+    assert hint in str(caught.value)

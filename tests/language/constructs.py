@@ -191,11 +191,12 @@ def globals_read(x):
     return x * LIMIT + Mode.FAST.value
 
 
-@refused("Assigning a global", 1.0)
+@compiled("Assigning globals, which other functions see at their next look", 1.0)
 def assigns_a_global(x):
-    global LIMIT
-    LIMIT = x
-    return x
+    global SEEN
+    SEEN = 2 * x
+    SEEN += LIMIT
+    return SEEN
 
 
 # ------------------------------------------------------------------------------------------------
@@ -633,6 +634,7 @@ def deletes_an_attribute(x):
 
 
 LIMIT = 4.0
+SEEN = 0.0
 
 
 class Mode(enum.Enum):
