@@ -78,6 +78,8 @@ class Encoder:
     certain: set[int] = field(default_factory=set)  # places written whichever case is at hand
     told: dict[int, set[Case]] = field(default_factory=dict)  # in which cases others are written
     idle: set[Symbol] = field(default_factory=set)  # of views in cases that are not at hand
+    #: the items of lists that were written as growing ones, for layouts that have these one by one
+    listed: dict[V.Root, tuple[V.Value, ...]] = field(default_factory=dict)
     number: Callable[[int, V.Root], Atom] | None = None  # of the object in a place
     bound: Collection[Symbol] = ()
     same: Callable[[Extent, Extent], bool] = operator.eq  # whether two extents are equal
@@ -176,7 +178,7 @@ class Encoder:
         if isinstance(layout, LGrown):
             self._grown(root, layout)
             return
-        content = fitted_to(content, layout)
+        content = fitted_to(self.listed.get(root, content), layout)
         for child, inner in zip(content_children(content), layout.children, strict=True):
             self(child, inner)
 
@@ -194,6 +196,8 @@ class Encoder:
             content = widening.cast_rows(self.builder, content, layout.template, self.bound)
         else:
             layout = self._with_pools(content, layout)
+            if isinstance(content, tuple):
+                self.listed[root] = content
             with dims.decided_by(self.same):
                 content = growing.fitted(
                     self.builder, self.heap, self.read, root, layout.template, self.bound
@@ -445,9 +449,9 @@ def case_index(
     fitting = [i for i, case in enumerate(layout.cases) if fits(value, case, heap)]
     if len(fitting) > 1 and isinstance(value, V.ArrayRef):
         return max(fitting, key=lambda i: _is_made_for(value, layout.cases[i], heap, bound))
-    if len(fitting) > 1:  # lists that grow, of other words
-        taking = (i for i in fitting if _takes_items(value, layout.cases[i], heap))
-        return next(taking, fitting[0])
+    if len(fitting) > 1:  # the very object, or a list that grows, beside those of other words
+        taking = [i for i in fitting if _takes_items(value, layout.cases[i], heap)] or fitting
+        return next((i for i in taking if isinstance(layout.cases[i], LFixed)), taking[0])
     if fitting:
         return fitting[0]
     for i, case in enumerate(layout.cases):

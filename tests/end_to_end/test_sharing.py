@@ -203,6 +203,13 @@ def one_of_two_arguments(one, other, n):
     return {"chosen": one if n > 0 else other, "one": one}
 
 
+def list_sorted_on_a_branch(given, n):
+    if n > 0:
+        given = sorted(given)
+    given.append(n)
+    return given
+
+
 PROGRAMS: list[tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = [
     (list_stored_and_returned, lambda: (Box(),)),
     (list_that_grows_stored_twice, lambda: (Box(), 3)),
@@ -226,6 +233,8 @@ PROGRAMS: list[tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = [
     (list_kept_by_a_loop, lambda: (2.5, 2)),
     (arguments_list_chosen_by_a_branch, lambda: ([2.0, 3.0], 1)),
     (arguments_list_chosen_by_a_branch, lambda: ([2.0, 3.0], 0)),
+    (list_sorted_on_a_branch, lambda: ([3, 2], 1)),
+    (list_sorted_on_a_branch, lambda: ([3, 2], 0)),
     (one_of_two_arguments, lambda: ([2.0], [3.0, 4.0], 1)),
     (one_of_two_arguments, lambda: (Box(2.0), Box(3.0), 0)),
 ]  # fmt: skip

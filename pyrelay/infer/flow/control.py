@@ -204,12 +204,15 @@ class _Merge:
         self.changed = list(changed)
         unset.with_names([p.heap for p in self.alive], changed)
         self.place_roots: frozenset[V.Root] = frozenset()
+        self.looked_at: set[V.Root] = set()
 
     def tear(self) -> None:
-        """Leave behind the objects whose structure depends on the arm."""
+        """Leave behind the objects whose structure depends on the arm, but those of the caller's,
+        who looks at them when the program ends: such lists grow."""
+        self.looked_at = {*self.it.program.containers, *self.it.program.entered}
         heaps = [p.heap.contents for p in self.alive]
         for root in list(self.changed):
-            if root.kind == "array":
+            if root.kind == "array" or root in self.looked_at:
                 continue
             if len({L.content_head(contents[root]) for contents in heaps}) > 1:
                 self.changed.remove(root)
@@ -232,12 +235,17 @@ class _Merge:
     def _with_moved(
         self, results: list[L.Layout], contents: list[Any]
     ) -> tuple[list[L.Layout], list[Any]]:
-        """The same with the lists that come to live in lists which grow."""
+        """The same with the lists that come to live in lists which grow, and which are lost if only
+        one path has them there."""
         found = dict(zip(self.changed, contents, strict=True))
-        for path in self.alive:
-            for root, layout in zip(tuple(self.changed), contents, strict=True):
-                inner = growing.moving(path.heap, root, layout)
-                found.update({r: x for r, x in inner.items() if r in self.base.contents})
+        moved: list[dict[V.Root, L.LNode]] = [{} for _ in self.alive]
+        for path, inner in zip(self.alive, moved, strict=True):
+            for root, layout in zip(self.changed, contents, strict=True):
+                inner.update(growing.moving(path.heap, root, layout))
+        for root in dict.fromkeys(r for inner in moved for r in inner if r in self.base.contents):
+            places = [inner.get(root) for inner in moved]
+            always = places[0] if len(set(places)) == 1 else None
+            found[root] = always or L.LNode(("lost",), ())
         self.changed = list(found)
         return results, list(found.values())
 
@@ -284,6 +292,7 @@ class _Merge:
         ]
 
     def _join_content(self, joiner: J.Joiner, root: V.Root, a: Any, b: Any) -> Any:
+        joiner.grows = self.grows or root in self.looked_at
         try:
             return joiner.content(root.kind, a, b)
         except L.JoinError:

@@ -123,6 +123,10 @@ class Joiner:
                 x.kind in UNNUMBERED
             ):
                 return None
+            case (LFixed(V.Ref(x)), LPlace() as made) | (LPlace() as made, LFixed(V.Ref(x))) if (
+                self.chooses and x.kind == made.kind and x.kind in UNNUMBERED
+            ):
+                return None
             case (LView(), LFixed() | LPlace() | LView()) | (LFixed() | LPlace(), LView()):
                 return self._view(a, b)
             case (LFixed(), LPlace()) | (LPlace(), LFixed()) | (LFixed(), LFixed()):

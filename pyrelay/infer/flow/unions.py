@@ -97,7 +97,7 @@ def distribute_all(
             return on_case(first)
         test = it.emit("equal", value.tag, first)
         return branch(
-            it, test.atom, lambda: on_case(first), lambda: among(tuple(others)), names
+            it, test.atom, lambda: on_case(first), lambda: among(tuple(others)), names, grows=True,
         )
 
     results = list(among(value.alive))
