@@ -22,6 +22,7 @@ from pyrelay.infer.result_trees import (
     ContainerResult,
     GrownResult,
     InnerResult,
+    ItemResult,
     KindResult,
     LeafResult,
     NodeResult,
@@ -67,6 +68,8 @@ def _keys(tree: Any) -> Iterator[int]:
             yield from (key,) * (key >= 0)
         case CaseResult(_, cases):
             yield from (k for case in cases for k in _keys(case))
+        case ItemResult(owner):
+            yield from _keys(owner)
         case RaisedResult(args=args):
             yield from (k for arg in args for k in _keys(arg))
 
@@ -141,6 +144,9 @@ def _result(
             return text.containers[number]
         case InnerResult(number, position):
             return f"{text.containers[number]}[_result[{kept[position.index]}]]"
+        case ItemResult(owner, position, path):
+            items = _result(text, owner, kept, level + 1, chosen=chosen)
+            return f"{items}[_result[{kept[position.index]}]]{''.join(f'[{k}]' for k in path)}"
         case ConstantResult(value):
             return text.name(value)
         case KindResult(number, kind, kinds):

@@ -8,7 +8,7 @@ the caller's arrays, containers and nodes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,12 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
+from pyrelay.infer.argument_uses import leaves_read, updated_by_parts, what_is_written
 from pyrelay.infer.arrays import identity, memory_order
-from pyrelay.infer.containers import growing
+from pyrelay.infer.containers import growing, lists_in_nodes
 from pyrelay.infer.containers.code_points import from_items
 from pyrelay.infer.containers.columns import ALL_APART
 from pyrelay.infer.containers.grown_trees import grown_tree
-from pyrelay.infer.containers.lists_in_nodes import closed
 from pyrelay.infer.containers.sets import KnownItems
 from pyrelay.infer.equal_extents import conditions, substituted
 from pyrelay.infer.flow.effects import MADE
@@ -33,7 +33,7 @@ from pyrelay.infer.in_python.set_order import OrderedMembers
 from pyrelay.infer.in_python.tables import Members
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
-from pyrelay.infer.layout import content_children
+from pyrelay.infer.layout import content_children, pools_of
 from pyrelay.infer.names.containers import given_back
 from pyrelay.infer.nodes import pool_tables
 from pyrelay.infer.result_trees import (
@@ -41,7 +41,9 @@ from pyrelay.infer.result_trees import (
     CaseResult,
     ConstantResult,
     ContainerResult,
+    FieldResult,
     InnerResult,
+    ItemResult,
     LeafResult,
     NodeResult,
     PoolResult,
@@ -63,12 +65,11 @@ from pyrelay.infer.specialised import (
 )
 from pyrelay.infer.wide import WHOLE
 from pyrelay.ir import types
+from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Function, Module, OpCall, Rhs
+from pyrelay.ir.nodes import Atom, Function, Module
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
-from pyrelay.ir.walk import free_vars, operands
-from pyrelay.ops.index import UPDATES
 from pyrelay.ops.shape import inverse
 from pyrelay.records import dataclass
 
@@ -91,6 +92,7 @@ class Close:
     keys: dict[V.Root, int] = field(default_factory=dict)
     columns: dict[V.Root, Any] = field(default_factory=dict)  # of pools of new nodes
     schemas: dict[V.Root, Any] = field(default_factory=dict)
+    held: dict[V.Root, Any] = field(default_factory=dict)
     arrays: dict[Any, LeafResult | ViewResult] = field(default_factory=dict)
     #: Arguments, and arrays that the result has; those of them that may be others.
     known: dict[V.Root, None] = field(default_factory=dict)
@@ -98,6 +100,7 @@ class Close:
     objects: dict[V.Root, ResultTree] = field(default_factory=dict)  # arguments; those met so far
     certain: set[V.Root] = field(default_factory=set)  # those that the result surely has
     mentions: Counter[V.Root] = field(default_factory=Counter)
+    reached: set[V.Root] = field(default_factory=set)  # containers and pools of the result
     returning: bool = False
 
     def finish(self, value: V.Value, raised: V.Value) -> Specialised:
@@ -114,7 +117,9 @@ class Close:
         mutated: dict[int, int] = {}
         changes: list[ContainerChange] = []
         turned = [k for k, root in attempt.roots.items() if k in attempt.turned and root in changed]
-        copied = [k for k in turned if not self._by_parts(it.content(attempt.roots[k]))]
+        copied = [
+            k for k in turned if not updated_by_parts(it, attempt, it.content(attempt.roots[k]))
+        ]
         if copied:
             raise needs.NeedsCopies(frozenset(copied))
         for leaf, root in attempt.roots.items():
@@ -154,27 +159,12 @@ class Close:
             tuple(attempt.guards.extents), tuple(attempt.guards.names.values()),
             tuple(attempt.flat.names), attempt.axes, attempt.columns, trees, attempt.flat.apart,
             attempt.own_families(),
-            self._writes(mutated, changes, trees), attempt.guards.identity, False,
+            what_is_written(it, attempt, mutated, changes, trees), attempt.guards.identity, False,
             len(body.results), {k: r for k, r in stored.items() if with_axes[k]}, any(with_axes),
             {k: lies for k, lies in attempt.layouts.items() if k not in attempt.turned},
-            self._read(module.main) if mutated else (), attempt.turned,
+            leaves_read(attempt, module.main) if mutated else (), attempt.turned,
         )
         return Specialised(module, binding, conditions(attempt.guards))
-
-    def _by_parts(self, content: Atom) -> bool:
-        """Whether content of an argument is what it was with some parts updated, one after the
-        other."""
-        made: dict[Atom, Rhs] = {
-            out: let.rhs for let in self.it.builder.lets for out in let.outs
-        }
-        while content not in self.attempt.params:
-            update = made.get(content)
-            if not isinstance(update, OpCall) or not (
-                update.op.name in UPDATES or update.op.name == "transpose"
-            ):
-                return False
-            content = update.args[0]
-        return True
 
     def _as_it_lies(self, leaf: int, content: Atom) -> Atom:
         """What an argument contains after the program, with its axes as they entered."""
@@ -183,42 +173,6 @@ class Close:
             return content
         atom: Atom = self.it.builder.call(OPS["transpose"], content, axes=order).atom
         return atom
-
-    def _read(self, entry: Function) -> tuple[int, ...]:
-        """The leaves whose parameters the program reads."""
-        entered = {p: p for _, p in zip(self.attempt.parameters, entry.params, strict=False)}
-        lets = list(entry.body.lets)
-        for leaf, param in zip(self.attempt.parameters, entry.params, strict=False):
-            if leaf in self.attempt.turned:  # nothing else reads the parameter
-                for turning in [x for x in lets if param in operands(x.rhs)]:
-                    lets.remove(turning)
-                    entered[param] = turning.outs[0]
-        read = set(free_vars(replace(entry.body, lets=tuple(lets))))
-        leaves = zip(self.attempt.parameters, entry.params, strict=False)  # then come seeds
-        return tuple(leaf for leaf, param in leaves if entered[param] in read)
-
-    def _writes(
-        self, mutated: Mapping[int, int], changes: Sequence[ContainerChange],
-        trees: Sequence[TreeChange],
-    ) -> tuple[tuple[str, errors.Span | None], ...]:
-        attempt, where = self.attempt, self.it.heap.written
-        arrays = [
-            (repr(attempt.flat.names[k]), where.get(attempt.roots[k]))
-            for k in mutated if k in attempt.roots
-        ]
-        roots = [attempt.containers[c.number] for c in changes]
-        names = [", ".join(repr(name) for _, name in t.fields) for t in trees]
-        nodes = [(f"{n} of an object of the caller", None) for n in names]
-        containers = [
-            ("a dict or set of the caller", self._written_in(r)) if r in attempt.tabled
-            else (f"a {r.kind} of the caller", where.get(r)) for r in roots
-        ]
-        return (*arrays, *containers, *nodes)
-
-    def _written_in(self, root: V.Root) -> errors.Span | None:
-        """Where a dict that entered as a table was written."""
-        where = self.it.heap.written
-        return next((s for r in self.attempt.tabled[root] if (s := where.get(r))), None)
 
     def _assigned(self) -> Iterator[TreeChange]:
         """What is assigned to the fields of nodes that the caller has."""
@@ -427,10 +381,22 @@ class Close:
         known = self.attempt.pools.index(root) if root in self.attempt.pools else None
         if root not in self.keys:
             self.keys[root] = len(self.keys)
-            schema, columns = closed(self.it, pool)
+            schema, columns = lists_in_nodes.closed(self.it, pool)
             self.columns[root] = tuple((n, self._array(c)) for n, c in columns.items())
             self.schemas[root] = schema
-        return PoolResult(self.keys[root], known, self.schemas[root], self.columns[root])
+            self.held[root] = tuple(self._held(pool))
+        return PoolResult(
+            self.keys[root], known, self.schemas[root], self.columns[root], self.held[root]
+        )
+
+    def _held(self, pool: V.Ref) -> Iterator[tuple[int, LeafResult, str, int]]:
+        """The lists of the caller's in fields of a pool's nodes (see `PoolResult`)."""
+        for number, root in enumerate(self.attempt.containers):
+            part = self.it.heap.contents[root]
+            field = lists_in_nodes.field_of(self.it, part) if isinstance(part, V.Part) else None
+            if field is not None and field[0].root is pool.root:
+                row = LeafResult(self._result(self.it.atom(part.position)), types.PY_INT)
+                yield field[1], row, field[2], number
 
     def _step(self, step: V.ViewStep) -> ViewStepResult:
         def number(extent: Extent) -> int | LeafResult:
@@ -446,15 +412,21 @@ class Close:
         return ViewStepResult(step.kind, positions, tuple(attrs.items()))
 
     def _count_mentions(self, values: Sequence[V.Value]) -> None:
-        """How many references to each array the result and the caller's containers hold."""
-        pending, seen = list(values), set[V.Root]()
+        """How many references to each array the result and the caller's containers hold, and which
+        containers and pools of nodes are there."""
+        pending, seen = list(values), self.reached
         while pending:
             for value in V.leaves_of((pending.pop(),)):
                 if isinstance(value, V.ArrayRef):
                     self.mentions[value.root] += 1
+                elif isinstance(value, V.Data):
+                    seen.add(value.pool.root)
                 elif isinstance(value, V.Ref) and value.root not in seen:
                     seen.add(value.root)
-                    pending.extend(content_children(self.it.heap.contents[value.root]))
+                    content = self.it.heap.contents[value.root]
+                    pending.extend(content_children(content))
+                    if isinstance(content, V.Growing):
+                        seen.update(pool.root for pool in pools_of(content.template))
 
     def _case(self, case: V.Value) -> ResultTree:
         """One case of a union: what only this case has may have to be made by others too."""
@@ -499,6 +471,9 @@ class Close:
                 self.it.content(root)  # raises AliasError if it may be elsewhere
             position = LeafResult(self._result(self.it.atom(held.position)), types.PY_INT)
             return InnerResult(self.attempt.containers.index(held.owner), position)
+        inside = self._inside(root, held) if isinstance(held, V.Part) else None
+        if inside is not None:
+            return inside
         if root.kind in ("generator", "iterator"):
             raise self.it.failure(
                 errors.UnsupportedOperationError,
@@ -510,6 +485,19 @@ class Close:
         elif root in self.certain:
             return SharedResult(self.keys[root])
         return self.objects[root]
+
+    def _inside(self, root: V.Root, held: V.Part) -> ResultTree | None:
+        """A list that lives in another one, or in a node, if the result has that; else None."""
+        field = lists_in_nodes.field_of(self.it, held)
+        if (held.owner if field is None else field[0].root) not in self.reached:
+            return None
+        self.it.content(root)  # raises AliasError if it may be elsewhere
+        position = LeafResult(self._result(self.it.atom(held.position)), types.PY_INT)
+        if field is None:
+            return ItemResult(self._container(held.owner, None), position, held.path)
+        pool, kind, name = field
+        of_kind = LeafResult(self._result(constant(kind)), types.PY_INT)
+        return FieldResult(TreeResult(self._pool(pool), of_kind, position), name)
 
     def _object(self, root: V.Root, cls: Any) -> ResultTree:
         """A container: an older one of the result or a new one, where a branch or loop chose."""

@@ -594,6 +594,9 @@ class Interpreter:
         line = span or (self.let.span if self.let else None)
         calls = [(s, text) for s, text in reversed(self.calls) if s is not None]
         here, chain = users_lines.own(line, calls)
+        related = [(s, text) for s, text in related if not s.source.is_library]
+        if here is not None and here.source.is_library and related:
+            (here, label), *related = related
         message = message if message.endswith(".") else message + "."
         within = users_lines.before_standard(here, chain)
         if within is not None and here is not None and cls is errors.UnsupportedOperationError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -65,6 +66,23 @@ class InnerResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemResult:
+    """The very list at a position (a result), at `path` there, of another list of the result."""
+
+    owner: ResultTree
+    position: LeafResult
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldResult:
+    """The very list in a field of a node."""
+
+    node: TreeResult
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SharedResult:
     """A new mutable object met before: number `key` of this result."""
 
@@ -100,13 +118,15 @@ class PoolResult:
     """A pool of nodes: number `given` of the arguments, or, with a schema, new columns.
 
     With both a node is the argument's if that has the row, else of the columns. What has one
-    `number` shares its nodes.
+    `number` shares its nodes. held: lists of the caller's in fields: the kind of node, its row (a
+    result), the field, and which container of the arguments.
     """
 
     number: int
     given: int | None
     schema: Schema | None
     columns: tuple[tuple[str, ResultTree], ...]
+    held: tuple[tuple[int, LeafResult, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +192,7 @@ class GrownResult:
 ResultTree = (
     ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
     | CaseResult | ViewResult | GrownResult | TreeResult | RaisedResult | InnerResult | KindResult
+    | ItemResult | FieldResult
 )
 
 
@@ -199,6 +220,11 @@ def assemble(
             return flat.containers[number]
         case InnerResult(number, position):
             return flat.containers[number][int(results[position.index])]
+        case ItemResult(owner, position, path):
+            item = assemble(owner, results, flat, made)[int(results[position.index])]
+            return functools.reduce(operator.getitem, path, item)
+        case FieldResult(node, name):
+            return getattr(assemble(node, results, flat, made), name)
         case SharedResult(key):
             return made[key]
         case TreeResult(pool, kind, row):
@@ -259,7 +285,10 @@ def nodes_of(
             functools.partial(flat.unpack, pool.schema, arrays, given)
         )
         known = _nowhere if given is None else given.object_at
-        made["tree", pool.number] = Unpacker(pool.schema, arrays, known, making)
+        unpacker = made["tree", pool.number] = Unpacker(pool.schema, arrays, known, making)
+        for kind, row, name, number in pool.held:
+            node = unpacker((kind, int(results[row.index])))
+            object.__setattr__(node, name, flat.containers[number])
     found: Unpacker = made["tree", pool.number]
     return found
 

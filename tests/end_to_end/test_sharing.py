@@ -24,12 +24,12 @@ class Box:
 
 def held(value: Any, path: str, found: dict[str, Any], inside: tuple[int, ...] = ()) -> None:
     """The mutable objects in a value, by where they are."""
-    if isinstance(value, (np.ndarray, list, dict, Box)):
+    if isinstance(value, (np.ndarray, list, dict, Box, Linked)):
         if id(value) in inside:
             return
         found[path] = value
         inside = (*inside, id(value))
-    if isinstance(value, Box):
+    if isinstance(value, (Box, Linked)):
         value = vars(value)
     if isinstance(value, dict):
         for key, item in value.items():
@@ -58,7 +58,7 @@ def same(got: Any, wanted: Any) -> None:
     assert type(got) is type(wanted)
     if isinstance(wanted, np.ndarray):
         np.testing.assert_array_equal(got, wanted)
-    elif isinstance(wanted, Box):
+    elif isinstance(wanted, (Box, Linked)):
         same(vars(got), vars(wanted))
     elif isinstance(wanted, dict):
         assert list(got) == list(wanted)
@@ -210,6 +210,49 @@ def list_sorted_on_a_branch(given, n):
     return given
 
 
+def longest_of_lists(n):
+    rows = []
+    for k in range(n):
+        row = [k] * (k % 3)
+        rows.append(row)
+    best = rows[0]
+    for each in rows:
+        if len(each) > len(best):
+            best = each
+    return row, rows, best
+
+
+def list_put_into_a_tuple_of_a_list(n):
+    rows, last = [], [0]
+    for k in range(n):
+        rows.append((k, [k]))
+    rows.append((n, last))
+    return last, rows
+
+
+class Linked:
+    def __init__(self, a: Any, following: Any = None) -> None:
+        self.a = a
+        self.items: list[Any] = []
+        self.following = following
+
+
+def list_of_a_node(n):
+    node = Linked(1, Linked(2))
+    mine = node.following.items
+    for k in range(n):
+        mine.append(k)
+    return Box([mine, node, mine, node.items])
+
+
+def arguments_list_in_a_node(given, n):
+    node = Linked(1, Linked(2))
+    node.following.items = given
+    for k in range(n):
+        given.append(k)
+    return Box(node)
+
+
 PROGRAMS: list[tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = [
     (list_stored_and_returned, lambda: (Box(),)),
     (list_that_grows_stored_twice, lambda: (Box(), 3)),
@@ -235,6 +278,10 @@ PROGRAMS: list[tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = [
     (arguments_list_chosen_by_a_branch, lambda: ([2.0, 3.0], 0)),
     (list_sorted_on_a_branch, lambda: ([3, 2], 1)),
     (list_sorted_on_a_branch, lambda: ([3, 2], 0)),
+    (longest_of_lists, lambda: (5,)),
+    (list_put_into_a_tuple_of_a_list, lambda: (5,)),
+    (list_of_a_node, lambda: (3,)),
+    (arguments_list_in_a_node, lambda: ([1, 2], 3)),
     (one_of_two_arguments, lambda: ([2.0], [3.0, 4.0], 1)),
     (one_of_two_arguments, lambda: (Box(2.0), Box(3.0), 0)),
 ]  # fmt: skip

@@ -266,12 +266,12 @@ def f(x):
     "alias_begun_anew": (
         """
 def f(x):
-    run = []
-    first = run
+    seen = {}
+    first = seen
     for v in x:
         if v > 1.0:
-            run = []
-        run.append(v)
+            seen = {}
+        seen[v] = v
     return first
 """,
         (X,),

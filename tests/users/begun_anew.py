@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.users.corpus import refuse, use
+from tests.users.corpus import use
 
 X = np.array([0.64, 0.27, 0.04, 0.02, 0.81, 0.91, 0.61, 0.73, 0.34, 0.94])
 
@@ -118,7 +118,7 @@ def last_and_present(x):
     return last, run
 
 
-@refuse((X,), "may or may not be the object that was written under another name")
+@use((X,), (np.minimum(X, 0.5),))
 def last_begins_as_the_present(x):
     """Where nothing is above the threshold, both names mean the list that was filled."""
     run = []
@@ -130,7 +130,7 @@ def last_begins_as_the_present(x):
     return last, run
 
 
-@refuse((X,), "may or may not be the object that was written under another name")
+@use((X,), long=True)
 def another_name_is_read(x):
     run = []
     first = run
@@ -141,7 +141,7 @@ def another_name_is_read(x):
     return len(first), len(run)
 
 
-@refuse((X,), "may or may not be the object that was written under another name")
+@use((X,), long=True)
 def another_name_is_read_in_the_loop(x):
     run, total = [1.0], 0
     first = run

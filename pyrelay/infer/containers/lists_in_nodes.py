@@ -55,6 +55,23 @@ def list_of(it: Interpreter, pool: V.Ref, path: str, row: V.Value) -> V.Ref:
     return found
 
 
+def field_of(it: Interpreter, part: V.Part) -> tuple[V.Ref, int, str] | None:
+    """The pool, the kind of node and the field that a list lives in; None if it is in no node."""
+    for pool in it.pools.values():
+        schema, content = pool.cls, it.heap.contents[pool.root]
+        for kind in schema.known():
+            for name, sort in schema.of(kind).items():
+                if not isinstance(sort, Grows):
+                    continue
+                table, position = pool_tables.table_of(schema, f"{kind}.{name}")
+                owner = content.get(table)
+                if isinstance(owner, V.Ref) and owner.root is part.owner and (
+                    part.path == (position,)
+                ):
+                    return pool, kind, name
+    return None
+
+
 def let_grow(it: Interpreter, items: V.Items) -> None:
     """A list in a field of a node is going to be changed: raises NeedsPool, or says why not.
 
