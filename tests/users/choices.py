@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from dataclasses import dataclass
@@ -328,3 +329,16 @@ def chosen_of_three_lengths_meets_a_fourth(k, x, a):
     else:
         d = np.array([x, x * x])
     return np.sum(d * d) * len(d)
+
+
+@use(("ab", 1), ("ab", 0))
+def text_of_two_beside_itself(text, n):
+    if n:
+        text = text * 3
+    return [a + b for a, b in zip(text, text[1:], strict=False)]
+
+
+@use(([1, 2, 3, 4, 5, 6], 4))
+def pairs_of_what_is_kept(xs, n):
+    kept = [x for x in xs if x > n]
+    return [(a, b) for a, b in itertools.product(kept, ["p", "q"])]

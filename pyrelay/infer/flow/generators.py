@@ -19,6 +19,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.flow import resuming
 from pyrelay.infer.flow.revisits import reachable
+from pyrelay.infer.flow.unions import lazy_of_cases
 from pyrelay.infer.in_python.iteration import append_items
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir.nodes import Function, Loop, PyCall
@@ -438,21 +439,7 @@ def taken(it: Interpreter, value: V.Value, *, whole: bool = True) -> V.Value:
                     "it is not compiled")
     left = _DONE if whole else _STARTED
     it.heap.write(value.root, (left, lazy), it.let.span if it.let else None)
-    return _of_cases(lazy)
-
-
-def _of_cases(source: V.Value) -> V.Value:
-    """`zip` and its kin of what is one of several cases, as one of several; others unchanged."""
-    if isinstance(source, V.Lazy):
-        for k, several in enumerate(source.sources):
-            if isinstance(several, V.Union):
-                before, after = source.sources[:k], source.sources[k + 1 :]
-                cases = (
-                    V.Lazy(source.kind, (*before, case, *after), source.extra)
-                    for case in several.cases
-                )
-                return V.Union(several.tag, tuple(cases), several.alive)
-    return source
+    return lazy_of_cases(it, lazy)
 
 
 def listed_view(it: Interpreter, value: V.Value) -> V.Value:

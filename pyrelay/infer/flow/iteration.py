@@ -166,6 +166,8 @@ def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
     parts = [iterate(it, s) for s in value.sources]
     static = any(p.static for p in parts)
     if value.kind == "product":
+        if static and not all(isinstance(p.count, V.Known) for p in parts):
+            parts, static = [_by_index(it, p) if p.static else p for p in parts], False
         return _product(it, parts, static)
     through = tuple(ref for p in parts for ref in p.lists)
 

@@ -8,6 +8,7 @@ a union with the same tag, so that a test of the one says which case the other i
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.flow.joining import same_value
 from pyrelay.infer.flow.narrowing import assuming, settled
 from pyrelay.ir import types
-from pyrelay.ir.nodes import UNREAD, UNSET
+from pyrelay.ir.nodes import UNREAD, UNSET, Atom
 
 if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter
@@ -104,6 +105,34 @@ def distribute_all(
     return [
         _told_apart(value, {i: g[k] for i, g in given.items()}, r) for k, r in enumerate(results)
     ]
+
+
+def lazy_of_cases(it: Interpreter, source: V.Value) -> V.Value:
+    """`zip` and its kin of what is one of several cases, as one of several; others unchanged."""
+    if not isinstance(source, V.Lazy):
+        return source
+    several: dict[Atom, V.Union] = {
+        x.tag: x for x in source.sources if isinstance(x, V.Union)
+    }
+    if not several:
+        return source
+    first, *others = several.values()
+    tag = first.tag
+    for other in others:  # the number of the case of all of them
+        tag = it.emit("add", it.emit("multiply", tag, len(other.cases)), other.tag).atom
+
+    def together(numbers: tuple[int, ...]) -> V.Lazy:
+        chosen = dict(zip(several, numbers, strict=True))
+        return V.Lazy(source.kind, tuple(
+            x.cases[chosen[x.tag]] if isinstance(x, V.Union) else x for x in source.sources
+        ), source.extra)
+
+    everything = list(itertools.product(*(range(len(x.cases)) for x in several.values())))
+    alive = (
+        k for k, numbers in enumerate(everything)
+        if all(n in x.alive for n, x in zip(numbers, several.values(), strict=True))
+    )
+    return V.Union(tag, tuple(map(together, everything)), tuple(alive))
 
 
 def _told_apart(value: V.Union, given: dict[int, V.Value], result: V.Value) -> V.Value:
