@@ -266,13 +266,14 @@ def f(x):
     "alias_begun_anew": (
         """
 def f(x):
-    seen = {}
-    first = seen
+    run, total = [1.0], 0
+    first = run
     for v in x:
+        total += len(first)
         if v > 1.0:
-            seen = {}
-        seen[v] = v
-    return first
+            run = []
+        run.append(v)
+    return total
 """,
         (X,),
     ),

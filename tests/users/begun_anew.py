@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.users.corpus import use
+from tests.users.corpus import refuse, use
 
 X = np.array([0.64, 0.27, 0.04, 0.02, 0.81, 0.91, 0.61, 0.73, 0.34, 0.94])
 
@@ -141,7 +141,7 @@ def another_name_is_read(x):
     return len(first), len(run)
 
 
-@use((X,), long=True)
+@refuse((X,), "may or may not be the object that was written under another name")
 def another_name_is_read_in_the_loop(x):
     run, total = [1.0], 0
     first = run

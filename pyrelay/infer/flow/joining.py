@@ -86,6 +86,7 @@ class Joiner:
     going: str = ""
     kinds: bool = False  # numbers of several kinds say which one they are
     chooses: bool = False  # one of two lists, dicts or sets is a union of them
+    tells_new: bool = False  # so it is if only one of them is older than both paths
     given: list[tuple[Layout, Layout]] = field(default_factory=list)  # what was joined so far
     ones: list[Extent] = field(default_factory=list)  # new symbols that are 1 on the left
 
@@ -119,12 +120,12 @@ class Joiner:
                 return a
             case LParam(), LParam() if a == b:
                 return a
-            case LFixed(V.Ref(x)), LFixed(V.Ref(y)) if self.chooses and x.kind == y.kind and (
-                x.kind in UNNUMBERED
+            case (LFixed(V.Ref(x)), LPlace() as made) | (LPlace() as made, LFixed(V.Ref(x))) if (
+                self.tells_new and x.kind == made.kind and x.kind in UNNUMBERED
             ):
                 return None
-            case (LFixed(V.Ref(x)), LPlace() as made) | (LPlace() as made, LFixed(V.Ref(x))) if (
-                self.chooses and x.kind == made.kind and x.kind in UNNUMBERED
+            case LFixed(V.Ref(x)), LFixed(V.Ref(y)) if self.chooses and x.kind == y.kind and (
+                x.kind in UNNUMBERED
             ):
                 return None
             case (LView(), LFixed() | LPlace() | LView()) | (LFixed() | LPlace(), LView()):
