@@ -592,8 +592,7 @@ class Interpreter:
         compiled of the standard library is refused at the line that called that.
         """
         line = span or (self.let.span if self.let else None)
-        calls = [(s, text) for s, text in reversed(self.calls) if s is not None]
-        here, chain = users_lines.own(line, calls)
+        here, chain = self._users_line(line)
         related = [(s, text) for s, text in related if not s.source.is_library]
         if here is not None and here.source.is_library and related:
             (here, label), *related = related
@@ -610,6 +609,14 @@ class Interpreter:
         return cls(
             message, span=here, label=label, related=related, notes=notes, hints=hints, calls=chain
         )
+
+    def _users_line(self, line: Span | None) -> tuple[Span | None, users_lines.Calls]:
+        calls = [(s, text) for s, text in reversed(self.calls) if s is not None]
+        return users_lines.own(line, calls)
+
+    def users_line(self) -> Span | None:
+        """The line at hand, or the user's that called for it within pyrelay's own functions."""
+        return self._users_line(self.let.span if self.let else None)[0]
 
     def relation_failure(self, error: RelationError, op: Op) -> PyrelayError:
         """The user's error for what a type relation refused."""

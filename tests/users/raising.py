@@ -328,3 +328,12 @@ def angles_of_infinities(t):
         except ValueError as error:
             print(k, error)
     return said
+
+
+@use(([7], 0.5))
+def texts_that_are_no_numbers(items, t):
+    items.append(items[0])
+    total = t
+    for item in items:
+        total += float(f"{item}-")
+    return total

@@ -149,7 +149,7 @@ def raise_to_handler(
         args, keywords = (), ()  # which nobody asks for
     own = tuple(text.frozen(it, arg) for arg in args)
     named = tuple((k, text.frozen(it, v)) for k, v in keywords)
-    span = it.let.span if it.let else None
+    span = it.users_line()
     raised = V.Raised(cls, own, named, span if handling.of_caller else None)
     it.heap.write(handling.cell, raised, span)
     raise needs.Raises

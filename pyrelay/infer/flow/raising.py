@@ -228,6 +228,10 @@ def _tried(it: Interpreter, call: OpCall) -> list[Failure]:
     symbols = tuple(dict.fromkeys(s for v in call.attrs.values() for s in walk.attr_symbols(v)))
     trial = _Trial(call.op, call.attrs, symbols)
     operands = [*call.args, *(it.builder.extent(dims.of(s)).atom for s in symbols)]
+    reader = getattr(call.attrs.get("function"), "function", None)
+    classes = enumerate(_TRIED, 1) if reader not in (int, float) else [
+        (1 + _TRIED.index(ValueError), ValueError)  # all that a text raises that is no number
+    ]
     code = it.builder.call(
         OPS["host_value"], *operands, function=trial.code, types=(types.PY_INT,)
     )
@@ -239,5 +243,5 @@ def _tried(it: Interpreter, call: OpCall) -> list[Failure]:
 
     return [
         Failure(it.builder.call(OPS["equal"], code, k), cls, words)
-        for k, cls in enumerate(_TRIED, 1)
+        for k, cls in classes
     ]

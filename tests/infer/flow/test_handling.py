@@ -146,3 +146,15 @@ def test_what_numpy_raises_for_shapes_is_caught_by_its_own_class(
 ) -> None:
     a = np.ones(shape)
     assert pyrelay.jit(function)(a) == function(a)
+
+
+def test_what_a_method_raises_behind_a_write_is_at_the_users_line() -> None:
+    def found(xs: Any) -> Any:
+        xs.append(1)
+        return xs.index(9)
+
+    given = [3]
+    with pytest.raises(ValueError, match="9 is not in list") as caught:
+        pyrelay.jit(found)(given)
+    assert caught.value.span.source.filename == __file__  # type: ignore[attr-defined]
+    assert given == [3, 1]
