@@ -98,7 +98,8 @@ def distribute_all(
             return on_case(first)
         test = it.emit("equal", value.tag, first)
         return branch(
-            it, test.atom, lambda: on_case(first), lambda: among(tuple(others)), names, grows=True,
+            it, test.atom, lambda: on_case(first), lambda: among(tuple(others)), names,
+            grows=it.program.chooses,  # what is lengthened is the list of the case
         )
 
     results = list(among(value.alive))
