@@ -99,13 +99,18 @@ def distribute_all(
         test = it.emit("equal", value.tag, first)
         return branch(
             it, test.atom, lambda: on_case(first), lambda: among(tuple(others)), names,
-            grows=it.program.chooses,  # what is lengthened is the list of the case
+            grows=it.program.chooses or all(map(_is_of_list, value.possible)),
         )
 
     results = list(among(value.alive))
     return [
         _told_apart(value, {i: g[k] for i, g in given.items()}, r) for k, r in enumerate(results)
     ]
+
+
+def _is_of_list(case: V.Value) -> bool:
+    """Whether a case is a list, or a method of one, which may lengthen it."""
+    return V.is_list(case.receiver if isinstance(case, V.Method) else case)
 
 
 def lazy_of_cases(it: Interpreter, source: V.Value) -> V.Value:
