@@ -335,6 +335,7 @@ def chosen_of_three_lengths_meets_a_fourth(k, x, a):
 def text_of_two_beside_itself(text, n):
     if n:
         text = text * 3
+    text = "".join(sorted(text))
     return [a + b for a, b in zip(text, text[1:], strict=False)]
 
 

@@ -179,3 +179,12 @@ def a_dict_written_before_a_key_is_missing(d, key):
     d["n"] = 1
     d[key].append(4)
     return d
+
+
+@use((5,), (-12,))
+def text_changed_in_a_try(n):
+    try:
+        text = str(n) + "ab"
+        return text.upper(), text.strip("b"), text.split("a")[0], text.index("3")
+    except ValueError as error:
+        return str(error)

@@ -256,6 +256,10 @@ def method(
         from pyrelay.infer.protocols import gone_through
 
         args = (taken(it, gone_through(it, args[0])), *args[1:])
+        if isinstance(args[0], V.Union):
+            from pyrelay.infer.flow.unions import distribute
+
+            return distribute(it, args[0], lambda case: method(it, receiver, name, (case,), {}))
         whole = characters.joined(it, receiver, args[0])
         if whole is not None:
             return whole

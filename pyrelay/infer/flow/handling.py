@@ -405,7 +405,7 @@ def _raising(it: Interpreter, lets: Sequence[Let], checked: set[Let]) -> list[Le
     found: list[Let] = []
     for let in lets:
         for inner in (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))):
-            bound = isinstance(inner.rhs, OpCall) and inner.rhs.op.name == "as_extent"
+            bound = _binds_extent(inner)
             if inner in checked or (bound and inner is not let) or not _may_raise(it, inner):
                 continue  # an extent bound further inside is a loop's index
             if inner is not let or not isinstance(let.rhs, OpCall):
@@ -415,9 +415,15 @@ def _raising(it: Interpreter, lets: Sequence[Let], checked: set[Let]) -> list[Le
 
 
 def check(it: Interpreter, mark: int) -> None:
-    """Refuse ops behind `mark` that may raise, where a branch or a loop itself emitted them."""
-    if _raising(it, it.builder.lets[mark:], it.program.checked):
+    """Refuse ops behind `mark` that may raise, where a branch or a loop itself emitted them. Its
+    extents are those of what there is."""
+    emitted = [let for let in it.builder.lets[mark:] if not _binds_extent(let)]
+    if _raising(it, emitted, it.program.checked):
         raise not_followed(it)
+
+
+def _binds_extent(let: Let) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.name == "as_extent"
 
 
 def _is_index(let: Let) -> bool:

@@ -74,7 +74,7 @@ def run_loop(it: Interpreter, let: Let) -> None:
     several = isinstance(iterable, V.Union)
     if isinstance(iterable, V.Union):
         names = [v.name for v in node.carried]
-        it.bind(let.outs, distribute_all(it, iterable, over, iter, names))
+        it.bind(let.outs, distribute_all(it, iterable, over, iter, names, grows=True))
     else:
         it.bind(let.outs, over(iterable))
 

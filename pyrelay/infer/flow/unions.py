@@ -59,8 +59,9 @@ def distribute(
 def distribute_all(
     it: Interpreter, value: V.Union, use: Callable[[V.Value], Sequence[V.Value]],
     python: Python | None = None, names: Sequence[str] = (), absent: Absent | None = None,
+    grows: bool = False,
 ) -> list[V.Value]:
-    """As `distribute`, of a use with several values or none."""
+    """As `distribute`, of a use with several values or none. grows: see `control.branch`."""
     from pyrelay.infer.flow.control import branch
     from pyrelay.infer.flow.effects import emit_raise
 
@@ -72,6 +73,7 @@ def distribute_all(
             hints=("for a text that gets longer in a loop, keep its parts in a list and join them "
                    "afterwards: ''.join(parts)",),
         )
+    grows = grows or it.program.chooses or all(map(_is_of_list, value.possible))
     given: dict[int, Sequence[V.Value]] = {}
     rejected: list[errors.PyrelayError] = []
 
@@ -99,7 +101,7 @@ def distribute_all(
         test = it.emit("equal", value.tag, first)
         return branch(
             it, test.atom, lambda: on_case(first), lambda: among(tuple(others)), names,
-            grows=it.program.chooses or all(map(_is_of_list, value.possible)),
+            grows=grows,
         )
 
     results = list(among(value.alive))
