@@ -159,16 +159,6 @@ def manager_of_the_library(x):
         return x.sum()
 
 
-CALLS = 0
-
-
-@refuse((1.0,), "global")
-def counts_its_calls(x):
-    global CALLS
-    CALLS += 1
-    return x
-
-
 @refuse((np.array(["a", "b"]),), "not supported")
 def array_of_text(x):
     return x.shape

@@ -46,7 +46,6 @@ from pyrelay.infer.nodes.datatypes import (
     is_function,
 )
 from pyrelay.ir import types
-from pyrelay.ir.nodes import UNSET
 from pyrelay.records import dataclass
 
 Place = tuple[int, int]
@@ -393,6 +392,8 @@ class Unpacker:
         return make(*arguments(node))
 
     def _fill(self, node: Any, place: Place) -> None:
+        from pyrelay.ir.nodes import UNSET  # `import pyrelay` needs none of it
+
         kind, row = place
         for name, sort, path in self._fields(kind):
             value = self._value(sort, path, row)
