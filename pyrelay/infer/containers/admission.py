@@ -88,18 +88,27 @@ def lent(it: Interpreter, item: V.Value) -> V.Value:
         parts = tuple(lent(it, part) for part in item.items)
         same = all(a is b for a, b in zip(parts, item.items, strict=True))
         return item if same else replace(item, items=parts)
-    if not isinstance(item, V.Ref) or not isinstance(it.heap.contents.get(item.root), V.Part):
+    if not isinstance(item, V.Ref) or not _is_elsewhere(it, item.root):
         return item
     if it.place not in it.program.lent_at:
         it.program.shared_at.add(it.place)
         return item
     span = it.let.span if it.let else None
     it.heap.share_inner(span)
-    copy = it.new_ref("list", replace(
-        growing.plain(it.builder, it.content(item.root)), slots=object()
-    ))
+    content = it.content(item.root)
+    if isinstance(content, V.Growing):
+        content = replace(growing.plain(it.builder, content), slots=object())
+    copy = it.new_ref("list", content)
     copy.root.stored = span or True
     return copy
+
+
+def _is_elsewhere(it: Interpreter, root: V.Root) -> bool:
+    """Whether a list is an item of another one, or one of several lists, which are told apart by
+    the running program only."""
+    return root.kind == "list" and (
+        bool(root.may_be) or isinstance(it.heap.contents.get(root), (V.Part, V.Lost))
+    )
 
 
 def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
@@ -108,8 +117,7 @@ def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
     for path in growing.inner_lists(template):
         inner = growing.value_at(item, path)
         assert isinstance(inner, V.Ref)
-        elsewhere = isinstance(it.heap.contents[inner.root], (V.Part, V.Lost))
-        if elsewhere or inner.root in roots:
+        if _is_elsewhere(it, inner.root) or inner.root in roots:
             it.program.shared_at.add(it.place)
             raise it.failure(
                 errors.AliasError,

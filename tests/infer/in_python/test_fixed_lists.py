@@ -158,6 +158,20 @@ def test_lists_of_other_lengths_are_the_same_in_another_order() -> None:
     assert given == own
 
 
+def least_is_marked(spans: list[list[int]]) -> list[int]:
+    found = sorted(spans, key=lambda span: span[0])
+    found[0][0] = 99
+    return [span[0] for span in spans]
+
+
+def test_items_of_many_lists_in_another_order_are_no_copies() -> None:
+    """What was written to one of more than 16 lists was lost."""
+    given, own = ([[(7 * k) % 19, k] for k in range(17)] for _ in range(2))
+    with config.override(interpret=True):
+        assert pyrelay.jit(least_is_marked)(given) == least_is_marked(own)
+    assert given == own
+
+
 def inserted(values: list[int]) -> int:
     def insert(node: Any, value: int) -> Any:
         if node is None:
