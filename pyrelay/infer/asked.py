@@ -201,9 +201,9 @@ class Asked:
             case needs.NeedsPlaces():
                 self.placed = True
                 self.granted += 1
-            case needs.NeedsClassAttribute(cls=cls, name=name):
-                names = {*self.class_attributes.get(cls, ()), name}
-                self.class_attributes = {**self.class_attributes, cls: tuple(sorted(names))}
+            case needs.NeedsClassAttribute(owner=owner, name=name):
+                names = {*self.class_attributes.get(owner, ()), name}
+                self.class_attributes = {**self.class_attributes, owner: tuple(sorted(names))}
                 self.captured, self.expected = [], {}  # what stood for fewer of them
                 self.granted += 1
             case NeedsMemo(memo=memo):

@@ -62,7 +62,6 @@ def bind(it: Interpreter, expression: Expression) -> None:
     number = it.builder.cast(_computed(it, expression), types.i64, weak=True)
     least = it.builder.call(OPS["maximum"], number, 0)
     _, (symbol,) = it.builder.call(OPS["as_extent"], least, name="n")
-    it.program.checked.add(it.builder.lets[-1])  # a `try` around has nothing to catch here
     _note(it, "maximum", expression, least.atom, symbol)
 
 

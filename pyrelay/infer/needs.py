@@ -70,7 +70,7 @@ class NeedsClassAttribute(Exception):
     """An attribute of a class, or a variable of a module, is assigned: it is read where it lies,
     not as a constant."""
 
-    cls: Any
+    owner: Any
     name: str
 
 

@@ -133,7 +133,7 @@ class Program:
     #: Lists become items as copies, and are unchanged from then on: from 1 those that others made,
     #: from 2 all.
     lends: int = 0
-    #: those that the program assigns, by their class
+    #: those that the program assigns, by their class, and variables, by their module
     class_attributes: Mapping[Any, tuple[str, ...]] = field(default_factory=dict)
     lent: int = 0  # what would have made copies of more lists
     lent_at: frozenset[Place] = frozenset()  # where lists become items as copies whatever `lends`
