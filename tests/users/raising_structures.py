@@ -117,3 +117,27 @@ def attribute_set_to_raise_in_nested_loops(account, n, stop):
                 raise IndexError(f"{i} {j}")
     account.okay = True
     return account.balance
+
+
+@use(([1.0, 2.0, 3.0],), ([4.0],))
+def raised_in_the_first_round(b):
+    for k in range(3):
+        b[-1] = 5.0
+        c = b[1:]
+        raise ValueError(k)
+    return c
+
+
+@use(([1.0, 2.0, 3.0],))
+def raised_in_the_first_round_of_what_is_caught(b):
+    def changed():
+        for k in range(3):
+            b[-1] = 5.0
+            c = b[1:]
+            raise ValueError(k)
+        return c
+
+    try:
+        return changed()
+    except ValueError:
+        return b[1:]

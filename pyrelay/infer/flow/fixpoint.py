@@ -20,8 +20,8 @@ from pyrelay.infer.containers.open_keys import ask
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
+from pyrelay.infer.flow import handling, narrowing, unset
 from pyrelay.infer.flow import joining as J
-from pyrelay.infer.flow import narrowing, unset
 from pyrelay.infer.flow.revisits import Place, Visits, objects, places, rebound
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
@@ -190,7 +190,11 @@ class Fixpoint:
                     raise needs.Diverges  # the first iteration never ends
                 return left
             if self._settled(result) and self.base.lendings() == lendings:
-                return self._emit(result)
+                left = self._emit(result)
+                if self.runner.raises and self.runner.starts(self.start):
+                    handling.something_raised(it)
+                    raise needs.Raises  # nothing that follows is ever reached
+                return left
         except J.NeedsPlace as need:
             self.place_roots |= need.roots
             self.visits.rebound.update(self._found_places(need.roots).values())

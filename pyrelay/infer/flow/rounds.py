@@ -62,6 +62,7 @@ class Runner:
     #: The test has effects: it is done first thing in the body, which then may leave the loop.
     tested_inside: bool = False
     splits: bool = False  # what follows may be compiled with a first round and without
+    raises: bool = False  # the body surely raised to a handler when it was interpreted last
     size: int | None = field(init=False)  # of the dict or set that the loop goes through
 
     def __post_init__(self) -> None:
@@ -308,9 +309,11 @@ class Runner:
         if not self.it.guarded:
             return self._iteration(index)
         handling.nothing_raised(self.it)
+        self.raises = False
         try:
             leave, following = self._iteration(index)
         except needs.Raises:
+            self.raises = True
             return V.Known(True), self._carried()
         if not raises:
             return leave, following
