@@ -382,20 +382,20 @@ def _bound(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 def _checked(it: Interpreter, value: V.Value, name: str) -> V.Value:
     """The value of a variable; where a path has not set it, Python's error at run time."""
+    message = f"cannot access local variable '{name}' where it is not associated with a value"
     if isinstance(value, V.Known) and value.value is UNSET:
-        raise it.failure(
+        error = it.failure(
             errors.UnboundVariableError, f"{name!r} is used before it is set",
             hints=(f"give {name!r} a value before this line",),
         )
+        raise certain(it, error, UnboundLocalError, message)
     if isinstance(value, V.Union) and V.Known(UNSET) in value.possible:
-        return _resolve_unset(it, value, name)
+        return _resolve_unset(it, value, message)
     return value
 
 
-def _resolve_unset(it: Interpreter, value: V.Union, name: str) -> V.Value:
+def _resolve_unset(it: Interpreter, value: V.Union, message: str) -> V.Value:
     absent = next(i for i in value.alive if value.cases[i] == V.Known(UNSET))
-    message = f"cannot access local variable '{name}' where it is not associated with a value"
-
     test = it.emit("equal", value.tag, absent)
     effects.raise_where(it, test.atom, UnboundLocalError, V.Known(message))
     narrowing.keep(it, ((value.tag, frozenset(value.alive) - {absent}),))

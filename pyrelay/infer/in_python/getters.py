@@ -36,7 +36,7 @@ def method(name: str, args: tuple[Any, ...], obj: Any, **keywords: Any) -> Any:
 
 
 def attribute_or(obj: Any, name: str, default: Any) -> Any:
-    """getattr(obj, name, default) of an object whose class has a `__getattr__`."""
+    """getattr(obj, name, default) of an object whose class has a `__getattr__` or a property."""
     try:
         return getattr(obj, name)
     except AttributeError:
@@ -44,7 +44,7 @@ def attribute_or(obj: Any, name: str, default: Any) -> Any:
 
 
 def has_attribute(obj: Any, name: str) -> Any:
-    """hasattr(obj, name) of an object whose class has a `__getattr__`."""
+    """hasattr(obj, name) of an object whose class has a `__getattr__` or a property."""
     try:
         getattr(obj, name)
     except AttributeError:

@@ -1,11 +1,12 @@
 """`getattr`, `hasattr` and `vars`: attributes by a name that is known while compiling.
 
 In: an object and a name. Out: the attribute, what stands for it, or whether it is there. A class's
-own `__getattr__` is asked as plain Python asks it.
+own `__getattr__`, or property, is asked as plain Python asks it.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 
 from pyrelay import errors
@@ -35,7 +36,7 @@ def getattr_(
 ) -> V.Value:
     """getattr(obj, name[, default])."""
     known = it.static(name, "the name of an attribute")
-    if default is not None and _asks_its_class(it, obj):
+    if default is not None and _asks_its_class(it, obj, known):
         return call(it, V.Known(getters.attribute_or), (obj, V.Known(known), default), {})
     perhaps = unset.attribute_of(it, obj, known)
     if perhaps is not None and default is not None and not _has_of_class(obj, known):
@@ -54,7 +55,7 @@ def getattr_(
 def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
     """hasattr(obj, name)."""
     known = it.static(name, "the name of an attribute")
-    if _asks_its_class(it, obj):
+    if _asks_its_class(it, obj, known):
         return call(it, V.Known(getters.has_attribute), (obj, V.Known(known)), {})
     if is_of_builtin_class(obj, known):
         return V.Known(True)
@@ -127,6 +128,12 @@ def _has_of_class(obj: V.Value, name: str) -> bool:
     return found is not None and not inspect.ismemberdescriptor(found)
 
 
-def _asks_its_class(it: Interpreter, obj: V.Value) -> bool:
-    """Whether a `__getattr__` of the user's says which attributes there are."""
-    return is_object(obj) and of_class(it, obj.cls, "__getattr__") is not None
+def _asks_its_class(it: Interpreter, obj: V.Value, name: str) -> bool:
+    """Whether code of the user's says if there is an attribute: a `__getattr__`, or a property,
+    which may raise AttributeError."""
+    if not is_object(obj):
+        return False
+    found = of_class(it, obj.cls, name)
+    return of_class(it, obj.cls, "__getattr__") is not None or isinstance(
+        found, (property, functools.cached_property)
+    )
