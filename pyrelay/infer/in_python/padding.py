@@ -18,26 +18,39 @@ Array = Any
 def pad(
     array: Array, pad_width: Any, mode: str = "constant", constant_values: Any = 0,
     end_values: Any = 0, stat_length: Any = None, reflect_type: str = "even",
+    axes: Any = None,
 ) -> Array:
-    """np.pad; one axis is padded after the other."""
+    """np.pad. What is put at the ends of an axis is made of each piece that lies behind one
+    another in the axes before; all pieces are joined at the end, so that none is copied twice."""
     x = np.asarray(array)
     widths = _pairs(pad_width, x.ndim)
     lengths = [None] * x.ndim if stat_length is None else _pairs(stat_length, x.ndim)
     values = _pairs(end_values if mode == "linear_ramp" else constant_values, x.ndim)
-    for axis in range(x.ndim):
+    padded = range(x.ndim) if axes is None else axes  # else widths are known to be 0
+    for axis in padded:
         before, after = widths[axis]
         if before < 0 or after < 0:
             raise ValueError("index can't contain negative values")
-        if (before or after) and mode not in ("constant", "empty") and x.shape[axis] == 0:
+        if mode not in ("constant", "empty") and x.shape[axis] == 0 and (before or after):
             raise ValueError(
                 f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'"
             )
-        if (before or after) and mode == "edge":
-            head, tail = _repeated(x, axis, 0, before), _repeated(x, axis, -1, after)
-            x = np.concatenate([head, x, tail], axis=axis)
-        elif before or after:
-            x = _padded(x, axis, before, after, mode, values[axis], lengths[axis], reflect_type)
-    return x
+    pieces = [x]
+    for axis in padded:
+        before, after = widths[axis]
+        parts = []
+        for piece in pieces:
+            head, tail = _ends(
+                np.moveaxis(piece, axis, 0), before, after, mode, values[axis], lengths[axis],
+                reflect_type,
+            )
+            parts += [np.moveaxis(head, 0, axis), piece, np.moveaxis(tail, 0, axis)]
+        pieces = parts
+    for axis in padded[::-1]:
+        pieces = [
+            np.concatenate(pieces[at : at + 3], axis=axis) for at in range(0, len(pieces), 3)
+        ]
+    return pieces[0]
 
 
 def _pairs(given: Any, rank: int) -> Any:
@@ -58,72 +71,60 @@ def _pairs(given: Any, rank: int) -> Any:
     return pairs * rank if len(pairs) == 1 else pairs
 
 
-def _repeated(x: Array, axis: int, place: int, count: int) -> Array:
-    """What is at a place of an axis, so many times."""
-    one = np.expand_dims(x[(slice(None),) * axis + (place,)], axis)
-    return np.broadcast_to(one, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
-
-
-def _joined(head: Array, x: Array, tail: Array, axis: int) -> Array:
-    """An array between what has the same axis in front."""
-    return np.concatenate([np.moveaxis(head, 0, axis), x, np.moveaxis(tail, 0, axis)], axis=axis)
-
-
-def _padded(
-    whole: Array, axis: int, before: int, after: int, mode: str, values: Any, stat_length: Any,
-    reflect_type: str,
-) -> Array:
-    """One axis padded."""
-    x = np.moveaxis(whole, axis, 0)
+def _ends(
+    x: Array, before: Any, after: Any, mode: str, values: Any, stat_length: Any, reflect_type: str
+) -> Any:
+    """What goes in front of the first axis, and behind it."""
     n = x.shape[0]
+    if mode == "empty":
+        return np.empty((before, *x.shape[1:]), x.dtype), np.empty((after, *x.shape[1:]), x.dtype)
     if mode == "constant":
         head = np.full((before, *x.shape[1:]), values[0], dtype=x.dtype)
-        tail = np.full((after, *x.shape[1:]), values[1], dtype=x.dtype)
-        return _joined(head, whole, tail, axis)
-    if mode == "empty":
-        return _padded(whole, axis, before, after, "constant", (0, 0), None, "even")
+        return head, np.full((after, *x.shape[1:]), values[1], dtype=x.dtype)
+    if mode == "edge":
+        return _repeated(x[:1], before), _repeated(x[-1:], after)
     if mode == "linear_ramp":
         head = np.linspace(values[0], x[0], before, endpoint=False)
         tail = np.linspace(values[1], x[-1], after, endpoint=False)[::-1]
-        return _joined(head.astype(x.dtype), whole, tail.astype(x.dtype), axis)
+        return head.astype(x.dtype), tail.astype(x.dtype)
     if mode in ("mean", "maximum", "minimum", "median"):
         first, last = (n, n) if stat_length is None else stat_length
         if (first < 1 or last < 1) and mode in ("maximum", "minimum"):
             raise ValueError("stat_length of 0 yields no value for padding")
-        head = np.broadcast_to(_statistic(x[:first], mode), (before, *x.shape[1:]))
-        tail = np.broadcast_to(_statistic(x[max(n - last, 0):], mode), (after, *x.shape[1:]))
-        return _joined(head, whole, tail, axis)
+        head, tail = _statistic(x[:first], mode), _statistic(x[max(n - last, 0) :], mode)
+        return _repeated(head, before), _repeated(tail, after)
+    if mode not in ("wrap", "reflect", "symmetric"):
+        raise ValueError(f"mode '{mode}' is not supported")
     once = 1 if mode == "reflect" else 0  # elements at the ends that do not stand twice
-    if mode in ("wrap", "reflect", "symmetric") and max(before, after) <= n - once:
-        if mode == "wrap":
-            return _joined(x[n - before :], whole, x[:after], axis)
-        head, tail = x[once : before + once][::-1], x[n - once - after : n - once][::-1]
-        if reflect_type == "odd":
-            head, tail = 2 * x[0] - head, 2 * x[-1] - tail
-        return _joined(head, whole, tail, axis)
-    places = np.arange(-before, n + after)
+    near = max(before, after) <= n - once
+    if reflect_type == "odd" and mode != "wrap" and not near:
+        refuse("odd reflections are compiled for less than the axis has")
+    if not near:
+        return _folded(x, np.arange(-before, 0), mode), _folded(x, np.arange(n, n + after), mode)
     if mode == "wrap":
-        return np.take(whole, places % n, axis=axis)
+        return x[n - before :], x[:after]
+    head, tail = x[once : before + once][::-1], x[n - once - after : n - once][::-1]
+    if reflect_type == "odd":
+        return 2 * x[0] - head, 2 * x[-1] - tail
+    return head, tail
+
+
+def _repeated(one: Array, count: Any) -> Array:
+    """The only element of the first axis, so many times."""
+    return np.broadcast_to(one, (count, *one.shape[1:]))
+
+
+def _folded(x: Array, places: Any, mode: str) -> Array:
+    """What stands at places outside of the first axis."""
+    n = x.shape[0]
+    if mode == "wrap":
+        return np.take(x, places % n, axis=0)
     if mode == "symmetric":
         folded = places % (2 * n)
-        taken = np.take(whole, np.where(folded < n, folded, 2 * n - 1 - folded), axis=axis)
-        turns = places // n
-    elif mode == "reflect":
-        period = max(2 * n - 2, 1)
-        folded = places % period
-        taken = np.take(whole, np.where(folded < n, folded, period - folded), axis=axis)
-        turns = places // max(n - 1, 1)
-    else:
-        raise ValueError(f"mode '{mode}' is not supported")
-    if reflect_type == "odd":
-        if before >= n or after >= n:
-            refuse("odd reflections are compiled for less than the axis has")
-        column = (1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1)
-        first, last = np.expand_dims(x[0], axis), np.expand_dims(x[-1], axis)
-        edge = np.where(turns.reshape(column) < 0, first, last)
-        outside = (places < 0) | (places >= n)
-        return np.where(outside.reshape(column), 2 * edge - taken, taken)
-    return taken
+        return np.take(x, np.where(folded < n, folded, 2 * n - 1 - folded), axis=0)
+    period = max(2 * n - 2, 1)
+    folded = places % period
+    return np.take(x, np.where(folded < n, folded, period - folded), axis=0)
 
 
 def _statistic(x: Array, mode: str) -> Array:

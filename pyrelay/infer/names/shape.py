@@ -499,8 +499,8 @@ def pad(
     it: Interpreter, array: V.Value, pad_width: V.Value, mode: V.Value = V.Known("constant"),
     **options: V.Value,
 ) -> V.Value:
-    """np.pad; with one constant, and widths known while compiling, it is an op, else one axis
-    after the other is joined."""
+    """np.pad; with one constant, and widths known while compiling, it is an op, else what goes to
+    the ends is joined to it."""
     value = options.get("constant_values", ZERO)
     single = not options.keys() - {"constant_values"} and V.number_type(value) is not None
     try:
@@ -511,6 +511,10 @@ def pad(
         from pyrelay.infer.in_python import padding
         from pyrelay.infer.names.composed import in_python
 
+        if widths is not None and not isinstance(widths, dict):
+            rank = it.tensor(operand(it, array)).rank
+            padded = np.broadcast_to(np.asarray(widths), (rank, 2)).any(axis=1)
+            options["axes"] = V.Known(tuple(np.flatnonzero(padded).tolist()))
         return in_python("np.pad", padding.pad)(it, array, pad_width, mode, **options)
     x = operand(it, array)
     ty = it.tensor(x)
