@@ -22,7 +22,7 @@ from pyrelay.infer.containers import (
 from pyrelay.infer.containers.item_shapes import shapes_of_items
 from pyrelay.infer.flow.handling import with_raised
 from pyrelay.infer.guards import NameGuard
-from pyrelay.infer.heap import Heap
+from pyrelay.infer.heap import Heap, Items
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
@@ -104,6 +104,10 @@ class Attempt(Arguments):
         field for each item (in_python/fixed_lists.py)."""
         return frozenset(() if self.outermost is None else self.outermost.items.fixed)
 
+    def _would_lend(self) -> bool:
+        """Whether lists that are items twice would be copies (`Program.lends`)."""
+        return self.outermost is not None and self.outermost.items.would_lend
+
     def own_families(self) -> Families | None:
         """The data types of this program alone, if objects of the caller are nodes of any, or of
         none though they are nodes elsewhere."""
@@ -153,7 +157,8 @@ class Attempt(Arguments):
         finally:
             self.entered.ragged |= shapes.wanted
             self.entered.deep |= shapes.deeper
-            self.checks_shapes, self.lent = program.checks_shapes or shapes.checked, program.lent
+            self.checks_shapes = program.checks_shapes or shapes.checked
+            self.lent = max(program.lent, self._would_lend())
             self.shared_at, self.own = program.shared_at, program.own or set()
             self.keys_wanted = program.keys_wanted
             self.sequences_wanted = sequences.wanted
@@ -171,7 +176,8 @@ class Attempt(Arguments):
     def _run(
         self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
-        it, asked = Interpreter(program, Builder(), Heap(), params=self.params), self.asked
+        heap = Heap(items=Items(lends=program.lends))
+        it, asked = Interpreter(program, Builder(), heap, params=self.params), self.asked
         program.layouts = self.layouts
         program.new_leaf, self.outermost = self._new_leaf, it.heap
         names = _argument_names(make_callee, len(args))

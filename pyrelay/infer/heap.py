@@ -28,6 +28,8 @@ class Items:
 
     shared: bool = False  # one may be an item in two places
     lent: Span | bool = False  # where a list became an item as a copy
+    lends: int = 0  # see `Program.lends`
+    would_lend: bool = False  # a list that is an item twice would have become a copy
     inner_written: Span | bool = False  # where a list in a list was changed
     #: what is repeated around the code at hand: loops of the program and its own functions
     repeating: list[object] = field(default_factory=list)

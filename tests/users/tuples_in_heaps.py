@@ -1,4 +1,4 @@
-"""Heaps of tuples whose later items are of several kinds: the earlier items decide their order."""
+"""Heaps of tuples whose later items are of several kinds, and of tuples with lists in them."""
 
 from __future__ import annotations
 
@@ -68,3 +68,64 @@ def order_of_tuples_of_cases(a, b, c, d):
     x = (a, "x") if d else (a, 1.5)
     y = (b, "y") if c > 1 else (b, 2)
     return x < y, y <= x, x > y, x >= y
+
+
+GRAPH = {0: [(1, 1), (2, 4)], 1: [(2, 2), (3, 5)], 2: [(3, 1)], 3: []}
+NAMED = {"A": {"B": 1, "C": 4}, "B": {"C": 2, "D": 5}, "C": {"D": 1}, "D": {}}
+
+
+@use((GRAPH, 0, 3), (GRAPH, 3, 0))
+def shortest_path_with_its_nodes(graph, start, target):
+    queue, seen = [(0, start, [])], set()
+    while queue:
+        cost, node, path = heapq.heappop(queue)
+        if node in seen:
+            continue
+        seen.add(node)
+        if node == target:
+            return cost, path + [node]
+        for other, length in graph[node]:
+            if other not in seen:
+                heapq.heappush(queue, (cost + length, other, path + [node]))
+    return -1, []
+
+
+@use((NAMED, "A", "D"), (NAMED, "D", "A"), long=True)
+def paths_that_share_a_list(graph, start, target):
+    queue, seen = [(0, start, [])], set()
+    while queue:
+        cost, node, path = heapq.heappop(queue)
+        if node in seen:
+            continue
+        seen.add(node)
+        path = path + [node]
+        if node == target:
+            return cost, path
+        for other, length in graph[node].items():
+            if other not in seen:
+                heapq.heappush(queue, (cost + length, other, path))
+    return -1, []
+
+
+@use((4,), (1,))
+def one_list_in_two_items_of_a_heap(n):
+    heap = [(0, [0])]
+    for k in range(n):
+        cost, path = heapq.heappop(heap)
+        path = path + [k]
+        for j in range(2):
+            heapq.heappush(heap, (cost + j, path))
+    return heap, heapq.heappushpop(heap, (1, [5])), heapq.heapreplace(heap, (0, [6, 7]))
+
+
+@use(([3, 1, 2],), ([1],))
+def rows_in_a_heap(values):
+    heap = [[v, k] for k, v in enumerate(values)]
+    heapq.heapify(heap)
+    order = []
+    while heap:
+        row = heapq.heappop(heap)
+        order.append(row)
+        if row[0] < 2:
+            heapq.heappush(heap, [row[0] + 2, -row[1]])
+    return order

@@ -95,6 +95,7 @@ def lent(it: Interpreter, item: V.Value) -> V.Value:
         return item
     span = it.let.span if it.let else None
     it.heap.share_inner(span)
+    it.program.lent = 2  # had it been a copy from the first, it could not have moved
     content = it.content(item.root)
     if isinstance(content, V.Growing):
         content = replace(growing.plain(it.builder, content), slots=object())

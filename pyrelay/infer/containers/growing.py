@@ -10,6 +10,7 @@ What Python's list operations mean on such contents stands in lists.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -216,7 +217,7 @@ def fitted(
     content = heap.contents[root]
     if not isinstance(content, V.Growing):
         items = content
-        _refuse_shared_lists(heap, items, template)
+        _share_lists(heap, root, items, template)
         content = from_items(builder, heap, read, items, template, bound)
         for k, item in enumerate(items):
             keep(heap, item, root.span, root)
@@ -227,25 +228,52 @@ def fitted(
     return content
 
 
-def _refuse_shared_lists(heap: Heap, items: Sequence[V.Value], template: L.Layout) -> None:
-    """Refuse items that are one list: each is going to live in a place of its own."""
+_LENDS_ALL = 2
+"""See `Program.lends`."""
+
+
+def _share_lists(
+    heap: Heap, root: V.Root, items: Sequence[V.Value], template: L.Layout
+) -> None:
+    """Have items that are one list be copies, if lists are lent, else refuse them: each is going to
+    live in a place of its own."""
+    _lend_lists(heap, root, items, template)
     seen: set[V.Root] = set()
+    for inner in _lists_in(items, template):
+        if not isinstance(inner, V.Ref):
+            raise UnsupportedOperationError(
+                "One of several lists, chosen while the program runs, becomes an item of a "
+                "list whose length is known only then.",
+                hints=("make each item a list of its own: rows.append(list(row))",),
+            )
+        elsewhere = isinstance(heap.contents[inner.root], (V.Part, V.Lost))
+        if elsewhere or (inner.root in seen and not inner.root.stored):
+            raise AliasError(
+                "One list is an item in two places of lists whose length is known only at run "
+                "time, and a change of one would have to show in the other.",
+                hints=("make each item a list of its own: [[0] * m for _ in range(n)]",),
+            )
+        seen.add(inner.root)
+
+
+def _lists_in(items: Sequence[V.Value], template: L.Layout) -> Iterator[V.Value]:
     for path in inner_lists(template):
         for item in items:
-            inner = value_at(item, path)
-            if not isinstance(inner, V.Ref):
-                raise UnsupportedOperationError(
-                    "One of several lists, chosen while the program runs, becomes an item of a "
-                    "list whose length is known only then.",
-                    hints=("make each item a list of its own: rows.append(list(row))",),
-                )
-            if inner.root in seen or isinstance(heap.contents[inner.root], (V.Part, V.Lost)):
-                raise AliasError(
-                    "One list is an item in two places of lists whose length is known only at run "
-                    "time, and a change of one would have to show in the other.",
-                    hints=("make each item a list of its own: [[0] * m for _ in range(n)]",),
-                )
-            seen.add(inner.root)
+            yield value_at(item, path)
+
+
+def _lend_lists(
+    heap: Heap, root: V.Root, items: Sequence[V.Value], template: L.Layout
+) -> None:
+    """Lists that are items of a list are copies there, as far as lists are lent: those that are so
+    twice, or all."""
+    inner = Counter(v.root for v in _lists_in(items, template) if isinstance(v, V.Ref))
+    twice = [own for own, times in inner.items() if times > 1]
+    heap.items.would_lend |= bool(twice)
+    if heap.items.lends:
+        for own in inner if heap.items.lends >= _LENDS_ALL else twice:
+            if not isinstance(heap.contents[own], (V.Part, V.Lost)):
+                heap.lend(own, root.span)
 
 
 def moved(
@@ -265,10 +293,13 @@ def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
     if not isinstance(layout, L.LGrown) or not isinstance(content, tuple):
         return {}
     found: dict[V.Root, L.LNode] = {}
+    _lend_lists(heap, root, content, layout.template)
     for k, item in enumerate(content):
         for path in inner_lists(layout.template):
             inner = value_at(item, path)
             assert isinstance(inner, V.Ref)
+            if inner.root.stored:
+                continue
             part = V.Part(root, V.Known(k), path, places_of(layout.slots))
             known = inner.root not in found and not isinstance(layout.slots, Moved)
             head = L.content_head(part) if known else ("lost",)

@@ -16,8 +16,17 @@ __all__ = [
 ]
 
 
+def holds_lists(heap: Any) -> bool:
+    """Whether lists are items of a heap, or in its items: pyrelay knows while compiling. Such items
+    exchange places, so that no list is in two of them in between."""
+    return False
+
+
 def _rise(heap: Any, start: Any, place: Any) -> None:
     """Move the item at a place up to where its parent is not larger."""
+    if holds_lists(heap):
+        _rise_by_exchanges(heap, start, place)
+        return
     item = heap[place]
     while place > start:
         above = (place - 1) >> 1
@@ -28,8 +37,20 @@ def _rise(heap: Any, start: Any, place: Any) -> None:
     heap[place] = item
 
 
+def _rise_by_exchanges(heap: Any, start: Any, place: Any) -> None:
+    while place > start:
+        above = (place - 1) >> 1
+        if not heap[place] < heap[above]:
+            break
+        heap[place], heap[above] = heap[above], heap[place]
+        place = above
+
+
 def _sink(heap: Any, place: Any) -> None:
     """Move the item at a place down to a leaf, smaller children up, then up to where it belongs."""
+    if holds_lists(heap):
+        _sink_by_exchanges(heap, place)
+        return
     start, end = place, len(heap)
     item = heap[place]
     child = 2 * place + 1
@@ -43,6 +64,37 @@ def _sink(heap: Any, place: Any) -> None:
     _rise(heap, start, place)
 
 
+def _sink_by_exchanges(heap: Any, place: Any) -> None:
+    start, end = place, len(heap)
+    child = 2 * place + 1
+    while child < end:
+        if child + 1 < end and not heap[child] < heap[child + 1]:
+            child += 1
+        heap[place], heap[child] = heap[child], heap[place]
+        place = child
+        child = 2 * place + 1
+    _rise_by_exchanges(heap, start, place)
+
+
+def _replaced(heap: Any, item: Any) -> Any:
+    """Take the first item out, for which another one comes in."""
+    if holds_lists(heap):
+        heap.append(item)
+        return _least_for_last(heap)
+    least = heap[0]
+    heap[0] = item
+    _sink(heap, 0)
+    return least
+
+
+def _least_for_last(heap: Any) -> Any:
+    """Take the first item out, whose place the last one takes."""
+    heap[0], heap[-1] = heap[-1], heap[0]
+    least = heap.pop()
+    _sink(heap, 0)
+    return least
+
+
 def heappush(heap: Any, item: Any) -> None:
     """heapq.heappush."""
     heap.append(item)
@@ -53,33 +105,22 @@ def heappop(heap: Any) -> Any:
     """heapq.heappop."""
     if len(heap) == 0:
         raise IndexError("index out of range")
+    if holds_lists(heap):
+        return heap.pop() if len(heap) == 1 else _least_for_last(heap)
     last = heap.pop()
-    if len(heap) == 0:
-        return last
-    least = heap[0]
-    heap[0] = last
-    _sink(heap, 0)
-    return least
+    return last if len(heap) == 0 else _replaced(heap, last)
 
 
 def heapreplace(heap: Any, item: Any) -> Any:
     """heapq.heapreplace."""
     if len(heap) == 0:
         raise IndexError("index out of range")
-    least = heap[0]
-    heap[0] = item
-    _sink(heap, 0)
-    return least
+    return _replaced(heap, item)
 
 
 def heappushpop(heap: Any, item: Any) -> Any:
     """heapq.heappushpop."""
-    if len(heap) > 0 and heap[0] < item:
-        least = heap[0]
-        heap[0] = item
-        _sink(heap, 0)
-        return least
-    return item
+    return _replaced(heap, item) if len(heap) > 0 and heap[0] < item else item
 
 
 def heapify(heap: Any) -> None:

@@ -20,7 +20,7 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.containers import lists, sets
+from pyrelay.infer.containers import growing, lists, sets
 from pyrelay.infer.containers.open_keys import is_by_identity, is_hashable, is_known
 from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.flow.handling import certain
@@ -77,6 +77,15 @@ def _of_a_heap(fn: Callable[..., Any]) -> Callable[..., V.Value]:
 
 for _name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace"):
     handles(getattr(heapq, _name))(_of_a_heap(getattr(heaps, _name)))
+
+
+@handles(heaps.holds_lists)
+def holds_lists(it: Interpreter, heap: V.Value) -> V.Value:
+    """Whether lists are items of a heap, or in its items."""
+    content = it.content(heap.root) if V.is_list(heap) else None
+    if isinstance(content, V.Growing):
+        return V.Known(bool(growing.inner_lists(content.template)))
+    return V.Known(isinstance(content, tuple) and any(map(V.is_list, V.leaves_of(content))))
 
 
 @handles(collections.namedtuple)
