@@ -91,13 +91,14 @@ def gone_through(it: Interpreter, value: V.Value) -> V.Value:
         return value
     if value.cls.__module__.startswith("pyrelay.infer."):
         return value
+    from pyrelay.infer.flow.generators import taken
     from pyrelay.infer.flow.revisits import reachable
     from pyrelay.infer.in_python.iteration import Items
 
     before = set(it.heap.contents)
     own = iterated(it, value)
     if not (isinstance(own, V.Ref) and own.cls is Items):
-        return value if own is None else own
+        return value if own is None else taken(it, own)
     if own.root not in before and own.root not in reachable(value, it.heap):
         sequence: V.Value = it.content(own.root)["sequence"]
         return sequence  # of iter(...), of which nobody else knows

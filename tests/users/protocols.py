@@ -255,3 +255,32 @@ def hashed_into_buckets(n, count):
     for k in range(n):
         buckets[hash(k * 7.5) % count].append(k)
     return buckets
+
+
+class Reversed:
+    """What is gone through from its end."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __iter__(self):
+        return reversed(self.items)
+
+
+class Pairs(Reversed):
+    """What is gone through with its places."""
+
+    def __iter__(self):
+        return zip(range(len(self.items)), map(abs, self.items), strict=False)
+
+
+@use((3,), (0,))
+def iterators_of_builtins(n):
+    numbers = []
+    for k in range(n):
+        numbers.append(k - 1)
+    backwards, pairs = Reversed(numbers), Pairs(numbers)
+    total = 0
+    for k, v in pairs:
+        total = 10 * total + k + v
+    return list(backwards), [v for v in backwards], total, sorted(pairs), tuple(backwards)

@@ -90,7 +90,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
                     hints=("make a list of its items first: list(...)",),
                 )
             if own is not None:
-                return iterate(it, own)
+                return iterate(it, taken(it, own))
     if isinstance(value, (V.Ref, V.Data)) and (
         standing_for.get(value.cls, (None,))[0] is set
     ):
