@@ -451,7 +451,10 @@ def case_index(
         return max(fitting, key=lambda i: _is_made_for(value, layout.cases[i], heap, bound))
     if len(fitting) > 1:  # the very object, or a list that grows, beside those of other words
         taking = [i for i in fitting if _takes_items(value, layout.cases[i], heap)] or fitting
-        return next((i for i in taking if isinstance(layout.cases[i], LFixed)), taking[0])
+        fixed = next((i for i in taking if isinstance(layout.cases[i], LFixed)), None)
+        return fixed if fixed is not None else max(
+            taking, key=lambda i: _has_room(value, layout.cases[i], heap, bound)
+        )
     if fitting:
         return fitting[0]
     for i, case in enumerate(layout.cases):
@@ -501,6 +504,19 @@ def _becomes_open(value: V.Value, layout: Layout) -> bool:
     return (isinstance(value, V.Tuple) and value.cls is None) or (
         isinstance(value, V.Known) and type(value.value) is tuple
     )
+
+
+def _has_room(
+    value: V.Value, layout: Layout, heap: Heap, bound: Collection[Symbol]
+) -> tuple[bool, bool]:
+    """Whether a case has the room that a list has or any, and whether the very same."""
+    content = heap.contents[value.root] if isinstance(value, V.Ref) else None
+    if not isinstance(content, V.Growing) or not (
+        isinstance(layout, LPlace) and isinstance(layout.content, LGrown)
+    ):
+        return True, False
+    same = content.capacity == layout.content.capacity
+    return same or dims.plain_symbol(layout.content.capacity) in bound, same
 
 
 def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:

@@ -94,3 +94,36 @@ def given_up_in_a_try(n, xs):
     except ZeroDivisionError:
         xs.pop()
     return xs
+
+
+def quick(a):
+    if len(a) <= 1:
+        return a
+    pivot, *rest = a
+    return quick([x for x in rest if x < pivot]) + [pivot] + quick([x for x in rest if x >= pivot])
+
+
+def merged(a):
+    if len(a) < 2:
+        return a
+    half = len(a) // 2
+    left, right = merged(a[:half]), merged(a[half:])
+    found, i, j = [], 0, 0
+    while i < len(left) and j < len(right):
+        if left[i] <= right[j]:
+            found.append(left[i])
+            i += 1
+        else:
+            found.append(right[j])
+            j += 1
+    return found + left[i:] + right[j:]
+
+
+@use(([3, 1, 4, 1, 5],), ([2.5],), ([],))
+def the_very_list_or_a_sorted_one(a):
+    return quick(a)
+
+
+@use(([3, 1, 4, 1, 5],), ([],), long=True)
+def sorted_in_two_ways(a):
+    return [quick(a), merged(a)]
