@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.in_python import applying
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.objects import below_numba, loaded_classes
 
@@ -34,5 +33,7 @@ def called(it: Interpreter, value: Any) -> V.Value | None:
             hints=(f"leave the types out, or call {function.__name__}.py_func",)
             if not of_elements else ("leave the types out",),
         )
-    return V.Known(np.vectorize(function) if of_elements else function)
+    if of_elements:
+        return V.Partial(V.Known(applying.of_elements), (V.Known(function),), ())
+    return V.Known(function)
 

@@ -97,3 +97,8 @@ def arrays_of_lists_that_may_be_empty(x, limit):
             pairs.append((i, float(v)))
     whole = np.array(places)
     return whole, np.array(pairs), np.array(places, dtype=int), [whole]
+
+
+@use((np.zeros((3, 0)), 4), (np.ones((3, 2)), 4))
+def transforms_of_nothing(m, n):
+    return np.fft.fft(m, n=n), np.fft.irfft(m, n=n), np.argpartition(m.ravel()[:0], 0)

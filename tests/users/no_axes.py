@@ -54,3 +54,26 @@ def scores_of_so_many_heads(q, keys, heads):
     size = q.shape[-1] // heads
     scores = np.einsum("hd,thd->ht", q.reshape(heads, size), keys.reshape(-1, heads, size))
     return np.exp(scores / np.sqrt(size)).sum(axis=1)
+
+
+@use((np.array(2.5), np.array(3)))
+def first_axis_of_what_has_none(x, i):
+    spread = np.repeat(x, 2, axis=0), i.repeat(3, axis=-1), np.take(x, [0, -1], axis=0)
+    kept = x.compress([True], axis=0), np.argwhere(x), np.argwhere(i - 3)
+    reduced = np.subtract.reduce(x), np.bitwise_xor.reduce(i, axis=-1), np.divide.reduce(x, axis=0)
+    return spread, kept, reduced, np.cov(x), np.corrcoef(x), np.asfortranarray(x)
+
+
+@use((np.array(3),))
+def arrays_of_no_axes_made(i):
+    each = np.vectorize(lambda t: t + 1)
+    parts = np.vectorize(lambda t: (t, t * 0.5))(i)
+    return each(i), each(3), np.vectorize(abs, otypes=[float])(i), parts, np.pad(i, 1)
+
+
+@use((VALUES, np.array(2.5)))
+def one_bool_chooses(s, x):
+    positive = x > 2
+    s[np.array(True)] += 1
+    x[np.array(False)] = 9
+    return s[np.asarray(positive)], x[x > 2], x[x > 9]

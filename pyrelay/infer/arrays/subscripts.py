@@ -68,7 +68,7 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             return None if at is NotImplemented else array[at]
 
         return distribute(it, several, lambda case: get_item(it, obj, with_case(case)), python)
-    if not isinstance(obj, V.ArrayRef):
+    if not isinstance(obj, V.ArrayRef) or _is_flag(key):
         key = number(it, key)
     match obj:
         case V.ArrayRef() if _is_flag(key):
@@ -282,8 +282,9 @@ def _has_ellipsis(key: V.Value) -> bool:
 
 
 def _is_flag(key: V.Value) -> bool:
-    ty = V.number_type(key)
-    return ty is not None and ty.dtype is types.bool_
+    """Whether that is one bool, which may be an array of no axes."""
+    ty = V.tensor_type(key)
+    return ty is not None and not ty.shape and ty.dtype is types.bool_
 
 
 def _if_true(it: Interpreter, array: V.ArrayRef, flag: V.Value) -> V.Value:
@@ -394,7 +395,7 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             distribute_all(it, value, stored, lambda like: element.__setitem__(..., like))
             return
         case V.ArrayRef() if _is_flag(key):
-            set_item(it, _if_true(it, obj, key), V.Known(Ellipsis), value)
+            set_item(it, _if_true(it, obj, number(it, key)), V.Known(Ellipsis), value)
             return
         case V.ArrayRef():
             _write_array(it, obj, key, value)

@@ -77,13 +77,18 @@ def vectorized(function: Any, *args: Array, **keywords: Any) -> Any:
             parts = function(*[a[k].item() for a in flat], **keywords)
             for out, part in zip(found, parts, strict=True):
                 out[k] = part
-        return tuple([out.reshape(shape)[()] for out in found])
+        return tuple([out.reshape(shape) for out in found])
     single = np.zeros(count, dtype=np.asarray(first).dtype)
     if single.dtype.kind == "f" and isinstance(first, (int, np.integer, np.bool_)):
         raise TypeError(_ONE_KIND)  # only a program has one array for both
     for k in range(count):
         single[k] = function(*[a[k].item() for a in flat], **keywords)
-    return single.reshape(shape)[()]
+    return single.reshape(shape)
+
+
+def of_elements(function: Any, *args: Array) -> Any:
+    """What a ufunc that numba makes of a function gives: of numbers a number."""
+    return vectorized(function, *args)[()]
 
 
 def vectorized_as(otypes: Any, function: Any, *args: Array, **keywords: Any) -> Any:
@@ -97,13 +102,13 @@ def vectorized_as(otypes: Any, function: Any, *args: Array, **keywords: Any) -> 
         single = np.zeros(count, dtype=otypes[0])
         for k in range(count):
             single[k] = function(*[a[k].item() for a in flat], **keywords)
-        return single.reshape(shape)[()]
+        return single.reshape(shape)
     found = [np.zeros(count, dtype=one) for one in otypes]
     for k in range(count):
         parts = function(*[a[k].item() for a in flat], **keywords)
         for out, part in zip(found, parts, strict=True):
             out[k] = part
-    return tuple([out.reshape(shape)[()] for out in found])
+    return tuple([out.reshape(shape) for out in found])
 
 
 def vectorized_over(

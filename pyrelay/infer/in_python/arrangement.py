@@ -399,7 +399,7 @@ def _three_axes(x: Array) -> Array:
 
 def asfortranarray(a: Array, dtype: Any = None) -> Array:
     """The array if its first axis is fastest in memory, else a copy where it is."""
-    return np.ascontiguousarray(np.transpose(np.asarray(a, dtype))).T
+    return np.ascontiguousarray(np.atleast_1d(np.asarray(a, dtype)).T).T
 
 
 # -- joining and splitting -------------------------------------------------------------------------

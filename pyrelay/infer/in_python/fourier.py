@@ -53,6 +53,8 @@ def _sized(a: Array, n: Any, axis: int) -> Array:
     if n < 1:
         raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
     size = x.shape[-1]
+    if size == 0:
+        return np.zeros((*x.shape[:-1], n), x.dtype)
     places = np.arange(n)
     return np.where(places < size, x[..., np.minimum(places, size - 1)], 0)
 

@@ -254,6 +254,8 @@ def reduced(
     where: Any = True,
 ) -> Array:
     """What `ufunc.reduce` gives: along axes the ufunc of all elements, of its loop's type."""
+    if x.ndim == 0 and (axis == 0 or axis == -1):
+        axis = None  # NumPy takes it of what has none
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     identity = _identity(ufunc.__name__, x)
     if identity is None and len(axes) > 1 and ufunc.__name__ not in ("fmax", "fmin"):

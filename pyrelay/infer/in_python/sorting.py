@@ -177,7 +177,7 @@ def argpartition(
     places = _places_of(x, kth, axis)
     last = np.moveaxis(x, axis, -1)
     lines = _lines(last)
-    if x.dtype.kind == "c" or places.shape[0] != 1:
+    if x.dtype.kind == "c" or places.shape[0] != 1 or x.shape[axis] == 0:
         return np.moveaxis(order_of(lines).reshape(last.shape), -1, axis)
     middle = partitioned_lines(lines, places.reshape(1, 1))[:, places[0]]
     if x.ndim == 1:

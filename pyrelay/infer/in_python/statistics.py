@@ -280,8 +280,8 @@ def cov(
 def _variables(m: Array, rowvar: bool) -> Array:
     x = np.asarray(m)
     x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    if x.ndim == 1:
-        return x[None]
+    if x.ndim < 2:
+        return x.reshape(1, -1)
     return x if rowvar else x.T
 
 

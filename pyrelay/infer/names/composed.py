@@ -146,7 +146,11 @@ handles(np.roots)(in_python("np.roots", linear_algebra.roots))
 
 def _with_array(name: str, fn: Any) -> Callable[..., V.Value]:
     """The handler of a function that gives an array where others give a number."""
-    handler = in_python(name, fn)
+    return _giving_arrays(in_python(name, fn))
+
+
+def _giving_arrays(handler: Callable[..., V.Value]) -> Callable[..., V.Value]:
+    """A handler, whose results are arrays, of no axes where they are numbers."""
 
     def array(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
         found = handler(it, *args, **keywords)
@@ -425,10 +429,17 @@ def flatnonzero(it: Interpreter, a: V.Value) -> V.Value:
 def argwhere(it: Interpreter, a: V.Value) -> V.Value:
     """np.argwhere: a row of indices for each element that is not zero."""
     from pyrelay.infer.names.adapters import stack
+    from pyrelay.infer.names.shape import ravel
 
-    found = nonzero(it, a)
+    array = operand(it, a)
+    rank = it.tensor(array).rank
+    found = nonzero(it, array if rank else ravel(it, array))
     assert isinstance(found, V.Tuple)
-    return stack(it, found.items, 1)
+    rows = stack(it, found.items, 1)
+    if rank:
+        return rows
+    size = it.tensor(rows).shape[0]  # what has no axes has no column
+    return it.call("slice", rows, starts=(0, 0), sizes=(size, 0), steps=(1, 1))
 
 
 @handles(np.copyto)
@@ -489,6 +500,19 @@ def vectorize(
         return V.Partial(V.Known(applying.vectorized), (pyfunc,), ())
     dtypes = tuple(map(V.Known, _output_types(it, otypes)))
     return V.Partial(V.Known(applying.vectorized_as), (V.Tuple(dtypes), pyfunc), ())
+
+
+def _as_written(fn: Callable[..., Any]) -> Callable[..., V.Value]:
+    """The handler of a function in Python whose text is what is meant."""
+
+    def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        return calls.call_closure(it, calls.function_value(it, fn), args, keywords)
+
+    return handler
+
+
+for _called in (applying.vectorized, applying.vectorized_as):
+    handles(_called)(_giving_arrays(_as_written(_called)))
 
 
 def _vectorized_over(

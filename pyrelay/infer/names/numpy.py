@@ -17,14 +17,13 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import (
     as_element,
     cast,
-    normal_axis,
     operand,
     strong,
 )
 from pyrelay.infer.names.complex_order import clipped, extreme, is_complex
 from pyrelay.infer.names.creation import eye, of_no_axes, on_diagonal
 from pyrelay.infer.names.handlers import elementwise, handles, lookup, of_ufunc
-from pyrelay.infer.names.shape import ravel, swapaxes
+from pyrelay.infer.names.shape import ravel, swapaxes, with_axis
 from pyrelay.infer.operators import beside_unsigned, binary, raised
 from pyrelay.infer.spellings import OP_NAMES
 from pyrelay.ir import types
@@ -106,10 +105,7 @@ def take(
     from pyrelay.infer.arrays.subscripts import get_item
     from pyrelay.infer.names.reduction import stored
 
-    a = operand(it, a)
-    if axis == V.NONE:
-        a, axis = ravel(it, a), ZERO
-    at = normal_axis(it, it.static(axis, "the axis"), it.tensor(a).rank)
+    a, at = with_axis(it, operand(it, a), axis)
     index = indices if V.number_type(indices) is not None else operand(it, indices)
     places = it.tensor(index)
     if places.dtype.kind == "b" or (V.is_list(indices) and 0 in places.shape):

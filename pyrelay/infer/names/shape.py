@@ -218,6 +218,17 @@ def ravel(it: Interpreter, a: V.Value, order: V.Value = V.Known("C")) -> V.Value
     return strides.copied(it, flat)
 
 
+def with_axis(it: Interpreter, a: V.Value, axis: V.Value) -> tuple[V.Value, int]:
+    """An array and one of its axes, counted from the front: all elements in a row for None, and a
+    row of one element for an array without axes."""
+    given = it.static(axis, "the axis")
+    if given is None:
+        return ravel(it, a), 0
+    rank = it.tensor(a).rank
+    at = normal_axis(it, given, max(rank, 1))
+    return (a if rank else ravel(it, a)), at
+
+
 @handles(np.transpose, np.permute_dims)
 def transpose(it: Interpreter, a: V.Value, axes: V.Value = V.NONE) -> V.Value:
     """np.transpose: a view."""
@@ -477,11 +488,8 @@ def tile(it: Interpreter, A: V.Value, reps: V.Value) -> V.Value:  # noqa: N803
 @handles(np.repeat)
 def repeat(it: Interpreter, a: V.Value, repeats: V.Value, axis: V.Value = V.NONE) -> V.Value:
     """np.repeat by one count, or by a count for each element of the axis."""
-    a = strong(it, operand(it, a))
-    if axis == V.NONE:
-        a, axis = ravel(it, a), ZERO
+    a, at = with_axis(it, strong(it, operand(it, a)), axis)
     ty = it.tensor(a)
-    at = normal_axis(it, it.static(axis, "the axis"), ty.rank)
     if V.number_type(repeats) is None:
         from pyrelay.infer.names.composed import in_python
 
@@ -519,7 +527,7 @@ def pad(
     x = operand(it, array)
     ty = it.tensor(x)
     both = np.broadcast_to(np.asarray(widths), (ty.rank, 2))
-    return it.call(
+    return of_no_axes(it, it.call(
         "pad", x, it.builder.cast(it.atom(value), ty.dtype),
         before=tuple(int(w) for w in both[:, 0]), after=tuple(int(w) for w in both[:, 1]),
-    )
+    ))
