@@ -42,7 +42,7 @@ def unique(
         else:
             taken = sort(flat)
         new = taken[1:] != taken[:-1]
-        if equal_nan and x.dtype.kind == "f":
+        if equal_nan and x.dtype.kind in "fc":
             new = new & ~(np.isnan(taken[1:]) & np.isnan(taken[:-1]))
     else:
         rows = np.moveaxis(x, axis, 0)

@@ -1,8 +1,7 @@
 """NumPy's sorting, searching and counting, in plain Python.
 
 In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
-Sorting is by merging (Knuth, The Art of Computer Programming, volume 3, section 5.2.4), which is
-stable, searching by bisection (section 6.2.1).
+Searching is by bisection (Knuth, The Art of Computer Programming, volume 3, section 6.2.1).
 """
 
 from __future__ import annotations
@@ -30,12 +29,22 @@ __all__ = [
 def order_of(x: Array) -> Array:
     """Indices that sort each line of a matrix, equal elements in their order; NaNs go last.
 
-    Written out for complex numbers; others have an op for it (`ops/order.py`).
+    Written out for complex numbers; others have an op for it (`ops/order.py`). Only where real
+    parts are equal, or a part is NaN, the imaginary parts count: first the numbers without NaN, then
+    those whose imaginary part is NaN, then those whose real part is.
     """
-    orders = np.zeros(x.shape, dtype=np.int64)
-    for r in range(x.shape[0]):
-        orders[r] = _merged_order(x[r])
-    return orders
+    if x.dtype.kind != "c":
+        return np.argsort(x, axis=1, kind="stable")
+    order = order_of(x.real)
+    ordered = _arranged(x.real, order)
+    broken = np.any(np.isnan(x))
+    if broken or np.any(ordered[:, 1:] == ordered[:, :-1]):
+        order = order_of(x.imag)
+        order = _arranged(order, order_of(_arranged(x.real, order)))
+        if broken:
+            kinds = np.isnan(x.imag) + 2 * np.isnan(x.real)
+            order = _arranged(order, order_of(_arranged(kinds, order)))
+    return order
 
 
 def sorted_lines(x: Array) -> Array:
@@ -43,39 +52,13 @@ def sorted_lines(x: Array) -> Array:
 
     Written out for complex numbers; others have an op for it (`ops/order.py`).
     """
-    return _by_places(x)
+    return _arranged(x, order_of(x))
 
 
-def _by_places(x: Array) -> Array:
-    """Each line of a matrix sorted, equal elements in their order."""
-    places = order_of(x) + x.shape[1] * np.arange(x.shape[0])[:, None]
-    return x.reshape(-1)[places.reshape(-1)].reshape(x.shape)
-
-
-def _merged_order(x: Array) -> Array:
-    """Indices that sort one axis: runs of 1, 2, 4, ... are merged; NaNs go last."""
-    n = x.shape[0]
-    order = np.arange(n)
-    merged = np.arange(n)
-    width = 1
-    while width < n:
-        for start in range(0, n, 2 * width):
-            middle, end = min(start + width, n), min(start + 2 * width, n)
-            i, j = start, middle
-            for k in range(start, end):
-                left = i < middle
-                if left and j < end:
-                    a, b = x[order[i]], x[order[j]]
-                    left = not _is_less(b, a)
-                if left:
-                    merged[k] = order[i]
-                    i += 1
-                else:
-                    merged[k] = order[j]
-                    j += 1
-        order[:] = merged
-        width *= 2
-    return order
+def _arranged(x: Array, order: Array) -> Array:
+    """The elements of each line of a matrix in an order."""
+    places = order + x.shape[1] * np.arange(x.shape[0])[:, None]
+    return items_inside(x.reshape(-1), places.reshape(-1)).reshape(x.shape)
 
 
 def order_in(x: Array) -> Array:
@@ -139,7 +122,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
         return x[order_in(x)] if keeps else sorted_lines(x.reshape(1, -1)).reshape(-1).copy()
     last = np.moveaxis(x, axis, -1)
     lines = _lines(last)
-    ordered = _by_places(lines) if keeps else sorted_lines(lines)
+    ordered = _arranged(lines, order_of(lines)) if keeps else sorted_lines(lines)
     return np.moveaxis(ordered.reshape(last.shape), -1, axis)
 
 
