@@ -71,7 +71,7 @@ def target(choices: Choices = DEFAULT) -> Target:
 
 
 def _line_sort(op: str, dtype: DType) -> LineSort:
-    room = 8 if op == "argsort" else dtype.size
+    room = 8 if op == "argsort" else max(dtype.size, 4)
     return LineSort(sorting.line_sort(op, dtype), room, sorting.PICOSECONDS[op])
 
 

@@ -1,8 +1,8 @@
 """Sorting in loops, where that belongs in the kernel of a loop around it.
 
 In: a module with the ops `argsort`, `sort` and `partition`. Out: `sorting` leaves those outside of
-loops to the device's kernels, which sort numbers of 32 and 64 bits; inside it writes loops in their
-place.
+loops to the device's kernels, which sort numbers of 32 and 64 bits and whole ones; inside it writes
+loops in their place.
 
 In loops runs of 16 elements, sorted by insertion, are merged, then those of 32, 64, ... (Knuth, The
 Art of Computer Programming, volume 3, sections 5.2.1 and 5.2.4), which is stable. Which of two
@@ -42,7 +42,7 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if scope.loops:
         order = _loops(builder, x)
         return (order.atom if rhs.op.name == "argsort" else _picked(builder, x, order).atom,)
-    if x.dtype.size >= 4:
+    if x.dtype.size >= 4 or x.dtype.is_integer:
         return None
     wide = builder.handle(builder.cast(x, f32 if x.dtype.kind == "f" else i32))
     found = builder.call(rhs.op, wide, *rhs.args[1:])

@@ -681,7 +681,7 @@ np.histogram(x, bins='sturges', weights=y)
 np.histogram(x, bins='other')
 np.sort_complex(z)
 np.sort(np.round(Z), axis=1)
-np.argsort(np.array([1j, complex(np.nan, 1), 2, complex(1, np.nan), complex(np.nan, np.nan), -1j, 1j]))
+np.argsort(np.array([1j, complex(np.nan, 1), 2, complex(1, np.nan), np.nan * 1j, -1j, 1j]))
 np.unique(np.array([complex(np.nan, 1), complex(1, np.nan), 2, 2]))[0]
 np.bincount(K)
 np.place(x, x > 1, [])

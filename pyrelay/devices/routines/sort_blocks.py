@@ -1,11 +1,11 @@
 """Blocks of a few vectors sorted in registers: what sorting of lines ends in.
 
-In: ``sort_block_T x lanes``, for elements of 32 or 64 bits, an address and how many elements lie
-there, at most ``ROWS * lanes``, none of which is NaN; out: LLVM vector code that sorts them in
-place. Vectors are compared with each other by Batcher's network (Knuth, The Art of Computer
-Programming, volume 3, section 5.3.4), which sorts the columns that they make; then neighbouring
-columns are merged by bitonic networks, two, four, ... of them; what stands column by column is
-turned as it is stored. Lanes beyond the elements hold the greatest number there is.
+In: ``sort_block_T x lanes``, for elements of 32 or 64 bits, or whole numbers of 16, an address and
+how many elements lie there, at most ``ROWS * lanes``, none of which is NaN; out: LLVM vector code
+that sorts them in place. Vectors are compared with each other by Batcher's network (Knuth, The Art
+of Computer Programming, volume 3, section 5.3.4), which sorts the columns that they make; then
+neighbouring columns are merged by bitonic networks, two, four, ... of them; what stands column by
+column is turned as it is stored. Lanes beyond the elements hold the greatest number there is.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def _part(name: str, dtype: str, lanes: int) -> Part:
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"sort_block_([fiu](?:32|64))x(2|4|8|16)", name)
+    match = re.fullmatch(r"sort_block_([fiu](?:32|64)|[iu]16)x(2|4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], int(match[2]))

@@ -5,11 +5,11 @@ how many elements belong in the first part, which lie at the start then, and the
 in any order. The rule is ``less`` (than the pivot, the first part) or ``same`` (not greater than
 it). With lanes, vectors of 256 or 512 bits are divided by a permutation that a table gives for each
 mask (Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake", IJACSA
-8(10), 2017), which CPUs with AVX2 or AVX-512 have an instruction for; sixteen lanes, for which the
-table is too long, by the instructions that compress and expand. The first and the last vectors are
-read before any is written, and from then on those at the end that has less room: so what a round
-writes at both ends always finds room there. Without lanes, and behind the last whole vector,
-elements change places with the first of the others.
+8(10), 2017), which CPUs with AVX2 or AVX-512 have an instruction for; sixteen lanes and more, for
+which the table is too long, by the instructions that compress and expand. The first and the last
+vectors are read before any is written, and from then on those at the end that has less room: so
+what a round writes at both ends always finds room there. Without lanes, and behind the last whole
+vector, elements change places with the first of the others.
 
 ``take_numbers_T[x lanes](source, count, to, end)`` puts all but NaNs at ``to``, which may be
 ``source``, and NaNs before the address ``end``, which belongs to other memory; out: how many are
@@ -98,7 +98,8 @@ class _Vectors:
         flags = llvm.VectorType(llvm.IntType(1), self.lanes)
         low = self._native("compress", vector, vector, b.bitcast(mask, flags))
         others = self._native("compress", vector, vector, b.bitcast(b.not_(mask), flags))
-        ends = b.shl(llvm.Constant(_I32, -1), b.zext(b.ctpop(mask), _I32))
+        word = llvm.IntType(64)
+        ends = b.shl(llvm.Constant(word, -1), b.zext(b.ctpop(mask), word))
         return self._native("expand", others, low, b.bitcast(b.trunc(ends, mask.type), flags))
 
     def _divided(self, vector: Any, flags: Any, low: Word, high: Word) -> tuple[Word, Word]:
@@ -274,8 +275,8 @@ def _part(name: str, rule: str, dtype: str, lanes: int) -> Part:
 
 
 def __getattr__(name: str) -> Part:
-    pattern = r"(divide_less|divide_same|take_numbers|copy_numbers)_([fiu](?:32|64))(?:x(4|8|16))?"
-    match = re.fullmatch(pattern, name)
+    kinds = r"([fiu](?:32|64)|[iu]16)(?:x(4|8|16|32))?"
+    match = re.fullmatch(f"(divide_less|divide_same|take_numbers|copy_numbers)_{kinds}", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], match[2], int(match[3] or 1))

@@ -1,7 +1,7 @@
 """Lines of numbers sorted: quicksort by vectors, down to blocks that are sorted in registers.
 
-In: "sort", "argsort" or "partition", and a type of 32 or 64 bits. Out: a kernel's text; parameters
-are those of ``lower.planning.target.LineSort``.
+In: "sort", "argsort" or "partition", and a type of 32 or 64 bits or whole numbers of fewer. Out: a
+kernel's text; parameters are those of ``lower.planning.target.LineSort``.
 
 A part is divided by a pivot, the middle one of a sample (``sort_partitions``); where the pivot
 occurs again what equals it is set apart, so that few different numbers are no worst case. Parts of
@@ -20,6 +20,7 @@ To partition a line only parts in which an asked place lies are divided further 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from pyrelay.devices.routines.kernel_text import filled
 from pyrelay.devices.routines.matmul import native_vector_bits
@@ -173,6 +174,16 @@ _PARTITION = {
     "sorted_part": "sort_part(to, count, places + line * next_places * 8, many_asked)",
 }
 
+#: narrow numbers, where no vectors of them are compressed: as numbers of 32 bits in the room
+_WIDENED = """\
+wide = room + begin * n * 4
+for k in range(count):
+    store_ordered_i32(wide, k, i32(load_ordered_{t}(to, k)))
+{part}
+for k in range(count):
+    store_ordered_{t}(to, k, {t}(load_ordered_i32(wide, k)))
+"""
+
 _ARGSORT = """\
 zero_counts = routine("zero_counts")
 add_counts = routine("add_counts")
@@ -202,15 +213,9 @@ def kernel(block, begin, end):
     places = (1 << place_bits) - 1
     for line in range(begin, end):
         source, to = x + line * n * {bytes}, out + line * n * 8
-        least, greatest = {greatest}, {least}
         in_order = True
         before = {least}
-        for i in range(n):
-            {key}
-            least = where(key < least, key, least)
-            greatest = where(key > greatest, key, greatest)
-            in_order = in_order and not key < before
-            before = key
+        {bounds}
         if in_order:
             for i in range(n):
                 store_ordered_i64(to, i, i)
@@ -286,6 +291,27 @@ def kernel(block, begin, end):
     return 0
 """
 
+_BOUNDS = """\
+least, greatest = {greatest}, {least}
+for i in range(n):
+    {key}
+    least = where(key < least, key, least)
+    greatest = where(key > greatest, key, greatest)
+    in_order = in_order and not key < before
+    before = key
+"""
+
+#: few numbers there are: no line is gone through to find the least one
+_BOUNDS_OF_BYTES = """\
+least, greatest = {least}, {greatest}
+i = 0
+while i < n and in_order:
+    {key}
+    in_order = not key < before
+    before = key
+    i += 1
+"""
+
 _KEYS = {
     "f": """\
 value = load_ordered_{s}(source, i)
@@ -301,37 +327,65 @@ key = where(value != value, {greatest}, key)
 
 @functools.cache
 def line_sort(op: str, dtype: DType, vector_bits: int | None = None) -> str:
-    """The text that sorts lines or partitions them, for a type of 32 or 64 bits; `vector_bits` are
-    those of this CPU unless they are given."""
+    """The text that sorts lines or partitions them, for a type of 32 or 64 bits, or whole numbers
+    of fewer; `vector_bits` are those of this CPU unless they are given."""
     bits = vector_bits or native_vector_bits()
-    sorted_type = "i64" if op == "argsort" else dtype.name
-    size = 8 if op == "argsort" else dtype.size
-    lanes = bits // 8 // size
+    if op == "argsort":
+        return _head(op, "i64", 8, bits) + filled(_ARGSORT, _of_keys(dtype))
+    names: dict[str, object] = {
+        "t": dtype.name, "size": dtype.size, "numbers": _INTEGERS,
+        **(_PARTITION if op == "partition" else _WHOLE),
+    }
+    if dtype.size == 4 or dtype.size == 8 or _are_compressed(dtype, bits):
+        if dtype.kind == "f":
+            names |= {"numbers": _FLOATS, **_divisions(dtype.name, dtype.size, bits, _OF_NANS)}
+        return _head(op, dtype.name, dtype.size, bits, dtype.kind == "f") + filled(_SORT, names)
+    part = str(names["sorted_part"]).replace("(to,", "(wide,")
+    names["sorted_part"] = filled(_WIDENED, {**names, "part": part})
+    return _head(op, "i32", 4, bits) + filled(_SORT, names)
+
+
+def _are_compressed(dtype: DType, bits: int) -> bool:
+    """Whether there are instructions that compress vectors of narrow numbers."""
+    return dtype.size == 2 and bits == 512 and _has("avx512vbmi2")
+
+
+_OF_NANS = {"number": "take_numbers", "copy": "copy_numbers"}
+
+
+def _divisions(kind: str, size: int, bits: int, rules: Mapping[str, str]) -> dict[str, str]:
+    """The names of functions of vectors of a type, by what texts call them."""
     fitting = [wide for wide, feature in _PERMUTING.items() if wide <= bits and _has(feature)]
     divided = max(fitting, default=0)
     vectors = f"x{divided // 8 // size}" if divided else ""
+    return {rule: f"{name}_{kind}{vectors}" for rule, name in rules.items()}
+
+
+def _head(op: str, kind: str, size: int, bits: int, nans: bool = False) -> str:
+    """The part that sorts a line of a type where it lies."""
+    lanes = min(bits // 8 // size, ROWS)
     rules = {"less": "divide_less", "same": "divide_same"}
-    if op != "argsort" and dtype.kind == "f":
-        rules |= {"number": "take_numbers", "copy": "copy_numbers"}
-    divisions = {rule: f"{name}_{sorted_type}{vectors}" for rule, name in rules.items()}
+    named = _divisions(kind, size, bits, {**rules, **(_OF_NANS if nans else {})})
     most = ROWS * lanes
-    names: dict[str, object] = {
-        "t": sorted_type, "size": size, "block": f"sort_block_{sorted_type}x{lanes}",
-        "divisions": ", ".join(divisions.values()), "most": most, "few": min(16, most),
-        "many": 16 * most, **divisions, **(_SOME if op == "partition" else _ALL),
-    }
-    if op != "argsort":
-        names |= _PARTITION if op == "partition" else _WHOLE
-        names["numbers"] = _FLOATS if dtype.kind == "f" else _INTEGERS
-        return filled(_HEAD + _SORT, names)
+    return filled(_HEAD, {
+        "t": kind, "size": size, "block": f"sort_block_{kind}x{lanes}",
+        "divisions": ", ".join(named.values()), "most": most, "few": min(16, most),
+        "many": 16 * most, **named, **(_SOME if op == "partition" else _ALL),
+    })
+
+
+def _of_keys(dtype: DType) -> dict[str, object]:
+    """What the text that sorts places says of the type of the keys."""
     wide = dtype.size == 8
-    names |= {
-        "s": dtype.name, "bits": dtype.size * 8, "bytes": dtype.size, "key": _KEYS[dtype.kind],
+    signed = dtype.kind != "u" or wide
+    bits = 8 * dtype.size
+    return {
+        "s": dtype.name, "bits": bits, "bytes": dtype.size, "key": _KEYS[dtype.kind],
         "flipped": " ^ (1 << 63)" if wide else "", "many_counted": 1024,
-        "greatest": 2**63 - 1 if wide else 2**32 - 1 if dtype.kind == "u" else 2**31 - 1,
-        "least": "(0 - 9223372036854775807 - 1)" if wide else -(2**31),
+        "bounds": _BOUNDS_OF_BYTES if bits == 8 else _BOUNDS,
+        "greatest": 2 ** (bits - signed) - 1,
+        "least": "(0 - 9223372036854775807 - 1)" if wide else -(2 ** (bits - 1)) * signed,
     }
-    return filled(_HEAD + _ARGSORT, names)
 
 
 @functools.cache

@@ -30,8 +30,8 @@ def order_of(x: Array) -> Array:
     """Indices that sort each line of a matrix, equal elements in their order; NaNs go last.
 
     Written out for complex numbers; others have an op for it (`ops/order.py`). Only where real
-    parts are equal, or a part is NaN, the imaginary parts count: first the numbers without NaN, then
-    those whose imaginary part is NaN, then those whose real part is.
+    parts are equal, or a part is NaN, the imaginary parts count: first come the numbers without
+    NaN, then those whose imaginary part is NaN, then those whose real part is.
     """
     if x.dtype.kind != "c":
         return np.argsort(x, axis=1, kind="stable")

@@ -16,7 +16,7 @@ from tests.devices.running_kernels import SHORT_NAMES, run
 def sorted_by(op: str, x: np.ndarray, bits: int | None = None) -> np.ndarray:
     """What the kernel gives for lines, in two ranges."""
     out = np.full(x.shape, 7, x.dtype if op == "sort" else np.int64)
-    room = np.zeros(x.shape, out.dtype)
+    room = np.zeros(x.shape, np.int64)
     half = len(x) // 2
     source = line_sort(op, DTYPES[SHORT_NAMES[x.dtype]], bits)
     run(source, x, out, room, x.shape[1], ranges=[(0, half), (half, len(x))])
@@ -25,7 +25,7 @@ def sorted_by(op: str, x: np.ndarray, bits: int | None = None) -> np.ndarray:
 
 def partitioned_by(x: np.ndarray, places: np.ndarray, bits: int | None = None) -> np.ndarray:
     """What the kernel gives for lines, with the same places in all or with those of each."""
-    out, room = np.full(x.shape, 7, x.dtype), np.zeros(x.shape, x.dtype)
+    out, room = np.full(x.shape, 7, x.dtype), np.zeros(x.shape, np.int64)
     source = line_sort("partition", DTYPES[SHORT_NAMES[x.dtype]], bits)
     rest = (np.ascontiguousarray(places), places.shape[1], (len(places) > 1) * places.shape[1])
     half = len(x) // 2
@@ -60,9 +60,14 @@ def check(dtype: np.dtype, bits: int | None, lengths: list[int]) -> None:
         np.testing.assert_array_equal(sorted_by("argsort", x, bits), wanted)
 
 
-@pytest.mark.parametrize("dtype", ["f8", "i4"])
+@pytest.mark.parametrize("dtype", ["f8", "i4", "u2", "i1"])
 def test_lines_are_sorted_as_numpy_sorts_them(dtype: str) -> None:
     check(np.dtype(dtype), None, [0, 1, 2, 63, 64, 65, 300, 5000])
+
+
+def test_narrow_numbers_are_widened_where_no_vectors_of_them_are_compressed() -> None:
+    check(np.dtype("i2"), 128, [0, 1, 300, 5000])
+    check_places(np.stack(list(lines(np.dtype("u1"), 300))), np.array([[0, 17, 299]]), 128)
 
 
 def check_places(x: np.ndarray, places: np.ndarray, bits: int | None) -> None:
@@ -91,7 +96,7 @@ def test_places_have_what_sorting_puts_there(dtype: str, bits: int | None) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bits", [128, 256, 512])
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u8", "u4"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i2", "u8", "u4", "u2", "u1"])
 def test_every_width_sorts_every_type(dtype: str, bits: int) -> None:
     check(np.dtype(dtype), bits, [*range(140), 255, 256, 257, 1025, 70_000])
 
