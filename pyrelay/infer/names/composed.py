@@ -502,7 +502,7 @@ def vectorize(
     return V.Partial(V.Known(applying.vectorized_as), (V.Tuple(dtypes), pyfunc), ())
 
 
-def _as_written(fn: Callable[..., Any]) -> Callable[..., V.Value]:
+def _as_written(fn: Any) -> Callable[..., V.Value]:
     """The handler of a function in Python whose text is what is meant."""
 
     def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
