@@ -663,6 +663,24 @@ def least_recently_used(keys, room):
     return hits, list(cache), cache
 
 
+@use(([1, 2, 3, 1, 4, 1, 2, 5, 3, 1], 3))
+def oldest_leave_first(keys, room):
+    cache, seen, order = {}, set(), []
+    for key in keys:
+        if key in cache:
+            cache[key] = cache.pop(key) + 1
+        else:
+            if len(cache) >= room:
+                oldest = next(iter(cache))
+                order.append(oldest)
+                del cache[oldest]
+                seen.discard(oldest)
+            cache[key] = key
+            seen.add(key)
+    last = cache.popitem()
+    return order, last, list(cache), sorted(seen), min(seen)
+
+
 @use((np.array([0.5, 1.5, -2.0]),))
 def order_of_names(x):
     values = OrderedDict(zip(("a", "b", "c"), x, strict=True))

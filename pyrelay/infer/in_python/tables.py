@@ -127,6 +127,8 @@ class Table:
         self.alive: list[bool] = []
         self.slots = [-1] * 8  # one list for ever: it grows in place
         self.size = 0
+        self.deletes = False  # whether entries were deleted: known in programs that delete none
+        self.before, self.behind = 0, 0  # how many at either end, as far as was looked
         if isinstance(pairs, dict) and hasattr(pairs, "slots"):
             self.take_over(pairs)
         else:
@@ -137,6 +139,7 @@ class Table:
         self.names, self.held = other.names[:], other.held[:]
         self.alive, self.slots = other.alive[:], other.slots[:]
         self.size = other.size
+        self.deletes, self.before, self.behind = other.deletes, other.before, other.behind
 
     def find(self, key: Any) -> Any:
         """The place of the entry; of none, -1 - the free slot."""
@@ -167,6 +170,7 @@ class Table:
         enter_name(key, place, self.slots, self.names, self.alive)
         self.held.append(value)
         self.size += 1
+        self.behind = 0
 
     def take_up(self, key: Any, value: Any) -> None:
         """Give a key a value that it always has: no other entry, nor another place in the order,
@@ -178,6 +182,8 @@ class Table:
                 self.enter(key, place, value)
             else:
                 self.alive[before] = True
+                self.before = min(self.before, before)
+                self.behind = min(self.behind, len(self.names) - 1 - before)
                 self.size += 1
 
     def __delitem__(self, key: Any) -> None:
@@ -190,13 +196,21 @@ class Table:
         """Take the entry at a place out."""
         self.alive[place] = False
         self.size -= 1
+        self.deletes = True
         not_by_key(self.held)
+
+    def begins(self) -> Any:
+        """The place of the first entry, or of none."""
+        if self.deletes:
+            while self.before < len(self.names) and not self.alive[self.before]:
+                self.before += 1
+        return self.before
 
     def places(self) -> Iterator[Any]:
         """Where the entries are, in order. Raises RuntimeError where one comes or goes meanwhile.
         """
         size, count = self.size, len(self.names)
-        for place in range(count):
+        for place in range(self.begins(), count):
             if differ(self.size, size):
                 raise RuntimeError("dictionary changed size during iteration")
             if self.alive[place]:
@@ -225,9 +239,10 @@ class Table:
     def popitem(self) -> Any:
         if self.size == 0:
             raise KeyError("popitem(): dictionary is empty")
-        place = len(self.names) - 1
+        place = len(self.names) - 1 - self.behind
         while not self.alive[place]:
             place -= 1
+        self.behind = len(self.names) - place
         self.remove(place)
         return self.names[place], self.held[place]
 
@@ -292,7 +307,7 @@ class Table:
         self.alive.clear()
         for at in range(len(self.slots)):
             self.slots[at] = -1
-        self.size = 0
+        self.size, self.before, self.behind = 0, 0, 0
 
     def copy(self) -> Any:
         return Table(self)
@@ -398,7 +413,7 @@ class Members:
     def __iter__(self) -> Any:
         table = self.table
         size = table.size
-        for place in range(len(table.names)):
+        for place in range(table.begins(), len(table.names)):
             if differ(table.size, size):
                 raise RuntimeError("Set changed size during iteration")
             if table.alive[place]:

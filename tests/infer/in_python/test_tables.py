@@ -1,4 +1,4 @@
-"""Tables of keys that only the running program knows: how long a key is sought."""
+"""Tables of keys that only the running program knows: how long keys and entries are sought."""
 
 from __future__ import annotations
 
@@ -51,3 +51,30 @@ def test_keys_that_come_and_go_have_one_slot_each() -> None:
     assert len(members.table.names) == 3  # of a set, the entries that were there before
     assert list(members.table) == list(table) == [2]
     assert sum(place >= 0 for place in table.slots) <= 3
+
+
+def test_the_first_and_the_last_entry_are_not_sought_behind_those_that_left() -> None:
+    table = Table((k, -k) for k in range(4000))
+    table.alive = Counted(table.alive)
+    for k in range(1000):
+        assert next(iter(table)) == k
+        del table[k]
+        assert table.popitem() == (3999 - k, k - 3999)
+    assert table.alive.reads < 10 * 2000
+    assert list(table) == list(range(1000, 3000))
+    table[5] = 1
+    assert table.popitem() == (5, 1)
+    table.clear()
+    table[7] = 2
+    assert list(table.items()) == [(7, 2)]
+
+
+def test_items_of_a_set_that_come_back_are_found_at_either_end() -> None:
+    members = Members(range(6))
+    for gone in (0, 1, 5, 4):
+        members.remove(gone)
+    assert (list(members.table), members.pop()) == ([2, 3], 3)
+    members.add(1)
+    members.add(5)
+    assert list(members.table) == [1, 2, 5]
+    assert (members.pop(), members.pop(), members.pop()) == (5, 2, 1)
