@@ -15,6 +15,7 @@ from pyrelay.devices.routines import (
     convolution_first,
     matmul,
     sorting,
+    true_places,
 )
 from pyrelay.devices.runtime.entry import Executable
 from pyrelay.devices.runtime.ufunc_loops import has_loop
@@ -30,6 +31,7 @@ from pyrelay.lower.planning.target import (
     LineSort,
     MatmulKernel,
     PanelKernel,
+    PlacesKernel,
     Target,
 )
 from pyrelay.lower.text.emit_kernel import emit
@@ -66,6 +68,7 @@ def target(choices: Choices = DEFAULT) -> Target:
     return Target(
         emit, product, _convolution, attended, points_inside=True, parts=True, chooses=True,
         resumes=True, attention_gradient=attended_gradient, chain=_chain, line_sort=_line_sort,
+        places=PlacesKernel(true_places.places_kernel(), true_places.PICOSECONDS),
         has_loop=has_loop,
     )
 

@@ -1,4 +1,4 @@
-"""Where flags are true: by running counts for GPUs, by a loop without branches on the CPU."""
+"""Where flags are true: by running counts for GPUs, by a kernel of its own on the CPU."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_places_in_the_rounds_of_a_loop() -> None:
 
 
 def test_a_processor_takes_four_kernels() -> None:
-    """The mask, how many are true in each part and altogether, and the loop that notes them."""
+    """The mask, how many are true in each part and altogether, and that for where they are."""
     compiled = pyrelay.jit(places, device="cpu")
     compiled(X)
     text = compiled.code(X)
     assert text.count("_kernel(block") + text.count("_kernel_2(block") == 4
-    assert "param_apart" in text
+    assert "launch true_places_kernel" in text

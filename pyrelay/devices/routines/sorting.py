@@ -347,7 +347,7 @@ def line_sort(op: str, dtype: DType, vector_bits: int | None = None) -> str:
 
 def _are_compressed(dtype: DType, bits: int) -> bool:
     """Whether there are instructions that compress vectors of narrow numbers."""
-    return dtype.size == 2 and bits == 512 and _has("avx512vbmi2")
+    return dtype.size == 2 and bits == 512 and has_instructions("avx512vbmi2")
 
 
 _OF_NANS = {"number": "take_numbers", "copy": "copy_numbers"}
@@ -355,7 +355,7 @@ _OF_NANS = {"number": "take_numbers", "copy": "copy_numbers"}
 
 def _divisions(kind: str, size: int, bits: int, rules: Mapping[str, str]) -> dict[str, str]:
     """The names of functions of vectors of a type, by what texts call them."""
-    fitting = [wide for wide, feature in _PERMUTING.items() if wide <= bits and _has(feature)]
+    fitting = (wide for wide in _PERMUTING if wide <= bits and has_instructions(_PERMUTING[wide]))
     divided = max(fitting, default=0)
     vectors = f"x{divided // 8 // size}" if divided else ""
     return {rule: f"{name}_{kind}{vectors}" for rule, name in rules.items()}
@@ -389,7 +389,7 @@ def _of_keys(dtype: DType) -> dict[str, object]:
 
 
 @functools.cache
-def _has(feature: str) -> bool:
+def has_instructions(feature: str) -> bool:
     """Whether this CPU has a kind of instructions."""
     import llvmlite.binding as llvm
 

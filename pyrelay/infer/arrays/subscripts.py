@@ -81,6 +81,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             return choice.item(it, items, key, "tuple")
         case V.OpenTuple(own):
             return _index_open(it, own, key, checked)
+        case V.Scalar(ty) if not ty.weak and _is_flag(key):
+            return get_item(it, it.new_array(it.atom(obj)), key)
         case V.Scalar(ty) if not ty.weak and (new := _expand(it, key, 0)).count(V.NONE) == len(new):
             if not new and _has_ellipsis(key) and not is_our_own(it):
                 return it.new_array(it.atom(obj))

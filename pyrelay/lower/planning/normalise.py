@@ -107,6 +107,8 @@ def _lets(
             return (let,)
         if rhs.op.schedule == "sort" and (target.sort or target.line_sort):
             return (let,)
+        if rhs.op.schedule == "places" and target.places is not None:
+            return (let,)
         if rhs.op.schedule == "scatter" and target.scatter is not None and _is_of_rows(rhs):
             return (let,)
         return expanded(let, numbers) or (let,)

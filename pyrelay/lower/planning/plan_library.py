@@ -15,7 +15,14 @@ from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import KernelCall, Let, OpCall
 from pyrelay.ir.types import DType, TensorType, Type
-from pyrelay.lower.planning import host, plan_panels, plan_scatters, plan_sorts, plan_ufuncs
+from pyrelay.lower.planning import (
+    host,
+    plan_panels,
+    plan_places,
+    plan_scatters,
+    plan_sorts,
+    plan_ufuncs,
+)
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import (
     Free,
@@ -375,7 +382,7 @@ def _host(p: FunctionPlanner, let: Let, call: OpCall) -> None:
 
 _LIBRARY = {
     "matmul": product, "convolution": product, "scan": scan, "scatter": plan_scatters.scatter,
-    "sort": plan_sorts.sort, "host": _host,
+    "sort": plan_sorts.sort, "places": plan_places.places, "host": _host,
 }  # fmt: skip
 
 

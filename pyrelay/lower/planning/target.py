@@ -329,6 +329,15 @@ class LineSort:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacesKernel:
+    """Where flags are true. Parameters: the address of the flags, how many they are, the address of
+    the places, how many these are. A flag takes about `picoseconds`."""
+
+    source: str
+    picoseconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A device as the planner sees it.
 
@@ -344,6 +353,7 @@ class Target:
     sort         op, element type, whether places need more than 32 bits, whether they are part of
                  the kernel of a loop -> the kernels; None where loops do as well.
     line_sort    op, element type -> the kernel that sorts whole lines; None as above.
+    places       the kernel that writes where flags are true; None as above.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     parts        whether threads can do a loop for some rows of its arrays each.
     chooses      whether a number that a branch chooses is at hand, and no kernel has to look at it.
@@ -375,6 +385,7 @@ class Target:
     sort: Callable[[str, DType, bool, bool], SortKernels] | None = None
     sorted_adds: Callable[[DType, bool], SortedAdds] | None = None
     line_sort: Callable[[str, DType], LineSort] | None = None
+    places: PlacesKernel | None = None
     keeps_scores: bool = True
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None
     half_attention_gradient: Callable[[DType], AttentionGradientKernel | None] = lambda of: None
