@@ -73,6 +73,7 @@ class Asked:
     copied: frozenset[int] = frozenset()  # leaves that are copied though they have no gaps
     exact: int = 0
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
+    tells_new: bool = False  # so it does if the other one is new, which takes more
     unrolled: frozenset[Let] = frozenset()
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     effort: Effort = field(default_factory=Effort)
@@ -228,6 +229,10 @@ class Asked:
                 not self.chooses
             ):
                 self.refusal, self.chooses = self.refusal or failure, True
+            case needs.NeedsIdentity(root=root) if root.kind in UNNUMBERED and not (
+                self.tells_new or self.exact < _MOST_EXACT
+            ):
+                self.tells_new, self.exact = True, 0
             case needs.NeedsIdentity(error=failure):
                 self.refusal = self.refusal or (failure if self.exact else None)
                 self.exact += 1

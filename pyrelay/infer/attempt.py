@@ -129,8 +129,8 @@ class Attempt(Arguments):
         asked = self.asked
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=asked.exact, chooses=asked.chooses,
-            unrolled=asked.unrolled, families=asked.families, ahead=asked.ahead,
-            effort=asked.effort, unfolds=asked.unfolds,
+            tells_new=asked.tells_new, unrolled=asked.unrolled, families=asked.families,
+            ahead=asked.ahead, effort=asked.effort, unfolds=asked.unfolds,
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             class_attributes=asked.class_attributes,
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,

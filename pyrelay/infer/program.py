@@ -79,6 +79,7 @@ class Program:
     narrow: bool = False  # arguments are of types that do not hold Python's numbers
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
+    tells_new: bool = False  # so it does if the other one is new
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
     ahead: frozenset[Let] = frozenset()  # makers of generators whose items are computed at once
     #: Generators that run: how many functions are active around each, and layouts of its arguments.

@@ -275,7 +275,7 @@ class _Merge:
         program = self.it.program
         joiner = J.Joiner(
             True, self.grows, same=program.guards.same, going=self.going, kinds=True,
-            chooses=program.chooses, tells_new=program.chooses,
+            chooses=program.chooses, tells_new=program.tells_new,
         )
         more_results, more_contents = described[1]
         try:

@@ -345,7 +345,7 @@ class Fixpoint:
         )
         joiner = J.Joiner(
             self.mixed, True, bound, same=self.it.program.guards.same, kinds=True,
-            chooses=self.it.program.chooses, tells_new=self.mixed and self.it.program.chooses,
+            chooses=self.it.program.chooses, tells_new=self.mixed and self.it.program.tells_new,
         )
         back = self._layouts(describer, result.following)
         names = [v.name for v in self.runner.node.carried]
