@@ -203,8 +203,11 @@ def _close(
 ) -> tuple[Function, Result]:
     """Finish the block: encode the result and the contents of changed parameters."""
     outer = set(roots.values())
-    for root in roots.values():
-        inner.content(root)  # what was written to it under other names is settled
+    for root in roots.values():  # what was written to it under other names is settled
+        if isinstance(inner.heap.contents[root], (V.Part, V.Lost)):
+            inner.settle(root)  # it lives in another list, where callers cannot follow it
+        else:
+            inner.content(root)
     if spec.strict:
         _refuse_views(inner, roots.values(), entry, value)
     visible = set(symbols)

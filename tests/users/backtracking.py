@@ -139,3 +139,97 @@ def tuple_that_a_search_finds_or_none(edges, goal):
         return None
 
     return search((0,))
+
+
+@use(([2, 3, 6, 7], 7), ([4, 5], 3))
+def ways_to_a_sum(numbers, target):
+    found = []
+
+    def search(i, way, total):
+        if total == target:
+            found.append(way)
+            return
+        if total > target or i == len(numbers):
+            return
+        search(i, [*way, numbers[i]], total + numbers[i])
+        search(i + 1, way, total)
+
+    search(0, [], 0)
+    return found
+
+
+@use((5,), (1,))
+def partitions_of(n):
+    found = []
+
+    def part(left, most, way):
+        if left == 0:
+            found.append(way)
+            return
+        for k in range(min(left, most), 0, -1):
+            part(left - k, k, way + [k])
+
+    part(n, n, [])
+    return len(found), found
+
+
+@use((4,))
+def orders_of(n):
+    found = []
+
+    def place(order, rest):
+        if not rest:
+            found.append(order)
+            return
+        for i in range(len(rest)):
+            place(order + [rest[i]], rest[:i] + rest[i + 1:])
+
+    place([], list(range(n)))
+    return len(found), found[-1]
+
+
+@use(([1, 2, 2, 3],))
+def subsets_without_twins(numbers):
+    numbers, found = sorted(numbers), []
+
+    def choose(start, chosen):
+        found.append(chosen)
+        for i in range(start, len(numbers)):
+            if i > start and numbers[i] == numbers[i - 1]:
+                continue
+            choose(i + 1, chosen + [numbers[i]])
+
+    choose(0, [])
+    return found
+
+
+@use((3,))
+def ways_that_change_when_found(n):
+    found = []
+
+    def go(way, k):
+        if k == 0:
+            found.append(way)
+            way.append(100)
+            return len(way)
+        return go(way + [k], k - 1) + go(way + [0], k - 1)
+
+    total = go([], n)
+    found[1][0] = 5
+    return found, total
+
+
+@use(("aabab",), ("x",), long=True)
+def parted_into_palindromes(text):
+    found = []
+
+    def part(i, way):
+        if i == len(text):
+            found.append(way)
+            return
+        for j in range(i + 1, len(text) + 1):
+            if text[i:j] == text[i:j][::-1]:
+                part(j, way + [text[i:j]])
+
+    part(0, [])
+    return found
