@@ -284,17 +284,13 @@ def nodes_of(
         making = _nothing if flat.unpack is None else (
             functools.partial(flat.unpack, pool.schema, arrays, given)
         )
-        known = _nowhere if given is None else given.object_at
+        known = None if given is None else given.object_at
         unpacker = made["tree", pool.number] = Unpacker(pool.schema, arrays, known, making)
         for kind, row, name, number in pool.held:
             node = unpacker((kind, int(results[row.index])))
             object.__setattr__(node, name, flat.containers[number])
     found: Unpacker = made["tree", pool.number]
     return found
-
-
-def _nowhere(place: tuple[int, int]) -> None:
-    return None
 
 
 def _nothing() -> None:

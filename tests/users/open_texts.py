@@ -309,3 +309,21 @@ def a_deque_in_its_middle(xs, k):
     d.remove(xs[0])
     d.remove(k)
     return found, list(d)
+
+
+@use(("2-1 + (34*x)",), ("(",), ("",))
+def tokens_of_a_line(line):
+    tokens, i = [], 0
+    while i < len(line):
+        if line[i].isspace():
+            i += 1
+            continue
+        begin = i
+        if line[i].isdigit():
+            while i < len(line) and line[i].isdigit():
+                i += 1
+            tokens.append(("number", line[begin:i], begin))
+        else:
+            i += 1
+            tokens.append(("sign", line[begin].upper(), begin))
+    return tokens, len(tokens)

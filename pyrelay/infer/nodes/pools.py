@@ -222,7 +222,8 @@ class NativeUnpacker(Protocol):
 
 @dataclass(eq=False)
 class Unpacker:
-    """Makes the objects of places again. `known` gives an object that exists already, or None.
+    """Makes the objects of places again. `known`, if there are such, gives an object that exists
+    already, or None.
 
     making: gives what makes most objects in native code, if anything does; asked for once there is
     an object to make.
@@ -230,7 +231,7 @@ class Unpacker:
 
     schema: Schema
     columns: Columns
-    known: Callable[[Place], Any] = lambda place: None
+    known: Callable[[Place], Any] | None = None
     making: Callable[[], NativeUnpacker | None] = lambda: None
     made: dict[Place, Any] = field(default_factory=dict)
     fields: dict[int, list[tuple[str, Sort, str]]] = field(default_factory=dict)
@@ -265,7 +266,7 @@ class Unpacker:
                 )
             elif place[0] != NO_NODE and place not in made:
                 begun.add(place)
-                before = self.known(place)
+                before = None if self.known is None else self.known(place)
                 if before is not None:
                     made[place] = before
                     continue
@@ -294,21 +295,25 @@ class Unpacker:
                 cls = self.schema.classes[kind]
                 if issubclass(cls, tuple):
                     self._make_tuples(kind, cls, set(rows[kinds == kind].tolist()))
-        return [self(place) for place in zip(kinds.tolist(), rows.tolist(), strict=True)]
+        made = self.made
+        places = zip(kinds.tolist(), rows.tolist(), strict=True)
+        return [made[p] if p in made else self(p) for p in places]
 
     def _make_tuples(self, kind: int, cls: Any, wanted: Iterable[int]) -> None:
         """Make the tuples of some rows, unless there are nodes in them."""
-        new = [r for r in wanted if (kind, r) not in self.made and self.known((kind, r)) is None]
+        new = [r for r in wanted if (kind, r) not in self.made]
+        if self.known is not None:
+            new = [r for r in new if self.known((kind, r)) is None]
         places = np.array(new, np.int64)
         columns = [self._listed(sort, path, places) for _, sort, path in self._fields(kind)]
         parts = [column for column in columns if column is not None]
         if len(parts) == len(columns) > 0:
             made = zip(*parts, strict=True)
             tuples = made if is_anonymous(cls) else itertools.starmap(cls, made)
-            self.made.update(zip(((kind, r) for r in new), tuples, strict=True))
+            self.made.update(zip(zip(itertools.repeat(kind), new), tuples, strict=True))
 
     def _listed(self, sort: Sort, path: str, rows: np.ndarray[Any, Any]) -> list[Any] | None:
-        """The values of a field in some rows; None if it holds more than numbers and texts."""
+        """The values of a field in some rows; None if nodes, arrays or lists are in it."""
         match sort:
             case Constant(value):
                 return [value] * len(rows)
@@ -329,6 +334,13 @@ class Unpacker:
                     for place, value in zip(own.tolist(), values, strict=True):
                         found[place] = value
                 return found
+            case Struct(parts) | Callee(_, parts):
+                columns = [self._listed(p, f"{path}[{k}]", rows) for k, p in enumerate(parts)]
+                known = [column for column in columns if column is not None]
+                if len(known) < len(columns):
+                    return None
+                tuples: list[Any] = list(zip(*known, strict=True)) if known else [()] * len(rows)
+                return tuples if isinstance(sort, Struct) else [sort.head[1](*v) for v in tuples]
         return None
 
     def column(self, kind: int, name: str, rows: Sequence[int]) -> list[Any]:
