@@ -110,6 +110,7 @@ class Arguments:
                 content[name] = self._column(it, sort, leaf)
             if pool.cls is not data.schema:
                 content = pool_tables.opened(it, content, data.schema, pool.cls)
+                it.program.entered += [ref.root for ref in content.values()]
             it.heap.new(pool.root, content)
         return values
 

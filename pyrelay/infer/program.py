@@ -103,7 +103,8 @@ class Program:
     compared: int = 0  # keys of dicts that are compared with one of the running program
     compares: bool = False  # however many these are, and loops over dicts are unrolled
     opens: bool = False  # a dict of the caller was given such a key
-    entered: list[V.Root] = field(default_factory=list)  # lists that tables of the caller's are of
+    #: lists that dicts and sets of the caller's, and nodes that are changed, are made of
+    entered: list[V.Root] = field(default_factory=list)
     keys_known: bool = False  # arguments of recursive functions that are keys are made known
     keys_wanted: bool = False  # or would have been
     counts_known: bool = False  # so are arguments that say how often loops over objects run

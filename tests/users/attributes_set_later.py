@@ -183,3 +183,39 @@ def trees_that_grow_behind_init(x, depth):
     tree = Tree(depth)
     tree.grow(x)
     return tree.total()
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+
+def some_with_a_norm():
+    points = [Point(1, 2), Point(3, 4), Point(5, 1)]
+    points[1].norm = 7
+    return points
+
+
+@use(([Point(1, 2), Point(3, 4), Point(5, 1)],), (some_with_a_norm(),))
+def chosen_objects_of_the_caller(points):
+    kept = [p for p in points if p.x > 1]
+    for p in kept:
+        p.norm = p.x * p.y
+    return sum(p.norm for p in kept), [getattr(p, "norm", -1) for p in points]
+
+
+@use(([Point(1, 2), Point(3, 4), Point(5, 1)],), long=True)
+def sorted_objects_of_the_caller(points):
+    points.sort(key=lambda p: p.y)
+    for rank, p in enumerate(points):
+        p.rank = rank
+    max(points, key=lambda p: p.x).label = f"far {len(points)}"
+    return [p.rank for p in points if not hasattr(p, "label")]
+
+
+@use((some_with_a_norm(),))
+def of_those_that_have_it(points):
+    return sum(p.norm for p in points if hasattr(p, "norm"))

@@ -141,3 +141,36 @@ def raised_in_the_first_round_of_what_is_caught(b):
         return changed()
     except ValueError:
         return b[1:]
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+
+POINTS = [Point(1, 2), Point(3, 4), Point(5, 1)]
+
+
+@use((POINTS, 1), (POINTS, 9))
+def chosen_objects_changed_before_a_raise(points, least):
+    kept = [p for p in points if p.x > least]
+    for p in kept:
+        p.y = 100
+    raise ValueError(len(kept))
+
+
+@use((POINTS,), ([Point(1, 2), Point(3, 0)],))
+def object_changed_before_an_error(points):
+    best = max(points, key=lambda p: p.y)
+    best.y = points[-1].x - 3
+    return [1 // p.y for p in points]
+
+
+@use((POINTS,), long=True)
+def attribute_set_before_another_lacks_it(points):
+    for p in [p for p in points if p.x > 1]:
+        p.z = 100
+    return points[0].z

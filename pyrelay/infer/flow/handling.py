@@ -188,7 +188,7 @@ def note_failures(it: Interpreter, mark: int) -> None:
     Such a program is interpreted again with its ops followed too (`Program.follows_ops`).
     """
     program = it.program
-    if program.fails_late or not program.containers:
+    if program.fails_late or not (program.containers or program.entered):
         return
     inner = (n for let in it.builder.lets[mark:] for n in (
         let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))))

@@ -69,10 +69,10 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
 def _assign_first(
     it: Interpreter, family: Family, node: V.Data, name: str, value: V.Value
 ) -> None:
-    """`node.name = value`, of an attribute that no node has had when it was made: each is made
-    without it, UNSET. Raises AttributeMissingError where there can be none."""
+    """`node.name = value`, of an attribute that no node has had when it was made, or has of the
+    caller's: each is without it, UNSET, at first. Raises AttributeMissingError where there can be none."""
     slots = not node.cls.__dictoffset__ and not hasattr(node.cls, name)
-    if slots or not is_record_class(node.cls) or it.program.plans[family].unified:
+    if slots or not is_record_class(node.cls):
         raise trees.missing(it, node, name)
     sort = NodeBuilder(it, family, node.pool, node.cls).sort_of(
         value, expected_fields(node.cls).get(name), name

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.errors import InvalidValueError, TypeMismatchError
+from pyrelay.errors import InvalidValueError
 from pyrelay.infer.containers.columns import columns_of_texts
 from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.in_python.fixed_lists import is_fixed
@@ -86,11 +86,11 @@ class Packer:
             places = range(first, first + len(members) * _ROW, _ROW)
             self.places.update(zip(map(id, members), places, strict=True))
             known, values = self.fields[kind], _values(cls, members)
-            if self.objects[kind] and known.keys() != values.keys():
-                raise _not_alike(cls, set(known) ^ set(values))
+            if known.keys() != values.keys():
+                _even_out(known, values, len(self.objects[kind]), len(members))
             self.objects[kind] += members
             for name, column in values.items():
-                known.setdefault(name, []).extend(column)
+                known[name] += column
                 inside += self._nodes(column)
         return inside
 
@@ -242,8 +242,7 @@ def stacked(
 
 
 def _values(cls: Any, nodes: list[Any]) -> dict[str, list[Any]]:
-    """The values of each field of nodes of one class. Raises TypeMismatchError if they differ in
-    their fields."""
+    """The values of each field of nodes of one class; UNSET in those that do not have it."""
     if is_entries(cls):
         return {f"_{k}": [node[key] for node in nodes] for k, key in enumerate(cls.labels)}
     if is_fixed(cls):
@@ -255,20 +254,24 @@ def _values(cls: Any, nodes: list[Any]) -> dict[str, list[Any]]:
         found = columns_of(cls, nodes)
         if found is not None:
             return found
+    from pyrelay.ir.nodes import UNSET  # `import pyrelay` needs none of it
+
     slots = slots_of(cls)
     rows = [
         vars(n) if cls.__dictoffset__ else {s: getattr(n, s) for s in slots if hasattr(n, s)}
         for n in nodes
     ]
-    names = set(rows[0])
-    if all(names == row.keys() for row in rows):
-        return {name: list(map(operator.itemgetter(name), rows)) for name in rows[0]}
-    raise _not_alike(cls, names.union(*rows) - names.intersection(*rows))
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name, UNSET) for row in rows] for name in names}
 
 
-def _not_alike(cls: Any, names: set[str]) -> TypeMismatchError:
-    odd = sorted(names)[0]
-    return TypeMismatchError(
-        f"some objects of class {cls.__name__} have an attribute {odd!r} and others have not.",
-        hints=(f"set self.{odd} in __init__, to None if it has no value yet",),
-    )
+def _even_out(
+    known: dict[str, list[Any]], values: dict[str, list[Any]], before: int, count: int
+) -> None:
+    """Columns for all fields of so many nodes before and of others, UNSET where these have none."""
+    from pyrelay.ir.nodes import UNSET  # `import pyrelay` needs none of it
+
+    for name in values:
+        known.setdefault(name, [UNSET] * before)
+    for name in known:
+        values.setdefault(name, [UNSET] * count)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyrelay.errors import TypeMismatchError
-from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Choice, Constant, Families
 from pyrelay.infer.nodes.packing import Packer
 from pyrelay.infer.structure import Flattened, flatten
 
@@ -100,12 +99,18 @@ def test_an_object_that_contains_itself_has_one_place(through_list: bool) -> Non
     assert back[0 if through_list else 3] == 1
 
 
-def test_objects_of_a_class_have_the_same_attributes() -> None:
+def test_an_attribute_is_unset_in_objects_that_do_not_have_it() -> None:
     odd = Node(1.0)
     odd.colour = "red"  # type: ignore[attr-defined]
     for root in (Node(1.0, odd), Node(1.0, None, [Node(2.0), odd])):
-        with pytest.raises(TypeMismatchError, match="attribute 'colour' and others have not"):
-            packer().add([root])
+        made = packer()
+        made.add([root])
+        packed = made.pack()
+        colours = dict(packed.schema.fields[1] or ())["colour"]
+        assert isinstance(colours, Choice)
+        red = colours.cases.index(Constant("red", str))
+        has = [int(case) for case in packed.columns["1.colour.case"]]
+        assert has == [red if each is odd else 1 - red for each in packed.objects[1]]
 
 
 @dataclass
