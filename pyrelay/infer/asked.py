@@ -74,6 +74,7 @@ class Asked:
     exact: int = 0
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     tells_new: bool = False  # so it does if the other one is new, which takes more
+    doubts: bool = False  # or they have numbers, which may do as well
     unrolled: frozenset[Let] = frozenset()
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     effort: Effort = field(default_factory=Effort)
@@ -228,7 +229,12 @@ class Asked:
             case needs.NeedsIdentity(root=root, error=failure) if root.kind in UNNUMBERED and (
                 not self.chooses
             ):
-                self.refusal, self.chooses = self.refusal or failure, True
+                self.refusal = self.refusal or failure
+                if self.exact:
+                    self._choose()
+                else:  # numbers tell which list a result is, and that may be all that is wanted
+                    self.exact, self.doubts = 1, True
+                    self.granted += 1
             case needs.NeedsIdentity(root=root) if root.kind in UNNUMBERED and not (
                 self.tells_new or self.exact < _MOST_EXACT
             ):
@@ -315,6 +321,12 @@ class Asked:
                 return _unknown(why)
         return None
 
+    def _choose(self) -> None:
+        """Have one of two lists stay one of them."""
+        self.chooses = True
+        if self.doubts:
+            self.exact, self.doubts = 0, False
+
     def _declare(self, classes: Iterable[type]) -> None:
         for cls in classes:
             self.families.declare([cls])
@@ -366,6 +378,10 @@ class Asked:
         if self.wide and self.wide_softly:
             self.wide, self.wide_softly = False, False
             self.known, self.unrolled, self.exact = {}, frozenset(), 0
+            self.granted += 1
+            return None
+        if self.doubts:
+            self._choose()
             self.granted += 1
             return None
         self.keys_wanted |= attempt.keys_wanted

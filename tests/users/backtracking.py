@@ -233,3 +233,55 @@ def parted_into_palindromes(text):
 
     part(0, [])
     return found
+
+
+def fits(board, r, c, v):
+    for k in range(4):
+        if board[r][k] == v or board[k][c] == v:
+            return False
+    top, left = r // 2 * 2, c // 2 * 2
+    return all(board[top + i][left + j] != v for i in range(2) for j in range(2))
+
+
+def filled_by_copies(board):
+    for r in range(4):
+        for c in range(4):
+            if board[r][c] == 0:
+                for v in range(1, 5):
+                    if fits(board, r, c, v):
+                        tried = [row[:] for row in board]
+                        tried[r][c] = v
+                        found = filled_by_copies(tried)
+                        if found is not None:
+                            return found
+                return None
+    return board
+
+
+SUDOKU = [[1, 0, 0, 0], [0, 0, 3, 0], [0, 4, 0, 0], [0, 0, 0, 2]]
+FULL = [[1, 3, 2, 4], [4, 2, 3, 1], [2, 4, 1, 3], [3, 1, 4, 2]]
+
+
+@use((SUDOKU,), (FULL,), ([[1, 2, 3, 0], [0, 0, 0, 4], [0] * 4, [0] * 4],))
+def sudoku_by_copies(board):
+    return filled_by_copies(board)
+
+
+def filled_line(cells):
+    for i in range(16):
+        if cells[i] == 0:
+            for v in range(1, 5):
+                row, column = cells[i // 4 * 4 : i // 4 * 4 + 4], cells[i % 4 :: 4]
+                if v not in row and v not in column:
+                    tried = cells[:]
+                    tried[i] = v
+                    found = filled_line(tried)
+                    if found:
+                        return found
+            return []
+    return cells
+
+
+@use((sum(SUDOKU, []),), (sum(FULL, []),), long=True)
+def latin_square_by_copies(cells):
+    return filled_line(cells)
