@@ -241,3 +241,22 @@ def tree_of_lists(values):
 
     walk(root)
     return found
+
+
+class Cell:
+    def __init__(self, value, rest=None):
+        self.value, self.rest = value, rest
+
+
+def values_of(cell):
+    while cell:
+        yield cell.value
+        cell = cell.rest
+
+
+@use(([1, 2],), ([],))
+def words_of_a_linked_list(values):
+    head = None
+    for v in values:
+        head = Cell(v, head)
+    return "->".join(map(str, values_of(Cell(9, head))))

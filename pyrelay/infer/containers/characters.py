@@ -349,16 +349,24 @@ def are_characters(it: Interpreter, items: V.Value) -> bool:
     return isinstance(template, L.LNode) and template.head[:2] == ("text", chr)
 
 
+def listed(it: Interpreter, items: V.Value) -> V.Value:
+    """A list of items whose number is not known, which going through them may use up; any others
+    as they are."""
+    from pyrelay.infer.containers import lists
+    from pyrelay.infer.names.builtins import list_
+
+    if isinstance(items, V.OpenTuple):
+        return items.items
+    if lists.growing_content(it, items) is None and not lists.has_known_length(it, items):
+        return list_(it, items)
+    return items
+
+
 def joined(it: Interpreter, separator: V.Value, items: V.Value) -> V.Value | None:
     """`separator.join(items)` of a list of run-time length; None for anything else."""
     from pyrelay.infer.calls import call
     from pyrelay.infer.containers import growing, lists, open_sequences
-    from pyrelay.infer.names.builtins import list_
 
-    if isinstance(items, V.OpenTuple):
-        items = items.items
-    if lists.growing_content(it, items) is None and not lists.has_known_length(it, items):
-        items = list_(it, items)
     content = lists.growing_content(it, items)
     if content is None:
         return None
@@ -374,5 +382,5 @@ def joined(it: Interpreter, separator: V.Value, items: V.Value) -> V.Value | Non
 
 __all__ = [
     "are_characters", "as_number", "code_of", "codes", "compare", "contains", "has_property",
-    "in_other_case", "is_data", "item", "iteration", "joined", "length", "of_code",
+    "in_other_case", "is_data", "item", "iteration", "joined", "length", "listed", "of_code",
 ]

@@ -260,12 +260,13 @@ def method(
             from pyrelay.infer.flow.unions import distribute
 
             return distribute(it, args[0], lambda case: method(it, receiver, name, (case,), {}))
-        whole = characters.joined(it, receiver, args[0])
+        parts = characters.listed(it, args[0])
+        whole = characters.joined(it, receiver, parts)
         if whole is not None:
             return whole
         from pyrelay.infer.flow.iteration import sequence_of
 
-        items = sequence_of(it, args[0])
+        items = sequence_of(it, parts)
         wrong = next((v for v in items if not is_text(v) and not _cases(v)), None)
         if wrong is not None:
             raise it.failure(
