@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 
 from tests.users.corpus import use
 
@@ -129,3 +130,37 @@ def rows_in_a_heap(values):
         if row[0] < 2:
             heapq.heappush(heap, [row[0] + 2, -row[1]])
     return order
+
+
+class Tasks:
+    """A queue whose entries are marked where they are removed, as heapq's documentation has it."""
+
+    def __init__(self):
+        self.heap, self.entries, self.counter = [], {}, itertools.count()
+
+    def add(self, task, priority=0):
+        if task in self.entries:
+            self.remove(task)
+        entry = [priority, next(self.counter), task]
+        self.entries[task] = entry
+        heapq.heappush(self.heap, entry)
+
+    def remove(self, task):
+        self.entries.pop(task)[-1] = "<removed>"
+
+    def pop(self):
+        while self.heap:
+            priority, _, task = heapq.heappop(self.heap)
+            if task != "<removed>":
+                del self.entries[task]
+                return task, priority
+        raise KeyError("pop from an empty priority queue")
+
+
+@use((["a", "b", "c"],), (["a"],), long=True)
+def entries_marked_in_a_heap(tasks):
+    queue = Tasks()
+    for k, task in enumerate(tasks):
+        queue.add(task, 10 - k)
+    queue.add("a", 1)
+    return queue.pop(), queue.pop(), len(queue.entries)

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_layouts import is_open, items_of_open
@@ -167,7 +168,11 @@ class _Widening:
     ) -> list[Atom]:
         """What was of one kind, or of a few, as one case of a union."""
         numbers = L.cases_in(old, new)
-        assert numbers is not None
+        if numbers is None:
+            raise errors.UnsupportedOperationError(
+                "The items of a list whose length is known only at run time have no common type.",
+                hints=("give the items one type and shape, or keep them in lists of their own",),
+            )
         if isinstance(old, L.LUnion):
             before, tags = old.cases, _renumbered(self.builder, next(self.own), numbers)
         else:

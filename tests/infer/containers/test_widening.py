@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay.errors import UnsupportedOperationError
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.containers import widening
+from pyrelay.ir import types
+from pyrelay.ir.build import Builder, constant
 
 PLACES = np.array([3, 1, 2, 1, 0])
 
@@ -59,3 +65,11 @@ def test_there_is_room_for_all_items_where_the_first_list_is_the_longest() -> No
         assert compiled(*args) == marked(*args)
     with pytest.raises(IndexError):
         compiled(np.array([2, 1]), 1, 1)
+
+
+def test_items_that_are_no_case_of_what_a_list_takes_are_refused() -> None:
+    rows = (constant(0),)
+    content = V.Growing(V.Known(1), rows, L.LScalar(types.PY_INT))
+    wanted = L.LUnion((L.LKnown("a"), L.LKnown(None)))
+    with pytest.raises(UnsupportedOperationError, match="have no common type"):
+        widening.cast_rows(Builder(), content, wanted)
