@@ -282,6 +282,6 @@ def filled_line(cells):
     return cells
 
 
-@use((sum(SUDOKU, []),), (sum(FULL, []),), long=True)
+@use(([v for row in SUDOKU for v in row],), ([v for row in FULL for v in row],), long=True)
 def latin_square_by_copies(cells):
     return filled_line(cells)

@@ -69,8 +69,9 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
 def _assign_first(
     it: Interpreter, family: Family, node: V.Data, name: str, value: V.Value
 ) -> None:
-    """`node.name = value`, of an attribute that no node has had when it was made, or has of the
-    caller's: each is without it, UNSET, at first. Raises AttributeMissingError where there can be none."""
+    """`node.name = value`, of an attribute that no node has had when it was made, and none of the
+    caller's has: each is without it, UNSET, at first. Raises AttributeMissingError where there can
+    be none."""
     slots = not node.cls.__dictoffset__ and not hasattr(node.cls, name)
     if slots or not is_record_class(node.cls):
         raise trees.missing(it, node, name)

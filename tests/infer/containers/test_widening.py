@@ -9,8 +9,8 @@ import pytest
 
 import pyrelay
 from pyrelay.errors import UnsupportedOperationError
-from pyrelay.infer import layout as L
-from pyrelay.infer import values as V
+from pyrelay.infer import layout
+from pyrelay.infer import values
 from pyrelay.infer.containers import widening
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder, constant
@@ -69,7 +69,7 @@ def test_there_is_room_for_all_items_where_the_first_list_is_the_longest() -> No
 
 def test_items_that_are_no_case_of_what_a_list_takes_are_refused() -> None:
     rows = (constant(0),)
-    content = V.Growing(V.Known(1), rows, L.LScalar(types.PY_INT))
-    wanted = L.LUnion((L.LKnown("a"), L.LKnown(None)))
+    content = values.Growing(values.Known(1), rows, layout.LScalar(types.PY_INT))
+    wanted = layout.LUnion((layout.LKnown("a"), layout.LKnown(None)))
     with pytest.raises(UnsupportedOperationError, match="have no common type"):
         widening.cast_rows(Builder(), content, wanted)
