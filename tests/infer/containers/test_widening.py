@@ -9,8 +9,7 @@ import pytest
 
 import pyrelay
 from pyrelay.errors import UnsupportedOperationError
-from pyrelay.infer import layout
-from pyrelay.infer import values
+from pyrelay.infer import layout, values
 from pyrelay.infer.containers import widening
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder, constant
