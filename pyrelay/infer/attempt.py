@@ -219,7 +219,8 @@ class Attempt(Arguments):
         self._lay(it)
         made = Close(self, it, before).finish(value, raised)
         late = program.raises_late or (program.raises_again and made.binding.writes)
-        fails = program.fails_late or (program.fails_again and made.binding.changes)
+        changes = made.binding.changes or made.binding.trees
+        fails = program.fails_late or bool(program.fails_again and changes)
         wanted = 2 if fails else 1 if late else 0
         if wanted > asked.raises:
             raise NeedsWrites(made, wanted)

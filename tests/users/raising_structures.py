@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -174,3 +175,30 @@ def attribute_set_before_another_lacks_it(points):
     for p in [p for p in points if p.x > 1]:
         p.z = 100
     return points[0].z
+
+
+def chained(n):
+    head = None
+    for k in range(n):
+        made = Point(k, head)
+        head = made
+    return head
+
+
+@use((chained(4),))
+def nodes_changed_before_an_error(node):
+    while True:
+        node.x = 6 // node.x
+        node = node.y
+
+
+@use((Counter("abca"),))
+def counted_before_a_raise(counts):
+    counts["b"] += 1
+    raise ValueError(len(counts))
+
+
+@use((defaultdict(int, a=1),), long=True)
+def default_made_before_a_key_is_missing(d):
+    d["b"] += 1
+    del d["c"]

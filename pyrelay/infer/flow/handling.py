@@ -176,7 +176,7 @@ def _has_written(it: Interpreter) -> bool:
     memos = set(it.program.memos.values())
     own = [v.root for n, v in enumerate(it.program.objects)
            if isinstance(v, (V.ArrayRef, V.Ref)) and n not in memos]
-    own += it.program.entered
+    own += (*it.program.containers, *it.program.entered)
     same = {*own}.union(*(o.may_be for o in own))
     suspects = [r for r in it.heap.written if r in same or r.may_be or r.join is not None]
     return any(r is o or r.may_alias(o) for r in suspects for o in own)
