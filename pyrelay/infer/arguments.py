@@ -6,7 +6,7 @@ Out: parameters of the program for leaves, and values and objects made of them.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
@@ -300,13 +300,13 @@ class Arguments:
     def _subclass(
         self, it: Interpreter, cls: type, factory: Any, entries: Key, leaves: Iterator[int]
     ) -> V.Value:
-        """A Counter or a defaultdict, with the dict of its entries."""
+        """A Counter, an OrderedDict or a defaultdict, with the dict of its entries."""
         number = len(self.objects)
         inside = self._build(it, entries, leaves)
         before = dict(it.heap.written)
-        made = counting.Counts if cls is Counter else counting.Defaults
-        first = V.Tuple(()) if cls is Counter else V.Known(factory)
-        value = calls.call(it, V.Known(made), (first, inside), {})
+        made = counting.STAND_FOR[cls]
+        own = {Counter: (V.Tuple(()),), defaultdict: (V.Known(factory),)}.get(cls, ())
+        value = calls.call(it, V.Known(made), (*own, inside), {})
         it.heap.written = before
         self.objects[number] = value
         return value

@@ -28,7 +28,7 @@ from pyrelay.infer.equal_extents import conditions, substituted
 from pyrelay.infer.flow.effects import MADE
 from pyrelay.infer.flow.handling import settle
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.in_python.counting import Counts, Defaults
+from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.set_order import OrderedMembers
 from pyrelay.infer.in_python.tables import Members
 from pyrelay.infer.interpreter import Interpreter
@@ -454,7 +454,7 @@ class Close:
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.attempt.containers:
             return ContainerResult(self.attempt.containers.index(root))
-        if cls in (Counts, Defaults, Members, OrderedMembers):
+        if cls in (Counts, Defaults, Members, Ordered, OrderedMembers):
             of_set = issubclass(cls, Members)
             entries = self.it.content(root)["table" if of_set else "entries"]
             if isinstance(entries, V.Union):

@@ -12,7 +12,7 @@ lie in follow when everything is flattened (`finish`).
 from __future__ import annotations
 
 import enum
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
@@ -446,7 +446,7 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
             return _grown(value, found, into, name)
     if isinstance(value, list):
         return ("list", *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
-    if type(value) in (Counter, defaultdict):
+    if type(value) in (Counter, OrderedDict, defaultdict):
         factory = getattr(value, "default_factory", None)
         return ("subclass", type(value), Identity(factory), _dict(value, into, name))
     if isinstance(value, dict):

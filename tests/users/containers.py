@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 
 import numpy as np
 
@@ -149,3 +149,23 @@ def sorted_pairs(a):
 def sorted_array(w):
     ordered = sorted(w, key=lambda v: -v)
     return ordered[0] + 2.0 * ordered[1]
+
+
+@use((OrderedDict([(3, 1.0), (1, 2.0)]), [5, 1, 3]), (OrderedDict(), [2, 2]))
+def ordered_dict_of_the_caller(recent, keys):
+    for k in keys:
+        if k in recent:
+            recent.move_to_end(k)
+        else:
+            recent[k] = 0.5 * k
+        if len(recent) > 2:
+            recent.popitem(last=False)
+    return recent, list(recent.items()), recent == OrderedDict([(1, 2.0), (3, 1.0)])
+
+
+@use((OrderedDict(w=W, b=np.zeros(3)),), long=True)
+def ordered_parameters_of_the_caller(parameters):
+    for name in parameters:
+        parameters[name] = parameters[name] + 1
+    parameters.move_to_end("w")
+    return OrderedDict((k, 2 * v) for k, v in parameters.items()), list(parameters)

@@ -5,7 +5,7 @@ In and out: what their methods take and give. Their entries are a dict, or the t
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -219,3 +219,7 @@ class Counts(Entries):
             if not self[key] > 0:
                 del self.entries[key]
         return self
+
+
+STAND_FOR = {Counter: Counts, OrderedDict: Ordered, defaultdict: Defaults}
+"""The classes here by those that they stand for."""
