@@ -6,7 +6,7 @@ Out: parameters of the program for leaves, and values and objects made of them.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
@@ -304,9 +304,10 @@ class Arguments:
         number = len(self.objects)
         inside = self._build(it, entries, leaves)
         before = dict(it.heap.written)
-        made = counting.STAND_FOR[cls]
-        own = {Counter: (V.Tuple(()),), defaultdict: (V.Known(factory),)}.get(cls, ())
-        value = calls.call(it, V.Known(made), (*own, inside), {})
+        own: list[V.Value] = []
+        if cls is not OrderedDict:
+            own.append(V.Tuple(()) if cls is Counter else V.Known(factory))
+        value = calls.call(it, V.Known(counting.STAND_FOR[cls]), (*own, inside), {})
         it.heap.written = before
         self.objects[number] = value
         return value

@@ -221,5 +221,5 @@ class Counts(Entries):
         return self
 
 
-STAND_FOR = {Counter: Counts, OrderedDict: Ordered, defaultdict: Defaults}
+STAND_FOR: dict[type, Any] = {Counter: Counts, OrderedDict: Ordered, defaultdict: Defaults}
 """The classes here by those that they stand for."""
