@@ -154,3 +154,13 @@ def chunks_of_what_never_ends(n, k):
             yield found
 
     return [sum(c) for c in chunks(itertools.islice(numbers(), n))]
+
+
+@use(([1, 2, 3],), ([5],), ([1, 2, 3] * 8,))
+def gone_through_while_it_gets_longer(x):
+    met = []
+    for v in x:
+        if v < 3:
+            x.append(v + 2)
+        met.append(v)
+    return met, x

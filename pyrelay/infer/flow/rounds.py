@@ -91,6 +91,8 @@ class Runner:
     @property
     def keeps_lengths(self) -> bool:
         """True for a loop whose lists should keep a known length: it runs a few times."""
+        if self.dynamic:
+            return False
         if self.let in self.it.program.unrolled:
             return True
         if self.let in self.it.program.growing or self.it.raises_to_caller:
