@@ -21,6 +21,8 @@ from pyrelay.records import dataclass
 
 MODULE = "the module"
 """What a function names where it assigns to a variable of its module: no variable is called so."""
+CELL = "the cell of "
+"""And where it assigns to a variable of a function around the program, before that one's name."""
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -57,8 +59,9 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A name of the module or of Python ('global'), or of the entry's closure ('free'); or the
-    module that the function stands in ('module')."""
+    """A name of the module or of Python ('global'), or of the entry's closure ('free'); or what has
+    such a name as an attribute, where it is assigned: the module that the function stands in
+    ('module'), or the variable of the closure ('cell')."""
 
     scope: str
     name: str
@@ -253,12 +256,11 @@ class _Analysis:
         self.others(node, level)
 
     def of_module(self, target: ast.expr, level: _Level) -> ast.expr:
-        """A target in which variables of the module are attributes of it."""
+        """A target in which variables of the module are attributes of it, and those of a function
+        around the program attributes of their cells."""
         match target:
-            case ast.Name(id=name) if (
-                level.home().declared.get(self.names.mangled(name)) == "global"
-            ):
-                module = ast.copy_location(ast.Name(MODULE, ast.Load()), target)
+            case ast.Name(id=name) if (owner := self.owner_of(name, level)) is not None:
+                module = ast.copy_location(ast.Name(owner, ast.Load()), target)
                 return ast.copy_location(ast.Attribute(module, name, ast.Store()), target)
             case ast.Starred(value=inner):
                 changed = self.of_module(inner, level)
@@ -271,6 +273,14 @@ class _Analysis:
                     ast.copy_location(ast.Tuple(items, ast.Store()), target)
                 )
         return target
+
+    def owner_of(self, name: str, level: _Level) -> str | None:
+        """What has a variable as an attribute that the function declares to be of elsewhere."""
+        home = level.home()
+        declared = home.declared.get(self.names.mangled(name))
+        if declared == "global":
+            return MODULE
+        return CELL + name if declared == "nonlocal" and home.parent is None else None
 
     def call(self, node: ast.Call, level: _Level) -> None:
         match node:
@@ -340,6 +350,9 @@ class _Analysis:
         """Find what a name means, once all bindings are known."""
         if name == MODULE:
             self.names.meaning[node] = Outside("module", name)
+            return
+        if name.startswith(CELL):
+            self.names.meaning[node] = Outside("cell", name.removeprefix(CELL))
             return
         declared = level.home().declared.get(name)
         if declared == "global":

@@ -60,9 +60,13 @@ def captured(it: Interpreter, value: Any, source: NameGuard | None = None) -> V.
 def read_name(it: Interpreter, scope: str, name: str) -> V.Value:
     """The value of a name outside the function: global, builtin, or free variable."""
     owner = it.frame.owner
-    if scope == "free":
-        names = owner.__code__.co_freevars
-        cell = owner.__closure__[names.index(name)]
+    if scope in ("free", "cell"):
+        cell = owner.__closure__[owner.__code__.co_freevars.index(name)]
+        if scope == "cell":
+            return V.Known(class_attributes.variable_in(cell, name))
+        kept = class_attributes.assigned_in(it, cell, name)
+        if kept is not None:
+            return get_attribute(it, kept, name)
         try:
             value = cell.cell_contents
         except ValueError:
@@ -282,7 +286,10 @@ def _absent(it: Interpreter, obj: V.Value, name: str) -> Exception | None:
 def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
     if isinstance(owner, class_attributes.Variables):  # of `count += 1`
         return read_name(it, "global", name)
-    kept = class_attributes.assigned(it, owner, name) if isinstance(owner, type) else None
+    if isinstance(owner, class_attributes.Variable):
+        return read_name(it, "free", name)
+    owns = isinstance(owner, (type, python_types.FunctionType))
+    kept = class_attributes.assigned(it, owner, name) if owns else None
     if kept is not None:
         return get_attribute(it, kept, name)
     try:

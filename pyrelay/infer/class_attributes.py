@@ -1,10 +1,10 @@
-"""Attributes of classes and variables of modules that a program assigns: `Account.count += 1`,
-`global count; count += 1`.
+"""Attributes of classes and functions, and variables of modules and of functions around, that a
+program assigns: `Account.count += 1`, `global count; count += 1`.
 
-In: a class or a module, and the names of those that are assigned. Out: an object that stands for
-them. What is read or assigned of it is the class's own, so a program captures it as any object of
-the caller's: it reads what the class has at each call, and the class has what the program assigned
-afterwards.
+In: a class, a function, a module or the cell of a variable, and the names of those that are
+assigned. Out: an object that stands for them. What is read or assigned of it is the class's own, so
+a program captures it as any object of the caller's: it reads what the class has at each call, and
+the class has what the program assigned afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +30,28 @@ class Variables:
         object.__setattr__(self, "__dict__", held)
 
 
-Owner = type | Variables
+class Variable:
+    """A variable of a function around the program, as an attribute."""
+
+    __slots__ = ("_place",)
+    _place: tuple[str, python_types.CellType]
+
+    def __init__(self, name: str, cell: python_types.CellType) -> None:
+        object.__setattr__(self, "_place", (name, cell))
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        name, cell = self._place
+        try:
+            return {name: cell.cell_contents}
+        except ValueError:  # it has no value yet
+            return {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._place[1].cell_contents = value
+
+
+Owner = type | python_types.FunctionType | Variables | Variable
 
 _modules: dict[int, Variables] = {}
 
@@ -43,15 +64,26 @@ def variables_of(held: dict[str, Any]) -> Variables:
     return found
 
 
+_variables: dict[int, Variable] = {}
+
+
+def variable_in(cell: python_types.CellType, name: str) -> Variable:
+    """The variable that lives in a cell: the same one whenever it is asked for."""
+    found = _variables.get(id(cell))
+    if found is None:
+        found = _variables[id(cell)] = Variable(name, cell)
+    return found
+
+
 class _Attributes:
     __slots__ = ()
 
 
 @functools.cache
 def standing_for(owner: Owner, names: tuple[str, ...]) -> Any:
-    """The object whose attributes are those of a class or a module."""
+    """The object whose attributes are those of a class, a function or a module."""
     held = vars(owner)
-    module = held.get("__module__" if isinstance(owner, type) else "__name__")
+    module = held.get("__name__") if isinstance(owner, Variables) else owner.__module__
     own = type(_name(owner), (_Attributes,), {"__slots__": names, "__module__": module})
     for name in names:
         setattr(own, name, property(
@@ -62,18 +94,26 @@ def standing_for(owner: Owner, names: tuple[str, ...]) -> Any:
 
 
 def _name(owner: Owner) -> str:
-    return owner.__name__ if isinstance(owner, type) else str(vars(owner).get("__name__"))
+    if isinstance(owner, Variable):
+        return "variables"
+    return str(vars(owner).get("__name__")) if isinstance(owner, Variables) else owner.__name__
 
 
 def assigned(it: Interpreter, of: Owner, name: str) -> V.Value | None:
     """What stands for the attributes of the class, or its base, that has this one, or for those of
-    the module, if the program assigns it."""
+    the function or the module, if the program assigns it."""
     if not it.program.class_attributes:
         return None
     classes = of.__mro__ if isinstance(of, type) else (of,)
     owner = next((c for c in classes if name in vars(c)), None)
     names = it.program.class_attributes.get(owner, ())
     return _captured(it, owner, names) if name in names else None  # type: ignore[arg-type]
+
+
+def assigned_in(it: Interpreter, cell: python_types.CellType, name: str) -> V.Value | None:
+    """What stands for the variable that lives in a cell, if the program assigns it."""
+    variable = _variables.get(id(cell))  # nobody's that is not assigned
+    return None if variable is None else assigned(it, variable, name)
 
 
 def assign(it: Interpreter, owner: Owner, name: str, value: V.Value) -> None:
@@ -83,8 +123,10 @@ def assign(it: Interpreter, owner: Owner, name: str, value: V.Value) -> None:
 
     if isinstance(owner, type):
         _check(it, owner, name)
-    else:
+    elif isinstance(owner, (Variables, Variable)):
         _check_variable(it, owner, name)
+    else:
+        _check_attribute(it, owner, name)
     names = it.program.class_attributes.get(owner, ())
     if name not in names:
         raise needs.NeedsClassAttribute(owner, name)
@@ -99,8 +141,8 @@ def _captured(it: Interpreter, owner: Owner, names: tuple[str, ...]) -> V.Ref:
     return ref
 
 
-def _check_variable(it: Interpreter, module: Variables, name: str) -> None:
-    """Refuse a variable of a module that holds no value."""
+def _check_variable(it: Interpreter, module: Variables | Variable, name: str) -> None:
+    """Refuse a variable of a module, or of a function around, that holds no value."""
     held = vars(module).get(name)
     if name in vars(module) and not callable(held) and not isinstance(
         held, python_types.ModuleType
@@ -114,6 +156,17 @@ def _check_variable(it: Interpreter, module: Variables, name: str) -> None:
         f"the variable {name!r} of the module cannot be assigned in a compiled function",
         hints=(hint,),
     )
+
+
+def _check_attribute(it: Interpreter, function: python_types.FunctionType, name: str) -> None:
+    """Refuse an attribute that a function does not have before the program runs, or of its own."""
+    if name not in vars(function) or callable(vars(function)[name]):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"the attribute {name!r} of the function {function.__name__} cannot be assigned in a "
+            "compiled function",
+            hints=(f"assign {function.__name__}.{name} outside, before the first call",),
+        )
 
 
 def _check(it: Interpreter, cls: type, name: str) -> None:
@@ -138,4 +191,7 @@ def _check(it: Interpreter, cls: type, name: str) -> None:
         )
 
 
-__all__ = ["Variables", "assign", "assigned", "standing_for", "variables_of"]
+__all__ = [
+    "Variable", "Variables", "assign", "assigned", "assigned_in", "standing_for", "variable_in",
+    "variables_of",
+]

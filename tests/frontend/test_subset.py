@@ -119,7 +119,8 @@ def test_refused_write_to_a_closure_variable_of_python(golden):
             n = 0
             def f(x):
                 nonlocal n
-                n += x
+                for n in range(x):
+                    pass
                 return n
             return f
         f = outer()

@@ -1,6 +1,8 @@
-"""Attributes of classes, and variables of modules, that programs assign."""
+"""Attributes of classes and functions, and variables of modules and functions around, assigned."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 import pytest
@@ -194,3 +196,81 @@ def test_variables_of_the_module_hold_values(function, hint):
     with pytest.raises(pyrelay.UnsupportedOperationError, match="cannot be assigned") as caught:
         pyrelay.jit(function)(1)
     assert hint in str(caught.value)
+
+
+def counting(function):
+    @functools.wraps(function)
+    def wrapped(*args):
+        wrapped.calls += 1
+        return function(*args)
+
+    wrapped.calls = 0
+    return wrapped
+
+
+@counting
+def squared(x):
+    return x * x
+
+
+def sum_of_squares(n):
+    return sum(squared(k) for k in range(n))
+
+
+def remembered(n):
+    if n not in remembered.known:
+        remembered.known[n] = remembered(n - 1) + remembered(n - 2)
+        remembered.computed += 1
+    return remembered.known[n]
+
+
+remembered.known, remembered.computed = {0: 0, 1: 1}, 0
+
+
+def test_attributes_of_functions():
+    compiled = pyrelay.jit(sum_of_squares)
+    assert [compiled(4), squared.calls, compiled(2), squared.calls] == [14, 4, 1, 6]
+    assert pyrelay.jit(remembered)(20) == 6765
+    assert (remembered.computed, len(remembered.known)) == (19, 21)
+
+
+def gives_itself_a_name(x):
+    gives_itself_a_name.last = x
+    return x
+
+
+def test_an_attribute_that_a_function_does_not_have():
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="cannot be assigned") as caught:
+        pyrelay.jit(gives_itself_a_name)(1)
+    assert "assign gives_itself_a_name.last outside, before the first call" in str(caught.value)
+
+
+def counter(best):
+    count, log = 0, []
+
+    def step(x):
+        nonlocal count, best
+        count += 1
+        if best is None or x > best:
+            best = x
+        log.append(count)
+        return count * x
+
+    return step, lambda: (count, best, log)
+
+
+def test_variables_of_a_function_around():
+    step, state = counter(None)
+    compiled, seen = pyrelay.jit(step), pyrelay.jit(state)
+    assert [compiled(1.0), step(5.0), compiled(2.0)] == [1.0, 10.0, 6.0]
+    assert seen() == state() == (3, 5.0, [1, 2, 3])
+
+    def twice(x):
+        return step(x), step(x), state()[0]
+
+    assert pyrelay.jit(twice)(7.0) == (28.0, 35.0, 5)
+    assert state()[:2] == (5, 7.0)
+    other, of_other = counter(0.5)
+    assert pyrelay.jit(other)(0.25) == 0.25
+    assert of_other() == (1, 0.5, [1])
+    assert state()[0] == 5
