@@ -73,3 +73,11 @@ def arrays_of_one_element_in_an_element(x, i):
             said.append(str(error))
     x[:2] = x[4:5].reshape(1, 1, 1)
     return said, x
+
+
+@use((np.arange(6.0).reshape(1, 6),), (np.arange(6.0).reshape(2, 3),))
+def reduced_over_one_row(m):
+    last, first = np.subtract.reduce(m), np.divide.reduce(m + 1, axis=0, keepdims=True)
+    last += 10
+    first[...] = 3
+    return m, last, first

@@ -275,7 +275,7 @@ def reduced(
             raise ValueError(
                 f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
             )
-        found = rows[0]
+        found = rows[0] if rows.ndim == 1 else rows[0].copy()  # which is no view of what is given
         for k in range(1, rows.shape[0]):
             found = ufunc(found, rows[k])
     else:
