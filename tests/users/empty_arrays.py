@@ -102,3 +102,8 @@ def arrays_of_lists_that_may_be_empty(x, limit):
 @use((np.zeros((3, 0)), 4), (np.ones((3, 2)), 4))
 def transforms_of_nothing(m, n):
     return np.fft.fft(m, n=n), np.fft.irfft(m, n=n), np.argpartition(m.ravel()[:0], 0)
+
+
+@use((np.zeros((3, 0)),), (np.eye(3)[:, :2],))
+def matrices_of_nothing(m):
+    return np.linalg.matrix_rank(m), np.linalg.pinv(m)

@@ -76,6 +76,13 @@ def arrays_of_one_element_in_an_element(x, i):
 
 
 @use((np.arange(6.0).reshape(1, 6),), (np.arange(6.0).reshape(2, 3),))
+def padded_by_nothing(m):
+    p = np.pad(m, ((0, 0), (0, 0)), mode="edge")
+    p += 1
+    return m, p
+
+
+@use((np.arange(6.0).reshape(1, 6),), (np.arange(6.0).reshape(2, 3),))
 def reduced_over_one_row(m):
     last, first = np.subtract.reduce(m), np.divide.reduce(m + 1, axis=0, keepdims=True)
     last += 10

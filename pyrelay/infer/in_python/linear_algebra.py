@@ -124,6 +124,8 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = No
     if rcond is not None and rtol is not None:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     x = _mirrored(_float(a)) if hermitian else _float(a)
+    if x.size == 0:
+        return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
     least = rtol if rcond is None else rcond
     return _pinv(x, 1e-15 if least is None else float(least), least is not None)
 
@@ -375,7 +377,8 @@ def matrix_rank(
         if rtol is None:
             least = max(a.shape[-2:]) * float(np.finfo(values.dtype).eps)
         share = np.asarray(least)
-        bound = np.max(values, axis=-1, keepdims=True) * share.reshape((*share.shape, 1))
+        largest = np.max(values, axis=-1, keepdims=True, initial=0.0)
+        bound = largest * share.reshape((*share.shape, 1))
     else:
         bound = np.reshape(tol, (*np.shape(tol), 1))
     return np.count_nonzero(values > bound, axis=-1)

@@ -35,6 +35,8 @@ def pad(
             raise ValueError(
                 f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'"
             )
+    if len(padded) == 0:
+        return x.copy()
     pieces = [x]
     for axis in padded:
         before, after = widths[axis]
