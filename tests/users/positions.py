@@ -81,3 +81,18 @@ def as_many_values_as_places(x, v):
 def bytes_as_a_key(x):
     seen = {x.tobytes()}
     return len(seen)
+
+
+_FOUR = np.arange(24.0).reshape(4, 6)
+_SOME, _OTHERS = np.array([False, True, True, True]), np.array([False, False, True, False])
+
+
+@use(
+    (_FOUR, _SOME, np.array([1, 3, 5])), (_FOUR, _OTHERS, np.array([1, 3, 5])),
+    (_FOUR, ~_OTHERS, np.array([1, 3])), wrt=(0,), corners=(2,),
+)
+def masks_of_one_beside_places(m, mask, places):
+    taken = m[mask, places]
+    m = m * 2
+    m[mask, places] += taken
+    return m, taken, m.T[places, mask]

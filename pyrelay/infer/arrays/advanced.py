@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
+from pyrelay.infer.in_python import placement
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import binary
 from pyrelay.ir import dims, types
@@ -25,6 +27,7 @@ def _split(
     arrays: list[V.Value] = []
     axes: list[int] = []
     basic: list[V.Value] = []
+    chosen: list[int] = []  # which arrays are places that a mask chooses
     apart = False
     axis = 0  # of the array; the view with new axes has one for each item of `basic`
     for item in items:
@@ -35,6 +38,7 @@ def _split(
             if item.type.dtype is types.bool_:
                 _require_fit(it, array, item, axis)
                 found = true_positions(it, item)
+                chosen.extend(range(len(arrays), len(arrays) + len(found)))
                 arrays.extend(found)
                 axes.extend(range(len(basic), len(basic) + len(found)))
                 basic.extend([full] * len(found))
@@ -57,6 +61,7 @@ def _split(
         else:
             basic.append(item)
             axis += item != V.NONE
+    _spread(it, arrays, chosen)
     steps = _basic(it, array.type, basic, False)
     view = V.ArrayRef(array.root, array.view + steps.steps, steps.type)
     if apart:
@@ -68,6 +73,17 @@ def _split(
         assert isinstance(turned, V.ArrayRef)
         view, axes = turned, list(range(len(axes)))
     return view, arrays, tuple(axes)
+
+
+def _spread(it: Interpreter, arrays: list[V.Value], chosen: Sequence[int]) -> None:
+    """Where masks choose one place, have it as often as there are places beside it: NumPy
+    broadcasts them, and how many they are only the running program knows."""
+    beside = {it.tensor(a).shape for k, a in enumerate(arrays) if k not in chosen} - {(), (1,)}
+    if len(beside) == 1 and len(shape := beside.pop()) == 1:
+        owns = V.Known(tuple(k in chosen for k in range(len(arrays))))
+        for k in chosen:
+            count = V.Scalar.of_extent(shape[0])
+            arrays[k] = call(it, V.Known(placement.spread), (arrays[k], count, owns), {})
 
 
 def _require_fit(

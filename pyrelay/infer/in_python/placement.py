@@ -98,3 +98,20 @@ def refilled(flat: Array, v: Array) -> None:
     """The assignment a.flat = v: values are repeated if there are too few."""
     given = np.ravel(v)
     flat[:] = given[np.arange(flat.shape[0]) % given.shape[0]]
+
+
+def spread(places: Array, count: Any, owns: Any) -> Array:
+    """One place so many times; others are as many already.
+
+    Raises IndexError if they are not; `owns` says which of the index arrays are such places.
+    """
+    many = places.shape[0]
+    if many == 1:
+        return np.full(count, places[0])
+    if many != count:
+        shapes = " ".join([f"({many},)" if own else f"({count},)" for own in owns])
+        raise IndexError(
+            "shape mismatch: indexing arrays could not be broadcast together with shapes "
+            f"{shapes} "
+        )
+    return places + np.zeros(count, np.int64)
