@@ -14,6 +14,7 @@ from typing import Any
 from pyrelay.boundary import outcome, raised
 from pyrelay.direct_items import DEEPEST, items_text, of_kind
 from pyrelay.direct_text import NeedsMore, Text
+from pyrelay.infer.containers.code_points import from_items, from_row
 from pyrelay.infer.nodes.pools import Packed
 from pyrelay.infer.result_trees import (
     ArgumentResult,
@@ -165,6 +166,11 @@ def _result(
             return f"{text.name(raised)}({', '.join(of)}, _result, {_arguments(text)})"
         case SharedResult(key) if key in text.made:
             return f"_m{key}"
+        case NodeResult("call", function, _, (GrownResult((codes,), size, LeafResult()),), key) if (
+            function is from_items and key not in text.made
+        ):
+            row = f"_result[{kept[codes]}][:_result[{kept[size]}]]"
+            return _shared(text, key, chosen, f"{text.name(from_row)}({row})")
         case GrownResult(rows, count, item, key) if key not in text.made:
             each = [f"_result[{kept[row]}]" for row in rows]
             made = items_text(text, item, each, f"_result[{kept[count]}]", level)

@@ -18,7 +18,7 @@ import numpy as np
 from pyrelay.errors import Span, locate
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.infer.containers import columns
-from pyrelay.infer.containers.code_points import from_items, texts_of
+from pyrelay.infer.containers.code_points import from_items, from_row, texts_of
 from pyrelay.infer.nodes.datatypes import Schema
 from pyrelay.infer.nodes.pools import Unpacker
 from pyrelay.infer.objects import CAUSE, generator_classes, is_generator
@@ -243,6 +243,10 @@ def assemble(
             if key >= 0:
                 made[key] = items
             return items
+        case NodeResult("call", function, _, (GrownResult((codes,), size, LeafResult()),), -1) if (
+            function is from_items
+        ):
+            return from_row(results[codes][:int(results[size])])
         case NodeResult(kind, cls, names, children, key):
             parts = [assemble(c, results, flat, made) for c in children]
             node = built(kind, cls, names, parts)
@@ -306,7 +310,7 @@ def grown_items(
     nodes = {key: known for key, known in made.items() if isinstance(known, Unpacker)}
     count = int(results[tree.count])
     arrays = [results[k][:count] for k in tree.rows]
-    simple = _in_columns(tree.item, arrays, count, nodes)
+    simple = _in_columns(tree.item, arrays, count, nodes, flat)
     if simple is not None:
         return simple
     columns = _columns(tree.item, arrays)
@@ -315,7 +319,8 @@ def grown_items(
 
 
 def _in_columns(
-    item: ResultTree, rows: Sequence[Any], count: int, nodes: Mapping[Any, Unpacker]
+    item: ResultTree, rows: Sequence[Any], count: int, nodes: Mapping[Any, Unpacker],
+    flat: Flattened,
 ) -> list[Any] | None:
     """All items, made column by column of the arrays of their leaves; None unless they are numbers,
     arrays, texts, nodes, and tuples and lists of them, of which no item has one twice."""
@@ -332,19 +337,21 @@ def _in_columns(
             filled = np.arange(room) < lengths[:, None]
             ends = lengths.cumsum().tolist()
             items = _in_columns(
-                each, [rows[k][filled] for k in inner], ends[-1] if ends else 0, nodes
+                each, [rows[k][filled] for k in inner], ends[-1] if ends else 0, nodes, flat
             )
             if items is None or not inner:
                 return None
             return [items[start:end] for start, end in itertools.pairwise([0, *ends])]
         case TreeResult(pool, kind, row) if ("tree", pool.number) in nodes:
             return nodes["tree", pool.number].several(rows[kind.index], rows[row.index])
+        case TreeResult(pool, kind, row) if pool.schema is None:
+            return flat.pools[pool.given].objects_at(rows[kind.index], rows[row.index])  # type: ignore[index]
         case NodeResult("call", function, _, (GrownResult((codes,), length, LeafResult()),)) if (
             function is from_items
         ):
             return texts_of(rows[codes], rows[length])
         case NodeResult("tuple" | "list" as kind, cls, _, children) if children:
-            found = [_in_columns(child, rows, count, nodes) for child in children]
+            found = [_in_columns(child, rows, count, nodes, flat) for child in children]
             parts = [part for part in found if part is not None]
             if len(parts) < len(found):
                 return None

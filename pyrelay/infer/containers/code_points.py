@@ -25,6 +25,11 @@ def from_items(codes: list[int]) -> str:
     return "".join(map(chr, codes))
 
 
+def from_row(codes: np.ndarray[Any, Any]) -> str:
+    """`from_items` of an array: a few characters are joined sooner than a codec is called."""
+    return from_items(codes.tolist()) if len(codes) < 32 else from_codes(codes)
+
+
 def texts_of(codes: Any, lengths: Any) -> list[str]:
     """The strings whose code points begin the rows of a matrix, as many as the lengths say."""
     whole = from_codes(codes[np.arange(codes.shape[1]) < lengths[:, None]])

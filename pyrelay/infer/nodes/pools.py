@@ -73,6 +73,16 @@ class Packed:
             return None
         return self.objects[kind][row]
 
+    def objects_at(
+        self, kinds: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
+    ) -> list[Any]:
+        """`object_at` of many places."""
+        first = int(kinds[0]) if len(kinds) else NO_NODE
+        if first != NO_NODE and bool((kinds == first).all()):
+            own = self.objects[first]
+            return [own[row] for row in rows.tolist()]
+        return list(map(self.object_at, zip(kinds.tolist(), rows.tolist(), strict=True)))
+
     def assign(self, fields: Sequence[tuple[int, str]], nodes: Unpacker) -> None:
         """Give fields of the packed objects the values that other columns hold, where they differ.
 
@@ -90,8 +100,9 @@ class Packed:
             rows = np.flatnonzero(changed).tolist()
             if not rows:
                 continue
+            put = set_field if type(own[0]) in (dict, list) else object.__setattr__
             for row, value in zip(rows, nodes.column(kind, name, rows), strict=True):
-                set_field(own[row], name, value)
+                put(own[row], name, value)
 
     def _changed(self, column: np.ndarray[Any, Any], name: str, count: int) -> Any:
         """Which of the first rows of a column are other than they were, to the bit."""
