@@ -62,12 +62,13 @@ _EXACT = frozenset(name.removesuffix("_overflows") for name in _OVERFLOWS)
 _TRIALS, _FEW_TRIALS = 4, 2000  # statements gone through in trials, by statements
 _LARGEST_STEP = 16
 _DEEPEST = 16
-_MOST_TRIALS = 4  # of what a round leaves as it was
+_MOST_TRIALS = 6  # of what a round leaves as it was
 _MOST_ROUNDS = 32  # of a loop that is gone through
 _FAR = 1 << 60  # steps of at most 16 take years to get so far
 _FEW_BITS = 2**32 - 1
 _FEW_SECONDS = 1 << 30  # rounds
 _LARGEST_TRIAL = 400  # statements
+_MOST_LIMITS = 4  # numbers that a variable is tried to be no more than
 _MOST_COPIES = 6  # from one variable to the next, of what a round adds
 _TRUE, _FALSE = Literal(True, bool_), Literal(False, bool_)
 _Choice: TypeAlias = tuple[Operand, Operand, Operand]  # a condition, and what follows from it
@@ -98,6 +99,29 @@ class _Inside:
     size: int
     _whatever: Intervals | None = None
 
+    def compared(self) -> tuple[dict[Local, int], list[int]]:
+        """What integers are compared with in it: scalars, which by up to so much more, and numbers,
+        and what lies below them."""
+        scalars: dict[Local, int] = {}
+        numbers: set[int] = set()
+        for s in self.makers.values():
+            if s.primitive in _COMPARED and s.args[0].dtype == i64:
+                for arg in s.args:
+                    if isinstance(arg, Literal):
+                        numbers.add(int(arg.value))
+                    elif isinstance(arg, Local):
+                        scalar, more = self._sum(arg)
+                        scalars[scalar] = max(more, scalars.get(scalar, 0))
+        limits = sorted({n - less for n in numbers if n > 1 for less in (0, 1)})
+        return scalars, limits[:_MOST_LIMITS]
+
+    def _sum(self, local: Local) -> tuple[Local, int]:
+        """What a scalar of the loop is a constant more than, and that constant."""
+        match self.makers.get(local):
+            case Compute(primitive="add", args=(Local() as scalar, Literal(value=int(more)))):
+                return scalar, more
+        return local, 0
+
     def whatever_variables_are(self) -> Intervals:
         """What is known of its scalars in any round: a loop is looked at for each variable, and
         again in each trial of those around it."""
@@ -116,6 +140,7 @@ class _Walk:
         self.names: dict[Operand, Operand] = {}
         self.makers: dict[Local, Compute] = {}  # of values, as long as these are what they give
         self.choices: dict[Local, _Choice] = {}  # of variables that a branch has set
+        self.truths: dict[Operand, bool] = {}  # of variables that have just been set
         self.readers: dict[Local, list[Local]] = {}  # of variables: what the above say of them
         self.assigns: dict[Local, list[Assign]] = {}
         for s in statements(body):
@@ -127,6 +152,8 @@ class _Walk:
         self.ends: list[tuple[Sequence[Local], list[dict[Local, Interval]]]] = []  # of loops around
         self.changes: dict[Statement, Sequence[Local]] = {}
         self.insides: dict[Statement, _Inside] = {}
+        self.tries = False  # whether nothing of this walk is kept
+        self.over = False  # whether what follows is never reached
 
     def _apart(self) -> _Walk:
         """Another walk from here on, of which nothing is kept."""
@@ -134,9 +161,11 @@ class _Walk:
         new.known, new.names, new.makers = self.known.copy(), dict(self.names), dict(self.makers)
         new.extents, new.rule = self.extents, self.rule
         new.choices, new.checked = dict(self.choices), dict(self.checked)
+        new.truths = dict(self.truths)
         new.readers = {variable: list(readers) for variable, readers in self.readers.items()}
         new.assigns, new.left, new.ends = self.assigns, self.left, []
         new.changes, new.insides = self.changes, self.insides
+        new.tries, new.over = True, False
         return new
 
     def body(self, body: Body) -> Body:
@@ -144,6 +173,8 @@ class _Walk:
         out: list[Statement] = []
         for statement in body:
             out += self._statement(renamed(statement, self.names))
+            if self.over and self.tries:
+                break
         return tuple(out)
 
     def _statement(self, s: Statement) -> Sequence[Statement]:
@@ -157,9 +188,13 @@ class _Walk:
             case Assign(variable=variable, value=value):
                 self._forget(variable)
                 self.known.put(variable, self.known.value(value))
+                if variable.dtype == bool_ and isinstance(value, Literal):
+                    self.truths[variable] = bool(value.value)
             case Fail(cond=cond) | Break(cond=cond):
-                if self._truth(cond) is False:
+                truth = self._truth(cond)
+                if truth is False:
                     return ()
+                self.over = truth is True
                 if isinstance(s, Break) and self.ends:
                     changed, ends = self.ends[-1]
                     ends.append({v: self.known.of(v) for v in changed})
@@ -277,7 +312,12 @@ class _Walk:
         """Whether a condition holds, which may be compared further up than where it is settled."""
         if isinstance(operand, Literal):
             return bool(operand.value)
+        if operand in self.truths:
+            return self.truths[operand]
         maker = self.makers.get(operand)
+        if maker is not None and maker.primitive == "logical_not":
+            truth = self._truth(maker.args[0])
+            return None if truth is None else not truth
         if maker is None or maker.primitive not in _COMPARED:
             return None
         return self._compared(maker.primitive, *maker.args) if _are_integers(maker.args) else None
@@ -348,6 +388,7 @@ class _Walk:
     def _forget(self, variable: Local) -> None:
         """What was said of a variable's value is no longer of its value."""
         self.choices.pop(variable, None)
+        self.truths.pop(variable, None)
         waiting = [variable]
         while waiting:
             for reader in self.readers.pop(waiting.pop(), ()):
@@ -361,15 +402,18 @@ class _Walk:
         changed = self._changed(s)
         arms, ends = [], []
         for arm, truth in ((s.then, True), (s.orelse, False)):
-            mark = self.known.mark()
+            mark, self.over = self.known.mark(), False
             self._assume(s.cond, truth)
             arms.append(self.body(arm))
-            ends.append({v: self.known.of(v) for v in changed})
+            if not self.over:
+                ends.append({v: self.known.of(v) for v in changed})
             self.known.undo(mark)
             for variable in changed:
                 self._forget(variable)
+        self.over = not ends
         for variable in changed:
-            self.known.put(variable, ends[0][variable].joined(ends[1][variable]))
+            found = (end[variable] for end in ends)
+            self.known.put(variable, reduce(Interval.joined, found) if ends else ANY)
         then, orelse = arms
         for variable in changed:
             if variable.dtype == bool_:
@@ -410,7 +454,7 @@ class _Walk:
         inside = self.insides[s]
         kept = {v: self._kept(v, inside) for v in changed}
         slow = self._slow(s, inside.assigns, inside.makers)
-        kept = self._tried(s, inside.size, changed, kept, slow)
+        kept = self._tried(s, inside, changed, kept, slow)
         for variable in changed:
             self._forget(variable)
             self.known.put(variable, kept[variable])
@@ -420,6 +464,7 @@ class _Walk:
         self._begin(s, changed, slow)
         self.ends.append((changed, []))
         body = self.body(s.body)
+        self.over = False
         self.ends.pop()
         if isinstance(s, While):
             most = most_rounds(replace(s, body=body), kept, self.known.of)
@@ -472,20 +517,23 @@ class _Walk:
         return found
 
     def _tried(
-        self, s: For | While, size: int, changed: Sequence[Local], kept: dict[Local, Interval],
-        slow: Mapping[Local, int],
+        self, s: For | While, inside: _Inside, changed: Sequence[Local],
+        kept: dict[Local, Interval], slow: Mapping[Local, int],
     ) -> dict[Local, Interval]:
         """What holds whenever a round begins, and behind the loop: what is kept anyway, and what
         rounds are found to leave true."""
-        numbers = [v for v in changed if v.dtype == i64]
+        numbers, size = [v for v in changed if v.dtype == i64], inside.size
         found = {v: self.known.of(v) for v in numbers}
         if size > _LARGEST_TRIAL or all(v == ANY for v in found.values()):
             return kept
+        scalars, limits = inside.compared()
+        lengths = {e: more for e, more in scalars.items() if e in self.extents}
+        found = {v: self._below(each, lengths) for v, each in found.items()}
         rounds = _MOST_ROUNDS + 1
         if isinstance(s, For) and isinstance(s.start, Literal) and isinstance(s.stop, Literal):
             rounds = max(s.stop.value - s.start.value, 0)
         few = rounds <= _MOST_ROUNDS
-        for _ in range(rounds if few else _MOST_TRIALS):
+        for trial in range(rounds if few else _MOST_TRIALS):
             self.left -= size
             if self.left < 0:
                 return kept
@@ -497,9 +545,15 @@ class _Walk:
             walk.ends.append((numbers, []))
             walk.body(s.body)
             self.left = walk.left
-            after = [{v: walk.known.of(v) for v in numbers}, *walk.ends[0][1]]
-            join = Interval.joined if few else Interval.kept
-            new = {v: reduce(join, (each[v] for each in after), found[v]) for v in numbers}
+            after = list(walk.ends[0][1])
+            if not walk.over:
+                after.append({v: walk.known.of(v) for v in numbers})
+            tried = limits if trial < _MOST_TRIALS - 2 else ()
+
+            def kept_of(a: Interval, b: Interval, tried: Sequence[int] = tried) -> Interval:
+                return a.joined(b) if few else a.kept(b, tried, lengths)
+
+            new = {v: reduce(kept_of, (each[v] for each in after), found[v]) for v in numbers}
             if new == found:
                 break
             found = new
@@ -507,6 +561,12 @@ class _Walk:
             if not few:
                 return kept
         return {v: kept[v].met(found[v]) if v in found else kept[v] for v in changed}
+
+    def _below(self, found: Interval, lengths: Mapping[Local, int]) -> Interval:
+        """What is known of a number, and by how much it is no more than lengths of arrays."""
+        more = {e: found.high - self.known.of(e).low for e in lengths}
+        above = {e: n for e, n in more.items() if n <= lengths[e]}
+        return found.met(Interval(LEAST, GREATEST, above))
 
     def _kept(self, variable: Local, inside: _Inside) -> Interval:
         """What a loop's steps leave true of a variable that it changes, or what it sets it to."""

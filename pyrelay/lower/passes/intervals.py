@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from types import MappingProxyType
 
 from pyrelay.ir.types import DType, i64
 from pyrelay.lower.kernels.kernel import Compute, Literal, Local, Operand
@@ -21,6 +22,7 @@ from pyrelay.records import dataclass
 LEAST, GREATEST = -(2**63), 2**63 - 1
 LONGEST = 2**62
 """No axis of an array has more elements."""
+_NONE: Mapping[Local, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,21 @@ class Interval:
         above = {s: max(self.above[s], other.above[s]) for s in both}
         return Interval(min(self.low, other.low), max(self.high, other.high), above)
 
-    def kept(self, other: Interval) -> Interval:
-        """What of this holds of another one as well, as it is said here, or that it has no sign."""
+    def kept(
+        self, other: Interval, limits: Sequence[int] = (), most: Mapping[Local, int] = _NONE
+    ) -> Interval:
+        """What of this holds of another one as well, as it is said here, or that it has no sign, is
+        no more than one of `limits`, which ascend, or than a scalar plus 0 or `most` of it."""
         low = self.low if other.low >= self.low else 0 if min(self.low, other.low) >= 0 else LEAST
-        high = self.high if other.high <= self.high else GREATEST
-        above = {s: n for s, n in self.above.items() if other.above.get(s, n + 1) <= n}
+        high = self.high
+        if other.high > high:
+            high = next((n for n in limits if n >= other.high), GREATEST)
+        above = {}
+        for s, n in self.above.items():
+            own = other.above.get(s, GREATEST)
+            found = next((m for m in (n, 0, most.get(s, 0)) if max(own, n) <= m), None)
+            if found is not None:
+                above[s] = found
         return Interval(low, high, above)
 
     def met(self, other: Interval) -> Interval:

@@ -18,7 +18,8 @@ What is moved is what a round begins with, as long as it only reads: no store of
 where a later round of the same block reads before its own (`distinct_places`). Blocks are as many
 lanes as four vectors of 32 bytes have, then as one has; the last of these begins early enough to be
 whole, and what it computes anew is not used. Fewer rounds than that go on one by one. Lanes that
-read far from each other are no vectors, but as many numbers in registers.
+read far from each other are no vectors, but as many numbers in registers, and what is left of such
+goes on one by one: processors run a few short chains side by side themselves.
 
 A check of floats, such as `math.exp` makes of its result, only notes in its lane that it fails; if
 one of a block does, the rounds of that block go one by one instead, and fail where they do. So what
@@ -542,7 +543,7 @@ def _choose_lanes(reading: Reading, far: bool) -> None:
     ]  # fmt: skip
     size = max([4, *(o.dtype.size for o in (*computed, *variables))])
     if far:
-        reading.lanes, reading.rest_lanes = _APART, _APART // 2
+        reading.lanes = _APART
     else:
         reading.lanes = _BYTES // size // (1 if len(variables) <= _FEW_VARIABLES else 2)
         reading.rest_lanes, reading.size = _REST // size, size

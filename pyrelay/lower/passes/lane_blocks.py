@@ -58,7 +58,8 @@ class Reading:
     """What a round of `loop` begins with: its first `length` statements, in groups, with those of
     loops and choices around groups in `inner`; what differs between rounds; integers that are
     computed anew where they are needed; what is kept for each lane; how many lanes a block has, and
-    one of what is left; and the bytes of the largest number, if the lanes are vectors.
+    one of what is left, 0 if that goes round by round; and the bytes of the largest number, if the
+    lanes are vectors.
 
     doubt: whether a check fails in the first part of a round, which is done without it: then the
     rounds of that block go one by one as they do in `whole`, the loop as it was. far: what lanes
@@ -157,10 +158,9 @@ class Blocks:
         reading = self.reading
         loop, lanes = reading.whole or reading.loop, reading.lanes
         few = self.reading.rest_lanes
-        wide, narrow = Literal(lanes, i64), Literal(few, i64)
         difference = self._compute("subtract", loop.stop, loop.start)
         count = self._compute("maximum", difference, _ZERO)
-        alone: Operand = self._compute("less", count, narrow, dtype=bool_)
+        alone: Operand = self._compute("less", count, Literal(few or lanes, i64), dtype=bool_)
         rounds = self._rounds()
         if rounds is not None:
             brief = self._compute("less", rounds, Literal(_SHORTEST, i64), dtype=bool_)
@@ -177,30 +177,64 @@ class Blocks:
 
         whole = self._compute("right_shift", count, _log2(lanes))
         done = self._compute("left_shift", whole, _log2(lanes))
+        blocks = self._whole(loop, whole, done)
+        if few:
+            blocks = self._with_rest(loop, count, whole, done)
+        return [*before, If(alone, (loop,), tuple(blocks))]
+
+    def _with_rest(
+        self, loop: For, count: Operand, whole: Operand, done: Operand
+    ) -> Iterator[Statement]:
+        """Whole blocks, and smaller ones of what is left, of which the last begins early enough."""
+        few = self.reading.rest_lanes
+        wide, narrow = Literal(self.reading.lanes, i64), Literal(few, i64)
         more = self._compute("subtract", count, done)
         rounded = self._compute("add", more, Literal(few - 1, i64))
         parts = self._compute("right_shift", rounded, _log2(few))
         blocks = self._compute("add", whole, parts)
         last = self._compute("subtract", loop.stop, narrow)
-        front, self.out = self.out, []
+        yield from self.out
+        self.out = []
 
         number = Local(i64)
         is_whole = self._compute("less", number, whole, dtype=bool_)
         beyond = self._compute("subtract", number, whole)
         in_rest = self._compute("add", done, self._compute("multiply", beyond, narrow))
-        in_whole = self._compute("left_shift", number, _log2(lanes))
+        in_whole = self._compute("left_shift", number, _log2(self.reading.lanes))
         offset = self._compute("where", is_whole, in_whole, in_rest)
         first = self._compute("add", loop.start, offset)
         far = self._compute("where", is_whole, wide, narrow)
         stop = self._compute("minimum", loop.stop, self._compute("add", first, far))
         base = self._compute("minimum", first, last)
-        arms = tuple(self._lanes(first, lanes)), tuple(self._lanes(base, few))
+        arms = tuple(self._lanes(first, self.reading.lanes)), tuple(self._lanes(base, few))
         self.out.append(If(is_whole, *arms))
+        self._rest_of_rounds(loop, base, first, stop)
+        yield replace(loop, index=number, start=_ZERO, stop=blocks, body=tuple(self.out))
+
+    def _whole(self, loop: For, whole: Operand, done: Operand) -> Iterator[Statement]:
+        """Whole blocks, and what is left round by round."""
+        more = self._compute("add", loop.start, done)
+        yield from self.out
+        self.out = []
+
+        number = Local(i64)
+        in_whole = self._compute("left_shift", number, _log2(self.reading.lanes))
+        first = self._compute("add", loop.start, in_whole)
+        stop = self._compute("add", first, Literal(self.reading.lanes, i64))
+        self.out += self._lanes(first, self.reading.lanes)
+        self._rest_of_rounds(loop, first, first, stop)
+        yield replace(loop, index=number, start=_ZERO, stop=whole, body=tuple(self.out))
+        index = Local(i64)
+        body = Copy({loop.index: index}, set()).body(loop.body)
+        yield replace(loop, index=index, start=more, body=body)
+
+    def _rest_of_rounds(self, loop: For, base: Operand, first: Operand, stop: Operand) -> None:
+        """What follows the lanes in the rounds of a block."""
         rest = replace(
             loop, start=first, stop=stop, program=False, bounded=True,
             body=tuple(self._round(base)),
         )  # fmt: skip
-        if reading.doubt is None:
+        if self.reading.doubt is None:
             self.out.append(rest)
         else:
             index = Local(i64)
@@ -208,8 +242,6 @@ class Blocks:
                 rest, index=index, body=Copy({loop.index: index}, set()).body(loop.body)
             )
             self.out.append(If(self.failing, (one_by_one,), (rest,), unlikely=True))
-        over = replace(loop, index=number, start=_ZERO, stop=blocks, body=tuple(self.out))
-        return [*before, If(alone, (loop,), (*front, over))]
 
     def _rounds(self) -> Operand | None:
         """How many rounds the inner loops of a round have, as far as that is known before it."""

@@ -93,6 +93,7 @@ _CONSTANTS = ("inf", "nan")
 
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
+    short_rows = _has_short_rows(kernel)  # not lanes that lie far apart, which `printable` makes
     kernel = printable(kernel)
     functions = [_Printer(kernel).function()]
     declared: list[ast.stmt] = []
@@ -108,7 +109,7 @@ def emit(kernel: Kernel) -> str:
     numbers = sorted(names.intersection(_CONSTANTS))
     words = sorted(names.difference(_CONSTANTS))
     imports: list[ast.stmt] = []
-    if _has_short_rows(kernel):
+    if short_rows:
         declared.append(binding("SHORT_ROWS", ast.Constant(True)))
     if has_row_windows(kernel):
         declared.append(binding("ROW_WINDOWS", ast.Constant(True)))

@@ -243,6 +243,64 @@ def test_what_rounds_keep_is_what_python_does(f: Callable[..., Any]) -> None:
                 raise AssertionError((x, k, outcome(f, x, k), outcome(compiled, x, k)))
 
 
+def widest(x: Any, k: Any) -> Any:
+    """A stack that holds as many as an array has elements, and is looked at if not empty."""
+    stack, top, most = np.empty(len(x), np.int64), 0, 0
+    for i in range(len(x)):
+        while top > 0 and x[stack[top - 1]] >= x[i]:
+            top -= 1
+            most = max(most, i - stack[top])
+        stack[top] = i
+        top += 1
+    return most
+
+
+def halves(x: Any, k: Any) -> Any:
+    """A stack of known size, of which rounds take one and put back two."""
+    low, high = np.zeros(64, np.int64), np.zeros(64, np.int64)
+    high[0], top, leaves = len(x), 1, 0
+    while top > 0:
+        top -= 1
+        a, b = low[top], high[top]
+        if b - a <= 1:
+            leaves += b - a
+            continue
+        middle = (a + b) // 2
+        low[top], high[top] = a, middle
+        low[top + 1], high[top + 1] = middle, b
+        top += 2
+    return leaves
+
+
+def placed(x: Any, k: Any) -> Any:
+    """Queens that stand in rows of their own, one row after the other and back."""
+    n = len(x)
+    free, row, count = np.zeros(n + 1, np.int64), 0, 0
+    free[0] = (1 << n) - 1
+    while row >= 0:
+        if free[row] == 0:
+            row -= 1
+            continue
+        bit = free[row] & -free[row]
+        free[row] ^= bit
+        if row == n - 1:
+            count += 1
+        else:
+            row += 1
+            free[row] = ((1 << n) - 1) & ~bit
+    return count
+
+
+@pytest.mark.parametrize(("f", "checks"), [(widest, 5), (halves, 2), (placed, 4)])
+def test_tops_of_stacks_stay_inside_them(f: Callable[..., Any], checks: int) -> None:
+    compiled = pyrelay.jit(f)
+    for size in (1, 2, 3, 9):
+        x = np.random.default_rng(size).normal(size=size)
+        assert compiled(x, x) == f(x, x)
+    text = str(compiled.code(x, x))
+    assert text.count("return 1") == checks
+
+
 def test_numbers_that_leave_64_bits_after_many_rounds_are_noticed() -> None:
     compiled = pyrelay.jit(grown)
     assert compiled(np.ones(1), np.ones(18)) == grown(np.ones(1), np.ones(18))

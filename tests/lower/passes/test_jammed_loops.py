@@ -672,3 +672,27 @@ def test_sums_of_integers_and_truths_down_columns_run_side_by_side() -> None:
         np.testing.assert_array_equal(pyrelay.jit(reached)(near), reached(near))
     assert " in lanes(" in str(pyrelay.jit(columns).code(a))
     assert " in lanes(" in str(pyrelay.jit(reached).code(near))
+
+
+def test_what_is_left_of_lanes_that_read_far_apart_goes_one_by_one() -> None:
+    def nearest(x: Any, centres: Any) -> Any:
+        out = np.zeros(len(x), np.int64)
+        for i in range(len(x)):
+            best = np.inf
+            for c in range(len(centres)):
+                s = 0.0
+                for j in range(x.shape[1]):
+                    s += (x[i, j] - centres[c, j]) ** 2
+                if s < best:
+                    best, out[i] = s, c
+        return out
+
+    compiled, rng = pyrelay.jit(nearest), np.random.default_rng(2)
+    for count in (1, 3, 7, 8, 9, 15, 16, 21):
+        for size in (1, 2, 3, 10):
+            x, centres = rng.random((6, size)), rng.random((count, size))
+            same(compiled(x, centres), nearest(x, centres))
+    text = str(compiled.code(x, centres))
+    assert "range(8)" in text
+    assert "range(4)" not in text
+    assert "SHORT_ROWS" not in text
