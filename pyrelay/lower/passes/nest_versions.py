@@ -8,7 +8,8 @@ that cannot fail (`jammed_loops`, `held_elements`) finds them.
 An integer is a polynomial of what the nest does not change, of the indices of its loops, each of
 which lies between two others, and of choices, which are one of several others. What a check asks is
 that polynomials are not negative. They are if they are so at both ends of each index, inner indices
-first, and for each choice (Banerjee, "Dependence analysis for supercomputing", 1988); the ends hold
+first, and for each choice (Banerjee, "Dependence analysis for supercomputing", 1988); what falls
+with the lesser of two is no less than at either of them, so that one settles it. The ends hold
 only what the nest does not change, and are computed in front of it. There it is asked as well
 whether these numbers are small, for then no sum or product of few of them leaves 64 bits.
 
@@ -158,6 +159,8 @@ class _Nest:
         #: Indices and choices: the values among which there are the least and the greatest.
         self.ends: dict[Symbol, tuple[Extent, ...]] = {}
         self.indices: set[Symbol] = set()
+        self.compared: dict[Local, tuple[Extent, Extent]] = {}  # conditions: the lesser, if true
+        self.lesser: dict[Symbol, bool] = {}  # choices of the lesser of two, or of the greater
         self.positive: set[Symbol] = set()
         self.far: dict[Symbol, int] = {}  # how far from zero a symbol may be
         self.order: list[Symbol] = []
@@ -265,6 +268,7 @@ class _Nest:
         less, more, distance = _FALSE_IF[s.primitive]
         a, b = self._of(s.args[less]), self._of(s.args[more])
         if a is not None and b is not None:
+            self.compared[s.out] = a, b
             difference = dims.add(dims.add(a, dims.multiply(-1, b)), -distance)
             if self._reach(difference) < 2**63:
                 self.false[s.out] = _False((difference,), (difference,))
@@ -280,23 +284,35 @@ class _Nest:
                 return polynomial(name, self._of(a), self._of(b))
             case "negative", (a,):
                 return polynomial("multiply", -1, self._of(a))
-            case "where", (_, a, b):
-                return self._one_of([self._of(a), self._of(b)])
-            case ("minimum" | "maximum"), (a, b):
-                return self._one_of([self._of(a), self._of(b)])
+            case "where", (cond, a, b):
+                return self._chosen(cond, self._of(a), self._of(b))
+            case ("minimum" | "maximum" as name), (a, b):
+                return self._one_of([self._of(a), self._of(b)], name == "minimum")
             case ("remainder" | "bitwise_and" as name), (_, Literal(value=int(by))) if by > 0:
                 symbol = self._among((0, by - (name == "remainder")), True)
                 return dims.of(symbol)
         return None
 
-    def _one_of(self, values: Sequence[Extent | None]) -> Extent | None:
-        """What is one of several values."""
+    def _one_of(
+        self, values: Sequence[Extent | None], lesser: bool | None = None
+    ) -> Extent | None:
+        """What is one of several values; of two the lesser, or the greater, if that is known."""
         ends = tuple(v for v in dict.fromkeys(values) if v is not None)
         if None in values:
             return None
         if len(ends) == 1:
             return ends[0]
-        return dims.of(self._among(ends, all(map(self._is_positive, ends))))
+        sure = any if lesser is False else all
+        symbol = self._among(ends, sure(map(self._is_positive, ends)))
+        if lesser is not None:
+            self.lesser[symbol] = lesser
+        return dims.of(symbol)
+
+    def _chosen(self, cond: Operand, a: Extent | None, b: Extent | None) -> Extent | None:
+        """What is one of two values, by a condition that may compare these."""
+        compared = self.compared.get(cond)  # type: ignore[arg-type]
+        lesser = None if compared not in ((a, b), (b, a)) else compared == (a, b)
+        return self._one_of([a, b], lesser)
 
     def _is_small(self, extent: Extent) -> bool:
         few = isinstance(extent, int) or len(extent.terms) <= _MOST_TERMS
@@ -328,7 +344,7 @@ class _Nest:
                 case If():
                     arms = [self._arm(s.then, depth), self._arm(s.orelse, depth)]
                     for variable in arms[0].keys() & arms[1].keys():
-                        found = self._one_of([arm[variable] for arm in arms])
+                        found = self._chosen(s.cond, *(arm[variable] for arm in arms))
                         if found is not None and self.total[variable] == 2:
                             self.known[variable] = found
                 case While():
@@ -402,7 +418,17 @@ class _Nest:
             ends = ends[:1]
         elif last in self.indices and self._is_positive(dims.multiply(-1, slope)):
             ends = ends[1:]
+        elif last in self.lesser and self._is_positive(
+            dims.multiply(-1, slope) if self.lesser[last] else slope
+        ):
+            ends = [min(ends, key=self._doubt)]
         return tuple(dict.fromkeys(ends))
+
+    def _doubt(self, extent: Extent) -> tuple[bool, int, int]:
+        """How far it is from sure that a polynomial is not negative: by what is left in it."""
+        inside = dims.symbols(extent)
+        terms = 0 if isinstance(extent, int) else len(extent.terms)
+        return not self._is_positive(extent), sum(s in self.indices for s in inside), terms
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -131,19 +131,41 @@ def triangle(x: Any, out: Any, r: int, first: int, rows: int, columns: int) -> A
     return out
 
 
+def clipped(x: Any, out: Any, r: int, first: int, rows: int, columns: int) -> Any:
+    """Windows that end at edges: the lesser and the greater of two, by functions and branches."""
+    for i in range(rows):
+        low = i - r if i > r else 0
+        for j in range(min(columns, 10)):
+            for a in range(low, min(rows, i + r + 1)):
+                for b in range(max(0, j - r), min(10, j + first + 1)):
+                    out[i, j] += x[a, b]
+    return out
+
+
+def banded(x: Any, out: Any, r: int, first: int, rows: int, columns: int) -> Any:
+    """Diagonals that lie in columns."""
+    for k in range(rows):
+        for i in range(k + 1, min(rows, k + r + 1)):
+            for j in range(k + 1, min(rows, k + first + 1)):
+                out[i, j - i + r] -= x[k, j - k + r]
+    return out
+
+
 CASES = [
     (1, 1, 5, 7), (2, 2, 6, 6), (0, 0, 8, 9), (1, 0, 7, 8), (2, 1, 7, 10), (1, 1, 5, 40),
     (3, 3, 2, 2), (-1, 1, 5, 5), (1, -2, 4, 4), (2**40, 1, 3, 3), (1, 2**62, 2**62 + 2, 4),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("function", [quarters, added, turned, triangle], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [quarters, added, turned, triangle, clipped, banded], ids=lambda f: f.__name__
+)
 def test_programs_do_what_python_does(function: Callable[..., Any]) -> None:
     compiled = pyrelay.jit(function)
     x = np.random.default_rng(1).random((8, 10))
     for case in CASES:
-        if function in (turned, triangle) and max(case) > 2**32:
-            continue  # sums and products that Python has more bits for
+        if function not in (quarters, added) and max(case) > 2**32:
+            continue  # sums and products that Python has more bits for, or 2^62 rounds
         outcomes = []
         for f in (function, compiled):
             out = np.zeros((8, 10))
@@ -157,3 +179,5 @@ def test_programs_do_what_python_does(function: Callable[..., Any]) -> None:
     code = str(compiled.code(x, out, *CASES[0]))
     assert " > 1073741824" in code
     assert "floor_divide" not in code or function is not triangle
+    if function in (clipped, banded):  # what only lies inside by both ends is not asked
+        assert "record" not in code[code.rindex("else:\n        for") :]
