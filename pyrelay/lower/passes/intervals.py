@@ -43,7 +43,7 @@ class Interval:
         self, other: Interval, limits: Sequence[int] = (), most: Mapping[Local, int] = _NONE
     ) -> Interval:
         """What of this holds of another one as well, as it is said here, or that it has no sign, is
-        no more than one of `limits`, which ascend, or than a scalar plus 0 or `most` of it."""
+        no more than one of `limits`, which ascend, or than a scalar less 1, plus 0 or `most`."""
         low = self.low if other.low >= self.low else 0 if min(self.low, other.low) >= 0 else LEAST
         high = self.high
         if other.high > high:
@@ -51,7 +51,7 @@ class Interval:
         above = {}
         for s, n in self.above.items():
             own = other.above.get(s, GREATEST)
-            found = next((m for m in (n, 0, most.get(s, 0)) if max(own, n) <= m), None)
+            found = next((m for m in (n, -1, 0, most.get(s, 0)) if max(own, n) <= m), None)
             if found is not None:
                 above[s] = found
         return Interval(low, high, above)

@@ -291,7 +291,23 @@ def placed(x: Any, k: Any) -> Any:
     return count
 
 
-@pytest.mark.parametrize(("f", "checks"), [(widest, 5), (halves, 2), (placed, 4)])
+def least(x: Any, k: Any) -> Any:
+    """A place that is none at first, and each round's or the one before."""
+    left = np.ones(len(x), np.bool_)
+    total = x[0]
+    for _ in range(len(x)):
+        u = -1
+        for i in range(len(x)):
+            if left[i] and (u == -1 or x[i] < x[u]):
+                u = i
+        left[u] = False
+        total = 0.5 * total + x[u]
+    return total
+
+
+@pytest.mark.parametrize(
+    ("f", "checks"), [(widest, 5), (halves, 2), (placed, 4), (least, 0)]
+)
 def test_tops_of_stacks_stay_inside_them(f: Callable[..., Any], checks: int) -> None:
     compiled = pyrelay.jit(f)
     for size in (1, 2, 3, 9):
