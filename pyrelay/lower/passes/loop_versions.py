@@ -49,6 +49,7 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.passes.bounded_places import LAST_BIT, BoundedPlaces
 from pyrelay.lower.passes.copies import Copy
 from pyrelay.lower.passes.counters import counters
+from pyrelay.lower.passes.early_loads import without_early_loads
 from pyrelay.lower.passes.loop_front import (
     BOTH,
     EITHER,
@@ -110,7 +111,17 @@ def _versioned(
     if len(inside) > _LARGEST_BODY or any(isinstance(s, Call) for s in inside):
         return [loop]
     version = _Version(loop, counting, extents)
-    return [loop] if not version.pays() else version.written(Front(negative, extents))
+    early = without_early_loads(loop) if isinstance(loop, For) else None
+    if early is not None:
+        before, without = early
+        other = _Version(without, counting, extents)
+        if len(other.wanted()) > len(version.wanted()):
+            rounds = Local(bool_)
+            arm = (*before, *other.written(Front(negative, extents)))
+            return [
+                Compute(rounds, "less", (without.start, without.stop)), If(rounds, arm, ()),
+            ]  # fmt: skip
+    return [loop] if not version.wanted() else version.written(Front(negative, extents))
 
 
 #: Conditions, and whether they hold, of the branches around a statement.
@@ -496,7 +507,7 @@ class _Version:
         falls = compute.primitive in ("greater", "greater_equal")
         return way is not None and (way <= 0 if falls else way >= 0)
 
-    def _wanted(self) -> dict[Local, set[_Guards]]:
+    def wanted(self) -> dict[Local, set[_Guards]]:
         """The settled conditions whose falsehood makes the loop simpler, and where it does."""
         wanted: dict[Local, set[_Guards]] = {cond: {()} for cond in self.shifts}
         for statement in self.flat:
@@ -518,15 +529,11 @@ class _Version:
             if (source := self.false[cond].source) not in self.ways or source in checked
         }  # fmt: skip
 
-    def pays(self) -> bool:
-        """Whether a second version has fewer checks."""
-        return bool(self._wanted())
-
     # -- writing -------------------------------------------------------------------------------
 
     def written(self, front: Front) -> list[Statement]:
         """The test in front, and both versions."""
-        wanted = self._wanted()
+        wanted = self.wanted()
         for cond, places in wanted.items():
             known = self.false[cond]
             for guards in places:
