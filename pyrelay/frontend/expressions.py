@@ -43,7 +43,10 @@ def attribute(low: Lowering, node: ast.Attribute) -> Work[Atom]:
 def subscript(low: Lowering, node: ast.Subscript) -> Work[Atom]:
     owner = yield evaluate(low, node.value)
     key = yield evaluate(low, node.slice)
-    return low.py("item", (owner, key), low.span(node))
+    span = low.span(node)
+    if isinstance(node.value, (ast.ListComp, ast.List)) and isinstance(node.slice, ast.Slice):
+        return low.py("item", (owner, key), span, unnamed=True)
+    return low.py("item", (owner, key), span)
 
 
 @lowers(ast.Slice)

@@ -15,7 +15,7 @@ from pyrelay import errors
 from pyrelay.infer import attributes, calls, in_place, needs, operators, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
-from pyrelay.infer.containers import lists, open_sequences, sets, starred, text, turned
+from pyrelay.infer.containers import list_slices, lists, open_sequences, sets, starred, text, turned
 from pyrelay.infer.containers.admission import lent
 from pyrelay.infer.containers.open_keys import note, note_objects, wants_table
 from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
@@ -148,7 +148,10 @@ def _set_attribute(it: Interpreter, args: Args, attrs: Any) -> None:
 
 
 def _item(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    return subscripts.get_item(it, args[0], args[1])
+    obj, key = args
+    if "unnamed" in attrs and isinstance(obj, V.Ref) and isinstance(key, V.Slice):
+        return list_slices.cut_out(it, obj, key)
+    return subscripts.get_item(it, obj, key)
 
 
 def _set_item(it: Interpreter, args: Args, attrs: Any) -> None:

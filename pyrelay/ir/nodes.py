@@ -252,7 +252,8 @@ PY_KINDS: dict[str, str] = {
     "(x, object), no output",
     "attribute": "obj.name (obj; name)",
     "set_attribute": "obj.name = value (obj, value; name), no output",
-    "item": "obj[key] (obj, key)",
+    "item": "obj[key] (obj, key; unnamed: True where nothing else can have the list that is cut, "
+    "else not there)",
     "set_item": "obj[key] = value (obj, key, value), no output",
     "exchange": "obj[i], obj[j] = at_j, at_i, which were read there just before (obj, i, j, at_i, "
     "at_j), no output",

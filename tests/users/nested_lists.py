@@ -283,3 +283,22 @@ def objects_of_two_classes_in_a_list(text):
         return found
 
     return total(read(0)[0])
+
+
+@use((4,), (1,))
+def rows_cut_out(n):
+    rows = [[i] * i for i in range(n)][1:]
+    turned = [[i, i + 1] for i in range(n)][::-1]
+    for row in rows:
+        row.append(5)
+    turned[0].append(len(rows))
+    return rows, turned
+
+
+@use(([[1, 2, 3], [4, 5, 6], [7, 8, 9]],), long=True)
+def round_by_round(rows):
+    found = []
+    while rows:
+        found += rows.pop(0)
+        rows = [list(row) for row in zip(*rows)][::-1]
+    return found

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.slicing import slice_bounds, slice_of_axis
-from pyrelay.infer.containers import lists
+from pyrelay.infer.containers import growing, lists
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir.dims import Extent
@@ -21,6 +21,21 @@ def get_slice(it: Interpreter, content: V.Growing, key: V.Slice) -> V.Value:
     content = lists.copied(it, content)
     whole = lists.count_extent(it, content)
     start, size, step = slice_of_axis(it, key, whole, known_shape=False)
+    return lists.new(it, _rows(it, content, start, size, step))
+
+
+def cut_out(it: Interpreter, ref: V.Ref, key: V.Slice) -> V.Value:
+    """`[...][a:b:c]` of a list that nothing else has: the lists in it move to the new one."""
+    from pyrelay.infer.arrays.subscripts import get_item
+
+    content = it.content(ref.root)
+    if not isinstance(content, V.Growing) or not growing.inner_lists(content.template):
+        return get_item(it, ref, key)
+    it.heap.contents[ref.root] = V.Lost()
+    content = replace(growing.plain(it.builder, content), slots=object())
+    start, size, step = slice_of_axis(
+        it, key, lists.count_extent(it, content), known_shape=False
+    )
     return lists.new(it, _rows(it, content, start, size, step))
 
 
