@@ -31,6 +31,7 @@ from pyrelay.devices.routines import matmul_bands
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
 from pyrelay.devices.routines.matmul_bands import LOW, PACKED_ROWS, Bands, Sizes, named
+from pyrelay.devices.routines.matmul_columns import column_dots, lay_columns
 from pyrelay.devices.routines.matmul_lines import (
     bytes_of_panel,
     gather,
@@ -52,6 +53,8 @@ _FEW_ROWS = 16  # of a, for which lines of b that are far apart stream through t
 _FAR_LINE = 512  # bytes from one row of b to the next, beyond which stripes of it are read slowly
 _NARROW_ROWS = 8  # of a, which are multiplied together by a vector of each line of b
 _STRIPED_ROWS = 64  # of a, for which b is not packed where it stays in the second cache
+_DOTTED_ROWS = 32  # of a, from which on a few columns of b are laid along k
+_NEAR_ROWS = 32  # of a, which are read once more for more columns
 _NEAR_BYTES = 1 << 20  # of b: half of a second cache of 2 MiB
 IN_PANELS = 2
 """In place of whether b is transposed: it lies in panels (``matmul_panels``), and a has one row."""
@@ -377,11 +380,68 @@ class Product(Bands):
             ~self.b_turned & self.a_step.equals(1) & (rows <= _STRIPED_ROWS)
             & (whole > self.lanes) & (self.k * columns * self.size <= _NEAR_BYTES)
         )  # fmt: skip
-        with f.either(stripes) as (yes, no):
+        with f.either(self._dotted(rows, columns)) as (yes, no):
             with yes:
-                self._striped(lead, whole)
-            with no:
-                self._far_or_packed(rows)
+                self._few_columns()
+            with no, f.either(stripes) as (yes, no):
+                with yes:
+                    self._striped(lead, whole)
+                with no:
+                    self._far_or_packed(rows)
+
+    def _dotted(self, rows: Word, columns: Word) -> Flag:
+        """Whether dot products take fewer instructions than vectors of columns, which take one for
+        each element of ``a``: as many for each column and vector of k, and about three to sum the
+        lanes up."""
+        beside = (columns <= 2).choose(2, _ceil(columns, 4) * 4)
+        fewer = (_ceil(self.k, self.lanes) + 3) * beside < self.k
+        return (
+            fewer & self.a_step.equals(1) & (rows >= _DOTTED_ROWS) & (columns <= self.lanes)
+        )
+
+    def _few_columns(self) -> None:
+        """Many rows, and fewer columns than a vector has: dot products, with the columns laid
+        along k."""
+        f = self.f
+        columns = self.j1 - self.j0
+        with self._packing(), self.depths(self.k, self.added) as (k0, depth, keep):
+            apart = depth + (self.lanes - 1) & -self.lanes
+            start = self.at(self.b, k0 * self.b_step + self.j0 * self.b_column)
+            self.write(
+                lay_columns, self.shape(1, 1), start, self.b_step, self.b_column, self.packed_b,
+                apart, depth, columns,
+            )  # fmt: skip
+            with self.over(self.i0, self.i1, ROW_UNIT) as h0:
+                h1 = f.smaller(self.i1, h0 + ROW_UNIT)
+                self.as_function(
+                    self._column_dots, self.at(self.a, h0 * self.a_line + k0), self.a_line,
+                    self.packed_b, apart, self.at(self.c, h0 * self.c_line + self.j0), self.c_line,
+                    depth, h1 - h0, columns, keep,
+                )  # fmt: skip
+                with f.when(k0 + depth >= self.k):
+                    self._finish(h0, h1, self.j0, self.j1)
+
+    def _column_dots(
+        self, a: Word, a_line: Word, packed: Word, apart: Word, c: Word, c_line: Word, k: Word,
+        rows: Word, columns: Word, keep: Word,
+    ) -> None:  # fmt: skip
+        f, sums = self.f, 2 * self.rows_in_place  # of a tile, in a register each
+
+        def dotted(across: int, i: Word, count: Word, j: Word, beside: Word) -> None:
+            self.write(
+                column_dots, self.shape(sums // across, across), self.at(a, i * a_line), a_line,
+                self.at(packed, j * apart), apart, self.at(c, i * c_line + j), c_line, k, count,
+                beside, keep,
+            )  # fmt: skip
+
+        with f.either(columns <= 2) as (two, more):
+            with two:
+                dotted(2, f.number(0), rows, f.number(0), columns)
+            with more:
+                across = min(4, self.lanes)
+                with self.over(0, rows, _NEAR_ROWS) as i, self.over(0, columns, across) as j:
+                    count, beside = f.smaller(rows - i, _NEAR_ROWS), f.smaller(columns - j, across)
+                    dotted(across, i, count, j, beside)
 
     def _far_or_packed(self, rows: Word) -> None:
         """Many rows, or so much of ``b`` that it comes from memory, or from another core."""

@@ -181,6 +181,35 @@ def test_nan_and_infinity_reach_only_the_results_they_belong_to() -> None:
     np.testing.assert_array_equal(np.isinf(computed), np.isinf(a @ b))
 
 
+@FORMS
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+def test_products_of_few_columns_agree_with_numpy(
+    dtype: DType, bits: int, transpose_a: bool, transpose_b: bool
+) -> None:
+    """The columns are laid along k, where that has enough vectors."""
+    needs_vectors(bits)
+    rng, form = np.random.default_rng(2), (transpose_a, transpose_b)
+    sizes = [(33, 2, 65), (38, 2, 300), (41, 3, 100), (300, 4, 130), (71, 7, 515), (64, 8, 256)]
+    for place, (m, n, k) in enumerate(sizes):
+        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        start = numbers(rng, (m, n), dtype) if place % 2 else None
+        computed = product(
+            dtype, form, stored(a, transpose_a), stored(b, transpose_b), (m, n, k), start=start,
+            pieces=1 + place % 3, vector_bits=bits,
+        )  # fmt: skip
+        assert_close(computed, a @ b + (0 if start is None else start), k)
+
+
+def test_few_columns_of_many_rows_are_dot_products() -> None:
+    """Each row is read a vector at a time, by several sums, not an element at a time."""
+    text = "from pyrelay.devices.routines.matmul_blocks import product_f32x16\n"
+    needs_vectors(512)
+    blocks = re.split(r"^\.L\w+:", kernel_assembly(text), flags=re.MULTILINE)
+    loops = [block for block in blocks if len(re.findall(r"vfmadd\w+ps", block)) == 16]
+    assert any("{1to16}" not in block and "broadcast" not in block for block in loops)
+
+
 def test_neighbouring_lines_of_a_narrow_matrix_are_added_up_apart() -> None:
     a, b = np.ones((1, 17), np.float32), np.ones((17, 3), np.float32)
     b[[0, 8], 1] = 2**30, -(2**30)
