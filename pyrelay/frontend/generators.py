@@ -3,15 +3,17 @@
 In: an `ast.Yield` or `ast.YieldFrom` that is a statement, a generator expression that is not used
 up where it stands. Out: statements and a function without them: `yield v` hands `v` to the consumer
 and asks whether the consumer is done, in which case the generator returns.
+`x = yield from g()` asks for what `g()` returned behind that.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyrelay.frontend.patterns import Ask
+from pyrelay.ir.nodes import UNREAD
 from pyrelay.python_trees import nodes
 
 N = TypeVar("N", bound=ast.AST)
@@ -65,10 +67,29 @@ def as_condition(node: ast.Yield | ast.YieldFrom, fresh: Iterator[int]) -> list[
     return [_handed(at(ast.Constant(None)) if node.value is None else node.value, node)]
 
 
+def as_assignment(node: ast.Assign, fresh: Iterator[int]) -> list[ast.stmt]:
+    """The statements that do what `x = yield value` or `x = yield from iterable` does."""
+
+    def at(made: N) -> N:
+        return ast.fix_missing_locations(ast.copy_location(made, node.value))
+
+    if isinstance(node.value, ast.Yield):  # where a loop goes through it, nothing is sent
+        statements, got = as_condition(node.value, fresh), at(ast.Constant(None))
+        return [*statements, ast.copy_location(ast.Assign(node.targets, got), node)]
+    assert isinstance(node.value, ast.YieldFrom)
+    inner = f".inner{next(fresh)}"
+    made = at(ast.Assign([ast.Name(inner, ast.Store())], node.value.value))
+    through = as_condition(at(ast.YieldFrom(ast.Name(inner, ast.Load()))), fresh)
+    returned = at(Ask("returned", [at(ast.Name(inner, ast.Load()))]))
+    return [made, *through, ast.copy_location(ast.Assign(node.targets, returned), node)]
+
+
 def _handed(value: ast.expr, node: ast.expr) -> ast.stmt:
-    """`if <the consumer of value is done>: return`."""
+    """`if <the consumer of value is done>: return`, of which nobody reads what is returned."""
     asked = ast.copy_location(Ask("yield", [value]), node)
-    left = ast.copy_location(ast.Return(None), node)
+    unread: Any = UNREAD
+    nothing = ast.copy_location(ast.Constant(unread), node)
+    left = ast.copy_location(ast.Return(nothing), node)
     return ast.copy_location(ast.If(asked, [left], []), node)
 
 

@@ -24,6 +24,7 @@ from pyrelay.python_trees import children, nodes
 N = TypeVar("N", bound=ast.AST)
 
 _OBJECT, _NUMBER, _PLACE, _SENT = ".object", ".number", ".place", ".sent"
+_RETURNED = ".returned"
 _OVER = -1
 """The number of one that has ended."""
 _INDEXED = "__indexed__"  # whoever makes the class adds it: what a `for` goes through, by places
@@ -120,8 +121,8 @@ class _Fields(ast.NodeTransformer):
         match node:
             case ast.Name(id=name, ctx=context):
                 return _field(node, name, context) if name in self.names else node
-            case ast.Return():
-                return _ended(node)
+            case ast.Return(value=value):
+                return _ended(node, None if value is None else self.visit(value))
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 return self._comprehension(node)
             case (
@@ -339,11 +340,15 @@ def _either(near: ast.AST, test: ast.expr) -> ast.expr:
     return _at(near, ast.BoolOp(ast.Or(), [inside, test]))
 
 
-def _ended(near: ast.AST) -> list[ast.stmt]:
-    """What is done at the end: there, and at each call behind it."""
+def _ended(near: ast.AST, value: ast.expr | None = None) -> list[ast.stmt]:
+    """What is done at the end: there, with what is returned, and at each call behind it."""
     over = _at(near, ast.UnaryOp(ast.USub(), _at(near, ast.Constant(-_OVER))))
-    raised = _at(near, ast.Raise(_name(near, "StopIteration", ast.Load()), None))
-    return [_set(near, _NUMBER, over), raised]
+    error = _name(near, "StopIteration", ast.Load())
+    if value is None:
+        return [_set(near, _NUMBER, over), _at(near, ast.Raise(error, None))]
+    kept = _assign(near, _RETURNED, value)  # it may raise, before the end is noted
+    made = _at(near, ast.Call(error, [_name(near, _RETURNED, ast.Load())], []))
+    return [kept, _set(near, _NUMBER, over), _at(near, ast.Raise(made, None))]
 
 
 def _init(node: ast.FunctionDef, given: Sequence[str]) -> ast.FunctionDef:

@@ -232,16 +232,12 @@ class _Analysis:
             self.later([node.value], level)
 
     def assignment(self, node: ast.Assign, level: _Level) -> None:
-        if not isinstance(node.value, ast.Yield):
+        if not isinstance(node.value, (ast.Yield, ast.YieldFrom)):
             targets = [self.of_module(t, level) for t in node.targets]
             self.instead(node, ast.Assign(targets, node.value), targets != node.targets, level)
             return
-        # where it is gone through by a loop, nothing is sent
-        sent = ast.copy_location(ast.Constant(None), node)
-        assigned = ast.copy_location(ast.Assign(node.targets, sent), node)
-        statements = [*generators.as_condition(node.value, self.hidden), assigned]
-        self.names.rewritten[node] = statements
-        self.later(statements, level)
+        self.names.rewritten[node] = generators.as_assignment(node, self.hidden)
+        self.later(self.names.rewritten[node], level)
 
     def augmented(self, node: ast.AugAssign, level: _Level) -> None:
         target = self.of_module(node.target, level)

@@ -47,7 +47,7 @@ _CLASS = "Python makes the class, whose methods are read when they are called"
 _ASYNC = Refused("async code", "compile an ordinary function and await around it")
 _YIELD = Refused(
     "yield inside an expression",
-    "write 'yield value', or 'x = yield value', as a statement of its own",
+    "write 'yield value', 'x = yield value' or 'x = yield from items' as a statement of its own",
 )
 _TEMPLATE = Refused("a template string", "write an f-string")
 _UNKNOWN = Refused("newer syntax", "write it in the syntax of an older Python")
@@ -211,7 +211,7 @@ def _refusal_here(
     match node:
         case ast.Expr(value=ast.Yield() | ast.YieldFrom() as statement):
             allowed.add(statement)
-        case ast.Assign(value=ast.Yield() as statement):
+        case ast.Assign(value=ast.Yield() | ast.YieldFrom() as statement):
             allowed.add(statement)
         case ast.Yield() | ast.YieldFrom() if node not in allowed:
             return _YIELD

@@ -491,6 +491,10 @@ def _yield(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     return generators.hand_over(it, args[0])
 
 
+def _returned(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    return generators.returned(it, args[0])
+
+
 def _append(it: Interpreter, args: Args, attrs: Any) -> None:
     target = args[0]
     if isinstance(target, V.Data):  # a list that is an item of others
@@ -565,6 +569,6 @@ TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] 
     "unmatched": _unmatched,
     "is_mapping": _by_case(_is_mapping, 0), "positional": _by_case(_positional, 0),
     "raise": _raise, "try": _try, "caught": _caught, "matches": _matches, "yield": _yield,
-    "enter": _enter, "managed": _managed, "entered": _entered, "exit": _exit,
+    "returned": _returned, "enter": _enter, "managed": _managed, "entered": _entered, "exit": _exit,
     "annotate": _annotate,
 }

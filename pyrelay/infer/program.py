@@ -88,6 +88,8 @@ class Program:
     counted: frozenset[Function] = frozenset()  # those that run as deep as known numbers say
     #: What generators whose items were computed at once depend on: the contents of objects then.
     sources: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
+    #: What generators returned whose bodies ran in line.
+    returned: dict[V.Root, V.Value] = field(default_factory=dict)
     splits: int = 0  # branches that what follows was put into
     unrolled: frozenset[Let] = frozenset()  # loops whose lists must have a known length
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one

@@ -298,6 +298,7 @@ PY_KINDS: dict[str, str] = {
     "is_sequence": "whether a sequence pattern of `match` may match x, as Python judges (x)",
     "is_mapping": "whether a mapping pattern of `match` may match x, as Python judges (x)",
     "yield": "hand x to who consumes the generator; whether it wants no more (x)",
+    "returned": "what a generator returned that was gone through just before (generator)",
     "positional": "the attribute that the index-th positional pattern of `case cls(...)` looks at "
     "(subject, cls; index)",
 }

@@ -55,7 +55,7 @@ REFUSED = {
             g = ((y := i) for i in x)
             got = -(yield g)
             for a, b in zip((i for i in x), x):
-                got = yield from a
+                got = 2 * (yield from a)
             return sum(i for i in x)
         """,
     "globals": """

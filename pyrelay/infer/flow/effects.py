@@ -51,7 +51,7 @@ def exception_value(
     cause = named.pop(CAUSE, V.NONE)
     if isinstance(cause, V.Raised):
         cause = exception_value(it, cause.cls, cause.args, dict(cause.keywords))
-    made = it.new_ref("object", {"args": own, "__cause__": cause}, cls)
+    made = it.new_ref("object", {**_of_arguments(cls, own), "__cause__": cause}, cls)
     init = of_class(it, cls, "__init__")
     if isinstance(init, python_types.FunctionType):
         call(it, V.Known(init), (made, *args), named)
@@ -65,9 +65,17 @@ def initialise(it: Interpreter, made: V.Value, args: Sequence[V.Value]) -> V.Val
     """
     assert isinstance(made, V.Ref)
     own = V.Tuple(tuple(text.frozen(it, a) for a in args))
-    content = {**it.content(made.root), "args": own}
+    assert made.cls is not None
+    content = {**it.content(made.root), **_of_arguments(made.cls, own)}
     it.heap.write(made.root, content, it.let.span if it.let else None)
     return V.NONE
+
+
+def _of_arguments(cls: type, args: V.Tuple) -> dict[str, V.Value]:
+    """The attributes that Python gives an exception of such arguments."""
+    if not issubclass(cls, StopIteration):
+        return {"args": args}
+    return {"args": args, "value": args.items[0] if args.items else V.NONE}
 
 
 def is_complete(it: Interpreter, obj: V.Ref) -> bool:

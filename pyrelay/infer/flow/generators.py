@@ -111,7 +111,7 @@ def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = Fals
     if closure.function in it.program.gathered and it.frame.owner is not append_items:
         to_the_end = _run_gathered(it, make(it, closure, bound), each)
     else:
-        to_the_end = _run(it, closure, bound, each, managed)
+        to_the_end, it.program.returned[ref.root] = _run(it, closure, bound, each, managed)
     if to_the_end:
         it.heap.write(ref.root, (_DONE, closure, *bound), span)
 
@@ -262,8 +262,11 @@ def _check_depth(
 
 def _run(
     it: Interpreter, closure: V.Closure, bound: list[V.Value], each: Each, managed: bool
-) -> bool:
-    """Interpret the body of a generator with its consumer; whether it runs to its end."""
+) -> tuple[bool, V.Value]:
+    """Interpret the body of a generator with its consumer.
+
+    Whether it runs to its end, and what it returns there.
+    """
     from pyrelay.infer import specialisation
     from pyrelay.infer.calls import in_line
 
@@ -301,10 +304,10 @@ def _run(
 
     begun.append((len(it.active), layouts, values))
     try:
-        in_line(it, closure, bound, consumer)
+        result = in_line(it, closure, bound, consumer)
     finally:
         begun.pop()
-    return to_the_end
+    return to_the_end, result
 
 
 def _run_gathered(it: Interpreter, generator: V.Value, each: Each) -> bool:
@@ -352,6 +355,27 @@ def hand_over(it: Interpreter, item: V.Value) -> V.Value:
     return consumer(item)
 
 
+def returned(it: Interpreter, iterable: V.Value) -> V.Value:
+    """What `yield from iterable` gives, which was gone through just before."""
+    from pyrelay.infer.in_python.iteration import Items
+    from pyrelay.infer.protocols import is_object
+
+    if isinstance(iterable, V.Ref) and iterable.root.kind == "generator":
+        found = it.program.returned.pop(iterable.root, None)
+        if found is not None and not isinstance(it.content(iterable.root)[0], V.Ref):
+            return found
+    elif not isinstance(iterable, V.Union) and (
+        not is_object(iterable) or getattr(iterable, "cls", None) is Items
+    ):
+        return V.NONE
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        "what 'yield from' gives is known only of a generator that it goes through from its start, "
+        "and that is not recursive",
+        hints=("make the generator there: x = yield from g(...)",),
+    )
+
+
 def collected(it: Interpreter, value: V.Value) -> V.Ref:
     """All items of a generator as a list."""
     from pyrelay.infer.attributes import call_method
@@ -378,7 +402,8 @@ def list_as_iterator(it: Interpreter, value: V.Value) -> V.Ref:
         items = numbered or listed(it, ref)
         if numbered is None:
             _note_sources(it, ref, (closure, *bound))
-        state = call(it, V.Known(iteration.Items), (items,), {})
+        result = it.program.returned.get(ref.root, V.NONE)
+        state = call(it, V.Known(iteration.Items), (items, result), {})
         it.heap.write(ref.root, (state, closure, *bound), it.let.span if it.let else None)
     else:
         _check_sources(it, ref)

@@ -290,17 +290,21 @@ def first(items: Iterable[Any], default: tuple[Any, ...]) -> Any:
 
 
 class Items:
-    """The iterator over a sequence: `iter(sequence)`."""
+    """The iterator over a sequence: `iter(sequence)`; or over the items of a generator, with what
+    that returned, which the first StopIteration says."""
 
-    def __init__(self, sequence: Any) -> None:
+    def __init__(self, sequence: Any, returned: Any = None) -> None:
         self.sequence = sequence
         self.position = 0
+        self.returned = returned
 
     def __iter__(self) -> Iterator[Any]:
         while self.position < len(self.sequence):
             item = self.sequence[self.position]
             self.position += 1
             yield item
+        if self.returned is not None:
+            self.returned = None
 
 
 def following(items: Items, default: tuple[Any, ...]) -> Any:
@@ -309,9 +313,14 @@ def following(items: Items, default: tuple[Any, ...]) -> Any:
         item = items.sequence[items.position]
         items.position += 1
         return item
-    if len(default) == 0:
+    returned = items.returned
+    if returned is not None:
+        items.returned = None
+    if len(default) > 0:
+        return default[0]
+    if returned is None:
         raise StopIteration
-    return default[0]
+    raise StopIteration(returned)
 
 
 ENDLESS = 2**62
