@@ -38,8 +38,7 @@ def functions_of(
     function: types.FunctionType, line: int, captured: Sequence[str]
 ) -> dict[str, Any] | None:
     """`__init__`, which takes the generator's parameters in their order, and then what it captures,
-    `__iter__` and `__next__`, and `send` where it takes what is sent; and as `__endless__` whether
-    it never ends, as its text says.
+    `__iter__` and `__next__`, and `send` where it takes what is sent.
 
     line: that of its `def`, which is the function's, or stands in it. captured: variables of
     functions around it that only the program has. None where the generator has a form that is not
@@ -69,9 +68,7 @@ def functions_of(
         ]
     else:
         made.append(_definition(node, "__next__", [_OBJECT], body))
-    return {
-        **{each.name: _compiled(function, each) for each in made}, "__endless__": _is_endless(node)
-    }
+    return {each.name: _compiled(function, each) for each in made}
 
 
 def _standing(

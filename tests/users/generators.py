@@ -420,14 +420,6 @@ def two_without_an_end(x):
     return s * x
 
 
-@refuse((X,), "without an end")
-def two_whose_end_is_not_known(x):
-    s = 0.0
-    for a, b in zip(doubling(1, 50), doubling(2, 40), strict=False):
-        s += a * b
-    return s * x
-
-
 @refuse((X,), "yield inside an expression", "statement of its own")
 def sent_to_a_generator(x):
     def g():

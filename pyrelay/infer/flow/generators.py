@@ -505,10 +505,10 @@ def iterator_as_items(it: Interpreter, value: V.Ref) -> V.Ref:
 
 def _all_but_one_listed(
     it: Interpreter, value: V.Lazy
-) -> tuple[tuple[V.Value, ...], int]:
+) -> tuple[tuple[V.Value, ...], int] | None:
     """Sources of which one is a generator, and which: of several all but one are made lists.
 
-    Raises UnsupportedOperationError where more than one never end, or nobody knows if they do.
+    None where more than one never end, or nobody knows if they do.
     """
     sources = list(value.sources)
     generators = [k for k, source in enumerate(sources) if is_generator(source)]
@@ -525,36 +525,37 @@ def _all_but_one_listed(
     for k in others:
         if never_ends(it, sources[k]):
             last, k = k, last
-        if not never_ends(it, sources[k]):
-            sources[k] = listed(it, sources[k])
-            continue
-        sources[k] = _in_turn(it, sources[k], it.failure(
-            errors.UnsupportedOperationError,
-            f"{value.kind} of several generators without an end cannot be compiled",
-            hints=("write one loop that computes what both give",),
-        ))
+        if never_ends(it, sources[k]):
+            return None
+        sources[k] = listed(it, sources[k])
     return tuple(sources), last
 
 
-def _in_turn(it: Interpreter, source: V.Value, error: Exception) -> V.Value:
-    """The items of an object that stands for a generator without an end, read by their number."""
+def _in_turn(it: Interpreter, value: V.Lazy) -> V.Ref:
+    """What `zip` gives of several that never end, or nobody knows if they do: a generator that asks
+    each for its next item."""
     from pyrelay.infer.calls import call
-    from pyrelay.infer.in_python.iteration import InTurn
+    from pyrelay.infer.in_python import iteration
 
-    state = resumed_as(it, source)
-    if state is not None and getattr(state.cls, "__endless__", False):
-        return call(it, V.Known(InTurn), (state,), {})
-    made = source.root.made if isinstance(source, V.Ref) else None
-    if made is None or made in it.program.ahead or not _gives_in_turn(it, source):
-        raise error
-    raise needs.NeedsListing(made, error)
-
-
-def _gives_in_turn(it: Interpreter, generator: V.Value) -> bool:
-    """Whether an object that never ends can stand for a generator."""
-    assert isinstance(generator, V.Ref)
-    state, closure, *_ = it.content(generator.root)
-    return state == _FRESH and getattr(resuming.class_of(closure), "__endless__", False)
+    iterators: list[V.Value] = []
+    for source in value.sources:
+        if not is_generator(source) or isinstance(source, V.Lazy):
+            iterators.append(call(it, V.Known(iter), (source,), {}))
+            continue
+        assert isinstance(source, V.Ref)
+        state, closure, *bound = it.content(source.root)
+        if state == _FRESH and closure.owner is iteration.stepped:
+            source = bound[0]
+        elif not isinstance(state, V.Ref) and resuming.class_of(closure) is None:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"{value.kind} of several generators without an end cannot be compiled",
+                hints=("write one loop that computes what both give",),
+            )
+        iterators.append(source)
+    found = call(it, V.Known(iteration.in_turn), (V.Tuple(tuple(iterators)),), {})
+    assert isinstance(found, V.Ref)
+    return found
 
 
 def has_numbers(it: Interpreter, value: V.Value) -> bool:
@@ -626,21 +627,26 @@ def as_generator(it: Interpreter, value: V.Value) -> V.Ref:
             f"{value.kind} of a generator cannot be compiled",
             hints=("make a list of its items first: list(...)",),
         )
-    sources, at = _all_but_one_listed(it, value)
-    generator = as_generator(it, sources[at])
-    before, after = sources[:at], sources[at + 1 :]
-    args: tuple[Any, ...]
-    made: Callable[..., Any]
-    match value.kind:
-        case "enumerate":
-            made, args = iteration.numbered, (generator, value.extra or V.Known(0))
-        case "map" if not before and not after:
-            assert value.extra is not None
-            made, args = iteration.mapped, (value.extra, generator)
-        case _:
-            made, args = iteration.zipped, (V.Tuple(before), generator, V.Tuple(after))
-    found = call(it, V.Known(made), args, {})
-    if value.kind == "map" and (before or after):
+    found: V.Value
+    several, chosen = len(value.sources) > 1, _all_but_one_listed(it, value)
+    if chosen is None:
+        found = _in_turn(it, value)
+    else:
+        sources, at = chosen
+        generator = as_generator(it, sources[at])
+        args: tuple[Any, ...]
+        made: Callable[..., Any]
+        match value.kind:
+            case "enumerate":
+                made, args = iteration.numbered, (generator, value.extra or V.Known(0))
+            case "map" if not several:
+                assert value.extra is not None
+                made, args = iteration.mapped, (value.extra, generator)
+            case _:
+                args = V.Tuple(sources[:at]), generator, V.Tuple(sources[at + 1 :])
+                made = iteration.zipped
+        found = call(it, V.Known(made), args, {})
+    if value.kind == "map" and several:
         assert value.extra is not None
         found = call(it, V.Known(iteration.star_mapped), (value.extra, found), {})
     assert isinstance(found, V.Ref)

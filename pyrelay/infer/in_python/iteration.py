@@ -104,6 +104,24 @@ def zipped(before: tuple[Any, ...], items: Iterable[Any], after: tuple[Any, ...]
                 return
 
 
+def in_turn(iterators: tuple[Any, ...]) -> Iterator[Any]:
+    """zip(*iterators), each asked for its next item."""
+    while True:
+        try:
+            items = _next_of(iterators)
+        except StopIteration:
+            return
+        yield items
+
+
+def _next_of(iterators: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The next item of each."""
+    if len(iterators) == 0:
+        return ()
+    item = next(iterators[0])
+    return (item, *_next_of(iterators[1:]))
+
+
 # -- arrangements of a known length ----------------------------------------------------------------
 
 
@@ -360,19 +378,6 @@ class Counting:
 
     def __getitem__(self, number: int) -> Any:
         return self.start + self.step * number
-
-
-class InTurn:
-    """The items that the `__next__` of an object gives without an end, read in their order."""
-
-    def __init__(self, iterator: Any) -> None:
-        self.iterator = iterator
-
-    def __len__(self) -> int:
-        return ENDLESS
-
-    def __getitem__(self, number: int) -> Any:
-        return self.iterator.__next__()
 
 
 class Repeating:
