@@ -162,7 +162,7 @@ def _written(
     answer = _answer(binding)
     if not near or not plain or names or None in seen or answer is None:
         return call
-    return guarded(program.build.run, guards, hits, Whole(call, raised, answer)) or call
+    return guarded(program.build.run, guards, hits, Whole(call, raised, answer, otherwise)) or call
 
 
 def _is_involved(binding: Binding) -> bool:

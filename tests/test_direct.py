@@ -787,6 +787,44 @@ def test_a_native_call_turns_to_python_for_what_does_not_fit() -> None:
     assert compiled(1.0, 2.0) == (-1.0, 1.0)
 
 
+def apart(x, y):
+    if np.sum(x) < 0:
+        raise ValueError("negative")
+    return (x - y) * 2
+
+
+def test_native_calls_of_several_kinds_have_nothing_of_python_between() -> None:
+    compiled = pyrelay.jit(apart)
+    kinds = [(1.0, 2.0), (3, 4), (A, A + 1), (A.astype("f4"), A.astype("f4") + 1), (2, 2.5)]
+    for x, y in kinds:
+        compiled(x, y)
+    assert is_native(compiled)
+    entered: list[Any] = []
+    for x, y in kinds:
+        sys.setprofile(lambda frame, event, _: entered.append(frame) if event == "call" else None)
+        try:
+            got = compiled(x, y)
+        finally:
+            sys.setprofile(None)
+        same(got, apart(x, y))
+    assert entered == []
+    assert compiled.cache_info().hits == len(kinds)
+    for x, y in [(1.0, 2.0), (3, 4)]:
+        assert compiled(x=x, y=y) == compiled(x, y=y) == apart(x, y)
+        with pytest.raises(ValueError, match="negative") as caught:
+            compiled(-x, y)
+        assert [entry.name for entry in caught.traceback][-1] == "failed"
+        assert len(caught.traceback) == 2
+    held = compiled.__call__
+    gone = weakref.ref(compiled)
+    del compiled
+    gc.collect()
+    assert held(3, 4) == -2
+    del held, caught
+    gc.collect()
+    assert gone() is None
+
+
 def test_an_error_of_a_native_call_names_the_line_and_keeps_nothing() -> None:
     compiled = pyrelay.jit(difference)
     compiled(1.0, 2.0)

@@ -56,12 +56,14 @@ class Whole:
 
     otherwise: takes what does not fit. failed: raises an error, given with the arguments. answer:
     ("results", None), the one result; ("results", n), the tuple of n; ("object", value), a value
-    whatever the results; ("argument", k), the k'th argument.
+    whatever the results; ("argument", k), the k'th argument. earlier: tried before `otherwise`,
+    with nothing of Python between, if it is a whole call, too, and so on.
     """
 
     otherwise: Callable[..., Any]
     failed: Callable[..., Any]
     answer: tuple[str, Any]
+    earlier: Callable[..., Any] | None = None
 
 
 class Record(np.ndarray[Any, Any]):
@@ -179,10 +181,16 @@ def _answers(own: Record, whole: Whole) -> bool:
         (Control.ANSWER, id(value) if kind == "object" else 0),
         (Control.ANSWERED, value + 1 if kind == "argument" else 0),
         (Control.OTHERWISE, id(whole.otherwise)), (Control.FAILED, id(whole.failed)),
-        (Control.EXCEPTION, id(Exception)),
+        (Control.EXCEPTION, id(Exception)), (Control.EARLIER, _self_of_whole(whole.earlier)),
     ):
         own[field // WORD] = word
     return True
+
+
+def _self_of_whole(call: Callable[..., Any] | None) -> int:
+    """The address of what a whole call has as its `self`; 0 if this is none."""
+    own = getattr(call, "__self__", None)
+    return id(own) if isinstance(own, Record) and own[Control.OTHERWISE // WORD] else 0
 
 
 def _disposed_of(control: Record, machine: Runtime) -> None:

@@ -98,7 +98,8 @@ class Control:
     EXCEPTION = 232  # the class of the errors that it is given
     ANSWER = 240  # what such a call gives in place of its results, or 0
     ANSWERED = 248  # the number of the argument that it gives, counted from 1, or 0
-    BYTES = 256
+    EARLIER = 256  # `self` of the whole call that is tried next, or 0
+    BYTES = 264
 
 
 class State:

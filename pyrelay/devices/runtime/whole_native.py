@@ -2,7 +2,8 @@
 
 In: an llvmlite module with `pyrelay_entry`. Out: in it, `pyrelay_whole`, a function of CPython
 (METH_FASTCALL | METH_KEYWORDS) with the same `self`. Its callers never see MISMATCH: what the entry
-does not take, arguments given by name with it, goes to the control's OTHERWISE, errors leave as its
+does not take is given to those of its EARLIER calls, one after the other, and what none of them
+takes, arguments given by name with it, goes to the first control's OTHERWISE. Errors leave as
 FAILED raises them, and the result is what the function returns.
 """
 
@@ -19,9 +20,10 @@ def write_whole(module: ir.Module, entry: Function) -> Function:
     told = _write_told(module)
     f = Function(module, "pyrelay_whole", 4)
     owner, arguments, count, names = f.parameters
-    control = f.load(owner, ARRAY_DATA)
-    with f.when(names.equals(0), likely=True):
-        value = f.call(entry, owner, arguments, count)
+    tried = f.variable(names.equals(0).choose(owner, 0))
+    with f.while_(lambda: tried.now.differs(0)):
+        control = f.load(tried.now, ARRAY_DATA)
+        value = f.call(entry, tried.now, arguments, count)
         with f.when(value.equals(0), likely=False):
             f.ret(f.call(told, control, arguments, count))
         with f.when(value.differs(f.load(control, Control.MISMATCH)), likely=True):
@@ -34,7 +36,8 @@ def write_whole(module: ir.Module, entry: Function) -> Function:
             f.c("Py_DecRef", value, returns=VOID)
             f.ret(_shared(f, answer.now))
         f.c("Py_DecRef", value, returns=VOID)
-    otherwise = f.load(control, Control.OTHERWISE)
+        tried.set(f.load(control, Control.EARLIER))
+    otherwise = f.load(f.load(owner, ARRAY_DATA), Control.OTHERWISE)
     f.ret(f.c("PyObject_Vectorcall", otherwise, arguments, count, names))
     return f
 
