@@ -556,7 +556,10 @@ def _constructed(
     if isinstance(init, python_types.FunctionType):
         call(it, V.Known(init), (made, *args), keywords)
     elif args or keywords:
-        raise it.failure(errors.SignatureError, f"{cls.__name__}() takes no arguments")
+        from pyrelay.infer.flow import handling
+
+        said = f"{cls.__name__}() takes no arguments"
+        raise handling.certain(it, it.failure(errors.SignatureError, said), TypeError, said)
     return made
 
 

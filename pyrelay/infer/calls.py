@@ -17,7 +17,14 @@ from typing import Any, cast
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import fitting, generated_inits, memoising, numba_functions, users_lines
+from pyrelay.infer import (
+    fitting,
+    generated_inits,
+    memoising,
+    numba_functions,
+    users_lines,
+    wrong_calls,
+)
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import byte_strings, text
 from pyrelay.infer.frames import Frame
@@ -333,12 +340,10 @@ def bind_arguments(
     it: Interpreter, closure: V.Closure, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> list[V.Value]:
     """One value per parameter, as Python binds them. Raises SignatureError as Python would."""
-    function = closure.function
-    name = V.function_name(function)
     defaults, rest, named = dict(closure.defaults), list(args), dict(keywords)
     bound: list[V.Value] = []
-    missing: list[str] = []
-    for p in function.signature:
+    fits = True
+    for p in closure.function.signature:
         if p.kind == "var_positional":
             bound.append(V.Tuple(tuple(rest)))
             rest = []
@@ -346,39 +351,27 @@ def bind_arguments(
             bound.append(it.new_ref("dict", named))
             named = {}
         elif p.kind.startswith("positional") and rest:
-            if p.name in named and p.kind == "positional_or_keyword":
-                raise it.failure(
-                    errors.SignatureError, f"{name}() got multiple values for argument {p.name!r}"
-                )
+            fits = fits and not (p.name in named and p.kind == "positional_or_keyword")
             bound.append(rest.pop(0))
         elif p.kind != "positional_only" and p.name in named:
             bound.append(named.pop(p.name))
         elif p.name in defaults:
             bound.append(defaults[p.name])
         else:
-            missing.append(p.name)
-            bound.append(V.NONE)
-    _complain(it, name, function, args, rest, named, missing)
+            fits = False
+    if not fits or rest or named:
+        raise _misfit(it, closure, wrong_calls.said(closure, len(args), keywords))
     return bound
 
 
-def _complain(
-    it: Interpreter, name: str, function: Function, args: Sequence[V.Value],
-    rest: list[V.Value], named: Mapping[str, V.Value], missing: list[str],
-) -> None:
-    if missing:
-        plural = "s" if len(missing) > 1 else ""
-        text = " and ".join(map(repr, missing))
-        message = f"{name}() missing {len(missing)} required argument{plural}: {text}"
-    elif rest:
-        takes = sum(p.kind.startswith("positional") for p in function.signature)
-        message = f"{name}() takes {takes} positional arguments but {len(args)} were given"
-    elif named:
-        message = f"{name}() got an unexpected keyword argument {next(iter(named))!r}"
-    else:
-        return
-    related = [(function.span, f"{name} is defined here")] if function.span else []
-    raise it.failure(errors.SignatureError, message, related=related)
+def _misfit(it: Interpreter, closure: V.Closure, said: str) -> errors.PyrelayError:
+    from pyrelay.infer.flow import handling
+
+    function = closure.function
+    defined = f"{V.function_name(function)} is defined here"
+    related = [(function.span, defined)] if function.span else []
+    error = it.failure(errors.SignatureError, said, related=related)
+    return handling.certain(it, error, TypeError, said)
 
 
 def call_closure(
