@@ -184,7 +184,7 @@ class _Summaries:
 
     def statement(self, node: ast.stmt) -> Work[Summary]:
         match node:
-            case ast.Return():
+            case ast.Return() if node not in self.names.rewritten:
                 return Summary(self.expressions(node.value), frozenset({RETURN}), False)
             case ast.Break():
                 return Summary({}, frozenset({BREAK}), False)

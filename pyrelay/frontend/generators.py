@@ -84,6 +84,16 @@ def as_assignment(node: ast.Assign, fresh: Iterator[int]) -> list[ast.stmt]:
     return [made, *through, ast.copy_location(ast.Assign(node.targets, returned), node)]
 
 
+def as_return(node: ast.Return, fresh: Iterator[int]) -> list[ast.stmt]:
+    """The statements that do what `return (yield value)` or `return (yield from iterable)` does."""
+    assert node.value is not None
+    name = f".returned{next(fresh)}"
+    stored = ast.copy_location(ast.Name(name, ast.Store()), node.value)
+    kept = ast.copy_location(ast.Assign([stored], node.value), node)
+    read = ast.copy_location(ast.Name(name, ast.Load()), node.value)
+    return [*as_assignment(kept, fresh), ast.copy_location(ast.Return(read), node)]
+
+
 def _handed(value: ast.expr, node: ast.expr) -> ast.stmt:
     """`if <the consumer of value is done>: return`, of which nobody reads what is returned."""
     asked = ast.copy_location(Ask("yield", [value]), node)

@@ -239,6 +239,13 @@ class _Analysis:
         self.names.rewritten[node] = generators.as_assignment(node, self.hidden)
         self.later(self.names.rewritten[node], level)
 
+    def returning(self, node: ast.Return, level: _Level) -> None:
+        if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+            self.names.rewritten[node] = generators.as_return(node, self.hidden)
+            self.later(self.names.rewritten[node], level)
+        else:
+            self.others(node, level)
+
     def augmented(self, node: ast.AugAssign, level: _Level) -> None:
         target = self.of_module(node.target, level)
         assert isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
@@ -410,6 +417,7 @@ _VISITS: dict[type[ast.AST], Callable[[_Analysis, Any, _Level], None]] = {
     ast.Expr: _Analysis.statement,
     ast.Assign: _Analysis.assignment,
     ast.AugAssign: _Analysis.augmented,
+    ast.Return: _Analysis.returning,
     ast.Call: _Analysis.call,
     ast.NamedExpr: _Analysis.walrus,
     ast.Global: _Analysis.declaration,

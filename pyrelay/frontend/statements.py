@@ -68,7 +68,7 @@ def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
             continue
         item, rest = items[at], (items, at + 1, behind)
         match item:
-            case ast.Return(value=value):
+            case ast.Return(value=value) if item not in low.names.rewritten:
                 atom = NONE if value is None else (yield evaluate(low, value))
                 return region.leave(low, RETURN, atom)
             case ast.Break():

@@ -211,7 +211,10 @@ def _refusal_here(
     match node:
         case ast.Expr(value=ast.Yield() | ast.YieldFrom() as statement):
             allowed.add(statement)
-        case ast.Assign(value=ast.Yield() | ast.YieldFrom() as statement):
+        case (
+            ast.Assign(value=ast.Yield() | ast.YieldFrom() as statement)
+            | ast.Return(value=ast.Yield() | ast.YieldFrom() as statement)
+        ):
             allowed.add(statement)
         case ast.Yield() | ast.YieldFrom() if node not in allowed:
             return _YIELD

@@ -75,6 +75,21 @@ def lists_that_are_returned(n):
     return list(all_of())
 
 
+@use(([1, 2, 3],), ([],))
+def handed_on_by_return(x):
+    def again(k):
+        if k == 0:
+            return (yield from summing(x))
+        yield -k
+        return (yield from again(k - 1))
+
+    def all_of():
+        total = yield from again(2)
+        yield total * 100
+
+    return list(all_of())
+
+
 @use((3,))
 def nothing_of_what_is_no_generator(n):
     def both():
