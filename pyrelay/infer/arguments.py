@@ -58,7 +58,7 @@ class Entered:
     deep: bool = False  # whether lists in lists would hold lists
     open: bool = False  # whether a dict that did not is given keys that only the program knows
     texts_read: bool = False  # whether the program computed what methods of arguments give
-    fixed: bool = False  # whether lists of known length became items of others
+    fixed: bool = False  # whether lists of known length, or dicts of no entry, became items
     counts: bool = False  # whether arguments say how often loops over objects by index run
     objects: bool = False  # whether the program made objects of the user that are nodes
 

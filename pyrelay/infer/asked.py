@@ -113,7 +113,8 @@ class Asked:
     deep: bool = False  # lists in lists may hold lists
     counts_known: bool = False  # see Program
     texts_known: bool = False  # see Program
-    nests: bool = False  # lists that are items of others may be nodes with a list in each
+    #: lists that are items of others may be nodes with a list in each, and dicts without entries
+    nests: bool = False
     fixes: bool = False  # lists that are items of others may be nodes with a field for each item
     unfolds: bool = False  # see Program
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
@@ -448,6 +449,11 @@ class Asked:
         elif self.fixes and not self.fixed_wanted <= self.keyed:
             self.lends, self.lent_at, self.sequences = 0, frozenset(), None
             self.keyed |= self.fixed_wanted
+        elif self.nests and (hollow := attempt.hollow()):
+            self.nested |= hollow.keys()
+            self.tables |= hollow.keys()
+            self.keyed -= self.nested
+            self._declare({NestedTable, *hollow.values()})
         else:
             raise (self.refusal or failure) from None
         if not of_keys:  # what tables take says nothing of what may be wrong with them

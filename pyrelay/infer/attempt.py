@@ -37,7 +37,7 @@ from pyrelay.infer.program import Place, Program
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Key, flatten
 from pyrelay.ir.build import Builder
-from pyrelay.ir.nodes import Function, Let, Var
+from pyrelay.ir.nodes import Function, Let, PyCall, Var
 from pyrelay.records import dataclass
 
 
@@ -93,6 +93,16 @@ class Attempt(Arguments):
             and (made in self.open_keys or not isinstance(cls, str))
         }
         return {**tables, **dict.fromkeys(self.outgrown, nested_for["dict"])}
+
+    def hollow(self) -> dict[Let, type]:
+        """What makes dicts without entries that are items of lists, to which keys may be given that
+        no attempt has come to, and what these are then."""
+        found = set() if self.outermost is None else self.outermost.items.made
+        return {
+            made: nested_for["dict"] for cls, made in found
+            if cls == "dict" and made not in self.asked.nested
+            and isinstance(made.rhs, PyCall) and made.rhs.kind == "dict" and not made.rhs.args
+        }
 
     def keyed(self) -> frozenset[Let]:
         """What makes dicts of known keys that are items of lists, which may be nodes with a field
@@ -164,7 +174,7 @@ class Attempt(Arguments):
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
             self.entered.counts |= program.counts_wanted
-            self.entered.fixed |= bool(self.fixed())
+            self.entered.fixed |= bool(self.fixed() or self.hollow())
             self.entered.objects |= any(map(_is_of_user, asked.plans))
             self.entered.texts_read |= program.texts_read
             self.outgrown = program.outgrown

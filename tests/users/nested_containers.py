@@ -193,3 +193,17 @@ def sorted_by_digits(items):
         items = [item for bucket in buckets for item in bucket]
         unit *= 10
     return items
+
+
+@use(([f"w{k % 37}{k % 5}" for k in range(90)],), (["a", "ab", "b"],))
+def letters_in_a_tree(words):
+    root = {}
+    for word in words:
+        node = root
+        for letter in word:
+            node = node.setdefault(letter, {})
+
+    def count(node):
+        return 1 + sum(count(node[letter]) for letter in node)
+
+    return count(root), len(root)
