@@ -165,6 +165,19 @@ def value_that_a_default_hides(n):
         return s, end.value, end.args
 
 
+@use((0,), (2,))
+def ended_before_the_first_item(n):
+    def steps():
+        for i in range(n):
+            yield i
+        return 7
+
+    try:
+        return next(steps())
+    except StopIteration as end:
+        return end.value, "ended"
+
+
 class Over(StopIteration):
     def __init__(self, x):
         super().__init__(x + 1)

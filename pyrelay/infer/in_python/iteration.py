@@ -302,9 +302,17 @@ def first(items: Iterable[Any], default: tuple[Any, ...]) -> Any:
     """next(items, *default) of a generator that has not begun."""
     for item in items:
         return item
-    if len(default) == 0:
+    if len(default) > 0:
+        return default[0]
+    returned = returned_by(items)
+    if returned is None:
         raise StopIteration
-    return default[0]
+    raise StopIteration(returned)
+
+
+def returned_by(items: Iterable[Any]) -> Any:
+    """What a generator returned that has ended just now; a handler knows it."""
+    raise NotImplementedError(items)
 
 
 class Items:

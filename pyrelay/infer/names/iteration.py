@@ -121,6 +121,14 @@ def next_(it: Interpreter, iterator: V.Value, *default: V.Value) -> V.Value:
     )
 
 
+@handles(iteration.returned_by)
+def returned_by(it: Interpreter, items: V.Value) -> V.Value:
+    """What a generator returned that has ended just now."""
+    if not isinstance(items, V.Ref):
+        return V.NONE
+    return it.program.returned.pop(items.root, V.NONE)
+
+
 @handles(itertools.tee)
 def tee(it: Interpreter, iterable: V.Value, n: V.Value = V.Known(2)) -> V.Value:
     """itertools.tee: iterators over the same items, which are computed at once."""
