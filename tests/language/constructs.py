@@ -376,6 +376,27 @@ def generators_by_next(seed, n):
     return largest
 
 
+@compiled("What generators return, by `x = yield from g()` and StopIteration", (3, 4, 5))
+def values_returned(values):
+    def summing(x):
+        total = 0
+        for v in x:
+            total += v
+            yield v
+        return total
+
+    def doubled(x):
+        total = yield from summing(x)
+        return 2 * total
+
+    numbers, items = doubled(values), []
+    while True:
+        try:
+            items.append(next(numbers))
+        except StopIteration as end:
+            return items, end.value
+
+
 @compiled("Values that are sent to a generator", np.array([1.0, 2.0, 6.0]))
 def values_sent(x):
     def average():

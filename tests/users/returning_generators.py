@@ -169,7 +169,7 @@ def value_that_a_default_hides(n):
 def ended_before_the_first_item(n):
     def steps():
         for i in range(n):
-            yield i
+            yield i + 1
         return 7
 
     try:
