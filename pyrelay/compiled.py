@@ -56,6 +56,10 @@ _MOST_STRUCTURES = 256
 _MOST_CHAINED = 8
 """Programs that calls try the short way one after the other, before they go by `looks`."""
 
+_IN_PYTHON = 4
+"""As many of those as one counts whose way is not native: to learn that it does not take a call's
+arguments takes microseconds, where `looks` take half of one."""
+
 _MOST_WITH_TEXTS = 6
 """Programs for structures that differ in texts only: these are data from then on."""
 
@@ -139,7 +143,10 @@ class Compiled:
         """Let calls begin with a short way into a program; None: with the table of programs."""
         self.__call__ = short or self._by_table
         self._short = short
-        self._chained = 0 if short is None else self._chained + 1  # ways tried one after the other
+        #: ways tried one after the other
+        self._chained = 0 if short is None else self._chained + (
+            _IN_PYTHON if isinstance(short, python_types.FunctionType) else 1
+        )
         self._looks: Any = None  # a `looks.Looks` where they are too many
 
     def _by_table(self, *args: Any, **keywords: Any) -> Any:
@@ -149,12 +156,13 @@ class Compiled:
             raise self._failed(error, args, keywords)  # noqa: B904 -- the same exception
 
     def _dispatch(self, *args: Any, **keywords: Any) -> Any:
+        given = args, keywords
         args, keywords = self._in_order(args, keywords)
         flat = Flattened(pack=_packed, unpack=_unpacker)
         key, entry, new = self._entry_for(args, keywords, flat)
         self._hits[0] += not new
         if self._looks is not None and not new:
-            self._looks.note(key, entry, args, keywords)
+            self._looks.note(key, entry, *given)
         if new:
             self._key(args, keywords, flat := Flattened())
             entry.program.captured(flat)
@@ -398,7 +406,7 @@ class Compiled:
         crowded = self._keep(key, entry)
         if self._looks is not None:
             return entry, crowded
-        if self._chained == _MOST_CHAINED:
+        if self._chained >= _MOST_CHAINED:
             from pyrelay.looks import Looks
 
             self._looks = Looks(self._dispatch, self._failed, self._way)

@@ -47,6 +47,31 @@ def test_each_of_many_programs_is_entered_the_short_way(
     assert many.cache_info().hits == hits + len(arguments())
 
 
+def test_arguments_by_name_are_looked_at_as_they_are_given(
+    many: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = arguments()[1]
+    wanted = shifted.py(x, y)
+    many(x, y=y), many(y=y, x=x)
+    monkeypatch.setattr(many._looks, "_otherwise", None)
+    np.testing.assert_array_equal(many(x, y=y), wanted)
+    np.testing.assert_array_equal(many(y=y, x=x), wanted)
+
+
+def test_a_third_program_that_is_entered_by_python_makes_calls_go_by_looks() -> None:
+    made = pyrelay.jit(lambda pair, x: x * pair[0] + pair[1])
+    kinds = [((2.0, 1.0), np.ones(3, kind)) for kind in ("f8", "f4", "i8")]
+    for number, args in enumerate(kinds):
+        assert made._looks is None
+        np.testing.assert_array_equal(made(*args), made.py(*args))
+        assert made._chained == min(4 * number + 4, 8)
+    assert made._looks is not None
+    for args in (*kinds, *kinds):
+        result, wanted = made(*args), made.py(*args)
+        assert result.dtype == wanted.dtype
+        np.testing.assert_array_equal(result, wanted)
+
+
 def test_what_no_program_takes_goes_the_long_way(many: Any) -> None:
     for _ in range(3):
         assert many(np.ones(3), np.ones(3), by=2.5).tolist() == [3.5] * 3
