@@ -29,7 +29,8 @@ Floats use the register tiles of ``matmul_tiles`` on blocks of ``b`` packed into
 van de Geijn 2008).  Thin products skip the packing: up to 64 rows read a ``b`` that stays in the
 second cache in place, up to 16 a larger one, line by line where its lines are far apart, and
 ``a b^T`` with few rows or a single column are dot products, and so are many rows by fewer columns
-than a vector has, which are laid along k (``matmul_columns``).  Other dtypes use plain loops.
+than a vector has, which are laid along k (``matmul_columns``); of a turned ``a`` vectors lie along
+the rows then, and the sums are turned at the end.  Other dtypes use plain loops.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from pyrelay.devices.routines import matmul_bands
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
 from pyrelay.devices.routines.matmul_bands import LOW, PACKED_ROWS, Bands, Sizes, named
-from pyrelay.devices.routines.matmul_columns import column_dots, lay_columns
+from pyrelay.devices.routines.matmul_columns import column_dots, lay_columns, unload_turned
 from pyrelay.devices.routines.matmul_lines import (
     bytes_of_panel,
     gather,
@@ -54,6 +54,7 @@ _FAR_LINE = 512  # bytes from one row of b to the next, beyond which stripes of 
 _NARROW_ROWS = 8  # of a, which are multiplied together by a vector of each line of b
 _STRIPED_ROWS = 64  # of a, for which b is not packed where it stays in the second cache
 _DOTTED_ROWS = 32  # of a, from which on a few columns of b are laid along k
+_TURNED_DEPTH = 32  # values of k, from which on sums of few columns are turned at their end
 _NEAR_ROWS = 32  # of a, which are read once more for more columns
 _NEAR_BYTES = 1 << 20  # of b: half of a second cache of 2 MiB
 IN_PANELS = 2
@@ -383,11 +384,53 @@ class Product(Bands):
         with f.either(self._dotted(rows, columns)) as (yes, no):
             with yes:
                 self._few_columns()
-            with no, f.either(stripes) as (yes, no):
+            with no, f.either(self._beside(rows, columns)) as (yes, no):
                 with yes:
-                    self._striped(lead, whole)
-                with no:
-                    self._far_or_packed(rows)
+                    self._few_turned(columns)
+                with no, f.either(stripes) as (yes, no):
+                    with yes:
+                        self._striped(lead, whole)
+                    with no:
+                        self._far_or_packed(rows)
+
+    def _beside(self, rows: Word, columns: Word) -> Flag:
+        """Whether rows of ``a`` lie side by side, and fill more lanes than columns do."""
+        return (
+            self.a_turned & (columns <= self.lanes // 2) & (rows >= _DOTTED_ROWS)
+            & (self.k >= _TURNED_DEPTH)
+        )  # fmt: skip
+
+    def _few_turned(self, columns: Word) -> None:
+        """``(b^T a^T)^T``: vectors of rows of ``a``, which lie side by side, and sums that are
+        turned when they are complete."""
+        f, line = self.f, ROW_UNIT + self.lanes  # no power of two
+        with self._packing(), self.over(self.i0, self.i1, ROW_UNIT) as h0:
+            rows = f.smaller(self.i1 - h0, ROW_UNIT)
+            with self.over(0, self.k, self.depth) as k0:
+                self.as_function(
+                    self._turned_tiles, self.at(self.a, h0 + k0 * self.a_line), self.a_line,
+                    self.at(self.b, k0 * self.b_step + self.j0 * self.b_column), self.b_step,
+                    self.b_column, self.packed_b, f.number(line),
+                    f.smaller(self.k - k0, self.depth), rows, columns, (k0 > 0).word(),
+                )  # fmt: skip
+            out = self.at(self.c, h0 * self.c_line + self.j0)
+            self.write(
+                unload_turned, self.shape(1, 1), self.packed_b, line, out, self.c_line, rows,
+                columns, self.added,
+            )  # fmt: skip
+            self._finish(h0, h0 + rows, self.j0, self.j1)
+
+    def _turned_tiles(
+        self, a: Word, a_line: Word, b: Word, b_step: Word, b_column: Word, sums: Word,
+        line: Word, k: Word, rows: Word, columns: Word, keep: Word,
+    ) -> None:  # fmt: skip
+        tall, wide = self.rows_in_place // 2, 4 * self.lanes
+        with self.over(0, rows, wide) as i, self.over(0, columns, tall) as j:
+            self.write(
+                tile, self.shape(tall, 4), self.at(b, j * b_column), b_column, b_step,
+                self.at(a, i), a_line, self.at(sums, j * line + i), line, k,
+                self.f.smaller(columns - j, tall), rows - i, keep,
+            )  # fmt: skip
 
     def _dotted(self, rows: Word, columns: Word) -> Flag:
         """Whether dot products take fewer instructions than vectors of columns, which take one for

@@ -1,4 +1,5 @@
-"""Products of many rows and few columns: dot products of a row with several columns at a time.
+"""Products of many rows and few columns: dot products of a row with several columns at a time,
+and what is around them.
 
 In: a ``Code`` on a builder and a shape, of which ``across`` counts columns; addresses and strides
 (in elements) as LLVM's ``i64``; out: LLVM vector code, loops included, emitted in place. A tile
@@ -35,7 +36,7 @@ def lay_columns(
             b.store(zero, code.at(target, b.add(line, index)))
             return []
 
-        code.loop(k, 1, [], copy)
+        code.loop(k, 1, [], copy, unrolled=False)
         return code.loop(apart, 1, [], clear, unrolled=False, start=k)
 
     code.loop(columns, 1, [], column, unrolled=False)
@@ -50,7 +51,6 @@ def column_dots(
     0 to add to ``c``. The last rows, which fill no tile, are taken one by one."""
     b, shape = code.b, code.shape
     kept, mask = b.icmp_signed("!=", keep, code.word(0)), code.below(columns, 0)
-    added = b.select(kept, mask, llvm.Constant(shape.mask, None))
     a_base, c_base = code.pointer(a), code.pointer(c)
     columns_of = code.clamped_rows(code.pointer(packed), apart, shape.across, columns)
     inner = b.and_(k, code.word(-shape.lanes))
@@ -78,10 +78,18 @@ def column_dots(
         return [totals(code, sums[first : first + shape.lanes]) for first in starts]
 
     def store(vectors: list[Any], first: Any, count: int) -> None:
-        for row in range(count):
-            place = code.at(c_base, b.mul(b.add(first, code.word(row)), c_row))
-            total = b.fadd(_line(code, vectors, row), code.load_masked(place, added))
-            code.store_masked(total, place, mask)
+        lines = [_line(code, vectors, row) for row in range(count)]
+        numbers = [b.add(first, code.word(row)) for row in range(count)]
+        places = [code.at(c_base, b.mul(number, c_row)) for number in numbers]
+        # A load would wait for a store before it, a masked one, too, that leaves out all of that.
+        with b.if_else(kept) as (added, fresh):
+            with added:
+                old = [code.load_masked(place, mask) for place in places]
+                for place, *both in zip(places, lines, old, strict=True):
+                    code.store_masked(b.fadd(*both), place, mask)
+            with fresh:
+                for place, total in zip(places, lines, strict=True):
+                    code.store_masked(total, place, mask)
 
     def rows_at(first: Any, count: int) -> list[Any]:
         numbers = [b.add(first, code.word(row)) for row in range(count)]
@@ -105,6 +113,28 @@ def column_dots(
     covered = b.and_(rows, code.word(-shape.rows))
     code.loop(covered, shape.rows, [], tile_at, unrolled=False)
     code.loop(rows, 1, [], row_at, unrolled=False, start=covered)
+
+
+def unload_turned(
+    code: Code, sums: Value, line: Value, c: Value, c_row: Value, rows: Value, columns: Value,
+    keep: Value,
+) -> None:  # fmt: skip
+    """``c[i, j] (+)= sums[j, i]``, lines of ``sums`` ``line`` apart."""
+    b = code.b
+    kept, zero = b.icmp_signed("!=", keep, code.word(0)), llvm.Constant(code.shape.element, 0.0)
+    source, target = code.pointer(sums), code.pointer(c)
+
+    def row(number: Any, _carried: list[Any]) -> list[Any]:
+        start, to = code.at(source, number), code.at(target, b.mul(number, c_row))
+
+        def copy(index: Any, _carried: list[Any]) -> list[Any]:
+            total, place = code.load_scalar(code.at(start, b.mul(index, line))), code.at(to, index)
+            b.store(b.fadd(total, b.select(kept, code.load_scalar(place), zero)), place)
+            return []
+
+        return code.loop(columns, 1, [], copy, unrolled=False)
+
+    code.loop(rows, 1, [], row, unrolled=False)
 
 
 def _line(code: Code, vectors: list[Any], row: int) -> Any:

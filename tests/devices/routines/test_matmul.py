@@ -187,7 +187,8 @@ def test_nan_and_infinity_reach_only_the_results_they_belong_to() -> None:
 def test_products_of_few_columns_agree_with_numpy(
     dtype: DType, bits: int, transpose_a: bool, transpose_b: bool
 ) -> None:
-    """The columns are laid along k, where that has enough vectors."""
+    """The columns are laid along k, where that has enough vectors; of a turned left matrix vectors
+    lie along the rows."""
     needs_vectors(bits)
     rng, form = np.random.default_rng(2), (transpose_a, transpose_b)
     sizes = [(33, 2, 65), (38, 2, 300), (41, 3, 100), (300, 4, 130), (71, 7, 515), (64, 8, 256)]
