@@ -617,7 +617,7 @@ def test_calls_that_python_refuses_are_refused_after_others_too() -> None:
         same(compiled(A, B, C), function(A, B, C))
         with pytest.raises(TypeError, match=text) as caught:
             compiled(*args, **keywords)
-        assert str(caught.value).startswith("function() ")
+        assert str(caught.value).startswith(f"{function.__qualname__}() ")
 
 
 def test_arrays_that_were_pickled_take_the_short_way() -> None:
