@@ -302,6 +302,11 @@ class Function:
             return self.number(0)
         return Word(self, value if returns is WORD else self.b.sext(value, WORD))
 
+    def do(self, name: str, *arguments: Word | int) -> None:
+        """Call a C function that returns an `int` which nothing reads."""
+        native = self.symbol(name, [WORD] * len(arguments), INT32)
+        self.b.call(native, [self.raw(a) for a in arguments])
+
     def symbol(self, name: str, parameters: Sequence[ir.Type], returns: ir.Type) -> ir.Function:
         """The declaration of a C function."""
         known = self.module.globals.get(name)

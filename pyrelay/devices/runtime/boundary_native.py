@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyrelay.devices.compiler import llvm_ir as ir
-from pyrelay.devices.compiler.llvm_writer import DOUBLE, INT32, VOID, Flag, Function, Word
+from pyrelay.devices.compiler.llvm_writer import DOUBLE, VOID, Flag, Function, Word
 from pyrelay.devices.compiler.llvm_writer import WORD as WORD_TYPE
 from pyrelay.devices.runtime.boundary_fields import (
     ARRAY_DATA,
@@ -163,7 +163,7 @@ class Boundary:
         with f.when(f.load(places, LIST_LENGTH).differs(0), likely=False):
             held = f.address(f.local_words(1))
             f.store(held, 0, 0)
-            f.c("PyContextVar_Get", variable, 0, held, returns=INT32)
+            f.do("PyContextVar_Get", variable, 0, held)
             found.set(f.load(held))
             f.c("Py_DecRef", found.now, returns=VOID)
         return found.now
@@ -390,7 +390,7 @@ class Boundary:
         with f.when(owner.equals(0), likely=False):
             f.c("Py_DecRef", array, returns=VOID)
             f.ret(0)
-        f.c("PyCapsule_SetContext", owner, f.load(control, Control.PROCESS), returns=INT32)
+        f.do("PyCapsule_SetContext", owner, f.load(control, Control.PROCESS))
         f.call(self.memory.adopt, state, data)
         return self._owned(f, control, array, owner)
 
@@ -443,7 +443,7 @@ class Boundary:
             with f.when(value.equals(0), likely=False):
                 f.c("Py_DecRef", everything, returns=VOID)
                 f.ret(0)
-            f.c("PyTuple_SetItem", everything, index, value, returns=INT32)
+            f.do("PyTuple_SetItem", everything, index, value)
         f.ret(everything)
         return f
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyrelay.devices.compiler import llvm_ir as ir
-from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
+from pyrelay.devices.compiler.llvm_writer import VOID, Flag, Function, Word
 from pyrelay.devices.runtime.boundary_fields import ARRAY_DATA, OBJECT_CLASS, SCALAR_VALUE
 from pyrelay.devices.runtime.columns_fields import ALONE, MOST_COLUMNS, SORTS, Column, Head, Sort
 from pyrelay.devices.runtime.packing_fields import COUNT, LIST_ITEMS, REFERENCES, WORD
@@ -156,7 +156,7 @@ class ColumnReading:
             with f.when(array.equals(0), likely=False):
                 f.c("Py_DecRef", found, returns=VOID)
                 f.ret(0)
-            f.c("PyTuple_SetItem", found, index, array, returns=INT32)
+            f.do("PyTuple_SetItem", found, index, array)
             f.store(addresses + (index << 3), 0, f.load(array, ARRAY_DATA))
         f.ret(found)
         return f

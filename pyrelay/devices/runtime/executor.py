@@ -555,7 +555,7 @@ class Executor:
         with f.counting(groups * GROUP) as index:
             self._resolve_operand(f.load(words + (index << 3)), self.scratch + (index << 3))
         extents, steps = (self.scratch + (k << 3) for k in (arrays, before_steps))
-        f.c("feclearexcept", INVALID, returns=INT32)
+        f.do("feclearexcept", INVALID)
         f.call_address(loop, self.scratch, extents, steps, own)
         self._set(3, f.c("fetestexcept", INVALID, returns=INT32).differs(0).word())
         self._go(words + groups * (GROUP * WORD))
@@ -563,7 +563,7 @@ class Executor:
     def _stamp(self) -> None:
         """The last time is the first word; rows of a count and nanoseconds follow."""
         f, times = self.f, self._value(1)
-        f.c("clock_gettime", time.CLOCK_MONOTONIC, self.scratch, returns=INT32)
+        f.do("clock_gettime", time.CLOCK_MONOTONIC, self.scratch)
         now = f.load(self.scratch) * 1_000_000_000 + f.load(self.scratch, WORD)
         row = times + (self._value(2) << 4)
         f.store(row, WORD, f.load(row, WORD) + 1)

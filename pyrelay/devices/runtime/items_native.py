@@ -95,9 +95,9 @@ class ItemWriting:
                 f.ret(0)
             with f.either(is_tuple) as (one, other):
                 with one:
-                    f.c("PyTuple_SetItem", made.now, index, value, returns=INT32)
+                    f.do("PyTuple_SetItem", made.now, index, value)
                 with other:
-                    f.c("PyList_SetItem", made.now, index, value, returns=INT32)
+                    f.do("PyList_SetItem", made.now, index, value)
             part.set(part.now + Sort.WORDS * WORD)
         f.ret(made.now)
         return f
@@ -183,7 +183,7 @@ class ItemWriting:
             with f.when(value.equals(0), likely=False):
                 f.c("Py_DecRef", made, returns=VOID)
                 f.ret(0)
-            f.c("PyList_SetItem", made, index, value, returns=INT32)
+            f.do("PyList_SetItem", made, index, value)
         return made
 
     def _fits(self) -> Function:

@@ -67,7 +67,7 @@ class Memory:
         f = self._function("lock", 1)
         (process,) = f.parameters
         with f.while_(lambda: ~f.exchange_if(process, Process.LOCK, 0, 1)):
-            f.c("sched_yield", returns=INT32)
+            f.do("sched_yield")
         f.ret()
         return f
 
@@ -110,7 +110,7 @@ class Memory:
         fresh = f.load(place)
         if sys.platform == "linux":
             with f.when(size >= HUGE):
-                f.c("madvise", fresh, size, f.number(MADV_HUGEPAGE), returns=INT32)
+                f.do("madvise", fresh, size, f.number(MADV_HUGEPAGE))
         f.store(fresh, Block.SIZE_CLASS, size_class)
         f.store(fresh, Block.SIZE, size)
         f.ret(fresh)

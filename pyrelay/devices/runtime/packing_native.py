@@ -215,7 +215,7 @@ class Packing(Rows):
             failed = f.c("PyList_Append", objects, f.load(walk, Walk.NONE), returns=INT32)
             self.give_up(f, failed)
         f.c("Py_IncRef", value, returns=VOID)
-        f.c("PyList_SetItem", objects, row, value, returns=INT32)
+        f.do("PyList_SetItem", objects, row, value)
         f.ret(1)
 
     def _items(self) -> Function:

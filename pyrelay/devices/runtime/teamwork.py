@@ -109,7 +109,7 @@ class Teamwork:
         f = Function(self.module, "pyrelay_report", 4)
         team, chunk, status, record = f.parameters
         with f.while_(lambda: ~f.exchange_if(team, Team.ERROR_LOCK, 0, 1)):
-            f.c("sched_yield", returns=INT32)
+            f.do("sched_yield")
         with f.when(chunk < f.load(team, Team.FAILED)):
             f.store(team, Team.FAILED, chunk)
             f.atomic_store(team, Team.STATUS, status)
@@ -183,16 +183,16 @@ class Teamwork:
         job = (f.atomic_load(team, Team.TICKET) >> CHUNK_BITS) + 1
         f.atomic_store(team, Team.TICKET, (job << CHUNK_BITS) | chunks)
         with f.when(f.atomic_load(team, Team.SLEEPERS).differs(0)):  # some may sleep by now
-            f.c("pthread_mutex_lock", team + Team.MUTEX, returns=INT32)
-            f.c("pthread_cond_broadcast", team + Team.CONDITION, returns=INT32)
-            f.c("pthread_mutex_unlock", team + Team.MUTEX, returns=INT32)
+            f.do("pthread_mutex_lock", team + Team.MUTEX)
+            f.do("pthread_cond_broadcast", team + Team.CONDITION)
+            f.do("pthread_mutex_unlock", team + Team.MUTEX)
         f.call(self.work, team)
         spins = f.variable(0)
         with f.while_(lambda: f.atomic_load(team, Team.UNFINISHED).differs(0)):
             spins.set(spins.now + 1)
             f.pause()
             with f.when(spins.now > CALLER_SPINS):
-                f.c("sched_yield", returns=INT32)
+                f.do("sched_yield")
             with f.when((spins.now & (POLL_SPINS - 1)).equals(0), likely=False):
                 f.call(self.poll_shared, team)
         stop = f.atomic_load(team, Team.STOP)
@@ -211,13 +211,13 @@ class Teamwork:
                 spins.set(spins.now + 1)
                 f.pause()
             with f.when(self._waiting(team).equals(0)):
-                f.c("pthread_mutex_lock", team + Team.MUTEX, returns=INT32)
+                f.do("pthread_mutex_lock", team + Team.MUTEX)
                 f.atomic_add(team, Team.SLEEPERS, 1)
                 with f.while_(lambda: self._waiting(team).equals(0)):
                     f.c("pthread_cond_wait", team + Team.CONDITION, team + Team.MUTEX,
                         returns=INT32)  # fmt: skip
                 f.atomic_add(team, Team.SLEEPERS, -1)
-                f.c("pthread_mutex_unlock", team + Team.MUTEX, returns=INT32)
+                f.do("pthread_mutex_unlock", team + Team.MUTEX)
             f.call(self.work, team)
         f.ret()
         return f

@@ -286,7 +286,7 @@ class Unpacking:
             field.set(field.now + Field.WORDS * WORD)
         nodes = self._nodes(f, walk, kind)
         place = row - f.load(nodes, Nodes.KNOWN_COUNT)
-        f.c("PyList_SetItem", f.load(nodes, Nodes.LIST), place, node, returns=INT32)
+        f.do("PyList_SetItem", f.load(nodes, Nodes.LIST), place, node)
         f.store_narrow(f.load(nodes, Nodes.STATES) + place, 8, f.number(_MADE))
         f.ret(1)
         return f
@@ -337,7 +337,7 @@ class Unpacking:
                 f.store(walk, Walk.ROOT_COUNT, place[1])
                 self.rows.refuse(f, f.call(self.unpack, walk).equals(0))
             node = self._shared(f, f.call(self.object, walk, *place))
-            f.c("PyList_SetItem", into, index, node, returns=INT32)
+            f.do("PyList_SetItem", into, index, node)
         f.ret(1)
 
     def _visit_all(self, f: Function, walk: Word, kind: Word, row: Word) -> None:

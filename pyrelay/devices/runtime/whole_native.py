@@ -52,24 +52,22 @@ def _write_told(module: ir.Module) -> Function:
     expected = f.c("PyErr_ExceptionMatches", f.load(control, Control.EXCEPTION), returns=INT32)
     with f.when(expected.equals(0)):
         f.ret(0)
-    place = f.address(f.local_words(3))
-    for word in range(3):
-        f.store(place, word * WORD, 0)
+    place = f.address(f.local_words(3))  # PyErr_Fetch writes all of it
     for name in ("PyErr_Fetch", "PyErr_NormalizeException"):
         f.c(name, place, place + WORD, place + 2 * WORD, returns=VOID)
     error, trace = f.load(place, WORD), f.load(place, 2 * WORD)
     with f.when(trace.differs(0)):
-        f.c("PyException_SetTraceback", error, trace, returns=INT32)
+        f.do("PyException_SetTraceback", error, trace)
         f.c("Py_DecRef", trace, returns=VOID)
     f.c("Py_DecRef", f.load(place), returns=VOID)
     given = f.c("PyTuple_New", count + 1)
     with f.when(given.equals(0), likely=False):
         f.c("Py_DecRef", error, returns=VOID)
         f.ret(0)
-    f.c("PyTuple_SetItem", given, f.number(0), error, returns=INT32)
+    f.do("PyTuple_SetItem", given, f.number(0), error)
     with f.counting(count) as index:
         argument = _shared(f, f.load(arguments + (index << 3)))
-        f.c("PyTuple_SetItem", given, index + 1, argument, returns=INT32)
+        f.do("PyTuple_SetItem", given, index + 1, argument)
     raised = f.c("PyObject_CallObject", f.load(control, Control.FAILED), given)
     f.c("Py_DecRef", given, returns=VOID)
     f.ret(raised)
