@@ -23,7 +23,7 @@ from pyrelay.infer.containers import (
     moving,
 )
 from pyrelay.infer.guards import Guards
-from pyrelay.infer.in_python import byte_arrays, counting, set_order, tables
+from pyrelay.infer.in_python import byte_arrays, counting, hashed_sets, set_order, tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import pool_tables
 from pyrelay.infer.nodes.datatypes import (
@@ -322,7 +322,7 @@ class Arguments:
         before = dict(it.heap.written)
         if not it.program.ordered or emptied:
             inside = self._build(it, entries, leaves)
-            value = calls.call(it, V.Known(tables.with_table), (inside,), {})
+            value = calls.call(it, V.Known(hashed_sets.with_table), (inside,), {})
             if not emptied:
                 next(leaves)  # the layout
         else:

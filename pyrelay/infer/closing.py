@@ -29,8 +29,8 @@ from pyrelay.infer.flow.effects import MADE
 from pyrelay.infer.flow.handling import settle
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
+from pyrelay.infer.in_python.hashed_sets import Members
 from pyrelay.infer.in_python.set_order import OrderedMembers
-from pyrelay.infer.in_python.tables import Members
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.layout import content_children, pools_of

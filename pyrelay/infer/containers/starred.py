@@ -11,7 +11,7 @@ from types import FunctionType
 
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import lists
-from pyrelay.infer.in_python import tables
+from pyrelay.infer.in_python import hashed_sets, tables
 from pyrelay.infer.interpreter import Interpreter
 
 
@@ -99,7 +99,7 @@ def is_open(it: Interpreter, value: V.Value) -> bool:
     if isinstance(value, (V.OpenTuple, V.Items)):
         return True
     if isinstance(value, V.Ref) and isinstance(value.cls, type):
-        return issubclass(value.cls, (tables.Table, tables.Members, tables.Values))
+        return issubclass(value.cls, (tables.Table, hashed_sets.Members, tables.Values))
     content = lists.growing_content(it, value)
     if content is not None:
         return not isinstance(content.count, V.Known)

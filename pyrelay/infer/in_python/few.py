@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyrelay.infer.in_python.containers import standing_for
-from pyrelay.infer.in_python.tables import Members, Table, items_of
+from pyrelay.infer.in_python.hashed_sets import Members, items_of
+from pyrelay.infer.in_python.tables import Table
 
 
 def place_among(key: Any, names: list[Any]) -> int:

@@ -11,8 +11,9 @@ from typing import Any
 
 from pyrelay.infer.in_python.containers import Queue, standing_for
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
+from pyrelay.infer.in_python.hashed_sets import Members
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
-from pyrelay.infer.in_python.tables import Members, Table
+from pyrelay.infer.in_python.tables import Table
 
 
 class NestedTable(Table):

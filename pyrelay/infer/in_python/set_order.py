@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.in_python import once
-from pyrelay.infer.in_python.tables import Members, Table, _set_for, differ, order_wanted
+from pyrelay.infer.in_python.hashed_sets import Members, _set_for, order_wanted
+from pyrelay.infer.in_python.tables import Table, differ
 
 # -- hashes ----------------------------------------------------------------------------------------
 

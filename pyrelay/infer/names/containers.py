@@ -32,6 +32,7 @@ from pyrelay.infer.in_python import (
     entries,
     few,
     fixed_lists,
+    hashed_sets,
     heaps,
     queues,
     set_order,
@@ -144,7 +145,7 @@ def class_here(it: Interpreter, cls: type) -> V.Known:
     """The class of a container that is made here: one of many is a node (in_python/nested.py)."""
     if it.program.unfolds:
         return V.Known(few.few_for.get(cls, cls))
-    if cls is tables.Members and it.program.ordered:
+    if cls is hashed_sets.Members and it.program.ordered:
         cls = OrderedMembers
     return V.Known(nested_for[cls] if it.let in it.program.nested else cls)
 
@@ -200,7 +201,7 @@ def table(it: Interpreter, entries: Sequence[tuple[bool, V.Value, V.Value]] = ()
 @handles(tables.set_of, set_order.ordered)
 def members(it: Interpreter, items: V.Value = V.Tuple(())) -> V.Value:
     """A set with these items and others to come."""
-    return call(it, class_here(it, tables.Members), (items,), {})
+    return call(it, class_here(it, hashed_sets.Members), (items,), {})
 
 
 @handles(few.place_among)
@@ -227,14 +228,14 @@ def not_by_key(it: Interpreter, held: V.Value) -> V.Value:
     return V.NONE
 
 
-@handles(tables.order_wanted)
+@handles(hashed_sets.order_wanted)
 def order_wanted(it: Interpreter, members: V.Value) -> V.Value:
     """Have the next attempt keep the order of sets."""
     raise order_wanted_at(it)
 
 
 @keeps_unions
-@handles(tables.in_any_order)
+@handles(hashed_sets.in_any_order)
 def in_any_order(it: Interpreter, members: V.Value, item: V.Value) -> V.Value:
     """An item of a set that keeps no order. Raises NeedsOrder for what has one in Python."""
     if isinstance(item, V.Data) and is_by_identity(item.cls):
@@ -312,11 +313,11 @@ def without_order(it: Interpreter, iterable: V.Value, *, ranked: bool = False) -
     ranked: of items of one rank the first is meant, so the order counts that such items have.
     """
     if isinstance(iterable, (V.Ref, V.Data)) and (
-        isinstance(iterable.cls, type) and issubclass(iterable.cls, tables.Members)
+        isinstance(iterable.cls, type) and issubclass(iterable.cls, hashed_sets.Members)
     ):
         if ranked and isinstance(iterable, V.Ref) and _are_numbers(it, iterable):
             return iterable
-        return call(it, V.Known(tables.items_of), (iterable,), {})
+        return call(it, V.Known(hashed_sets.items_of), (iterable,), {})
     known = None if ranked else sets.in_no_order(it, iterable)
     return iterable if known is None else V.Tuple(known)
 
