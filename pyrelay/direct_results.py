@@ -14,7 +14,7 @@ from typing import Any
 from pyrelay.boundary import outcome, raised
 from pyrelay.direct_items import DEEPEST, items_text, of_kind
 from pyrelay.direct_text import NeedsMore, Text
-from pyrelay.infer.containers.code_points import from_items, from_row
+from pyrelay.infer.containers.code_points import from_row
 from pyrelay.infer.nodes.pools import Packed
 from pyrelay.infer.result_trees import (
     ArgumentResult,
@@ -33,6 +33,7 @@ from pyrelay.infer.result_trees import (
     ViewResult,
     ViewStepResult,
     built,
+    grown_text,
     restore,
     slice_of,
 )
@@ -166,9 +167,8 @@ def _result(
             return f"{text.name(raised)}({', '.join(of)}, _result, {_arguments(text)})"
         case SharedResult(key) if key in text.made:
             return f"_m{key}"
-        case NodeResult("call", function, _, (GrownResult((codes,), size, LeafResult()),), key) if (
-            function is from_items and key not in text.made
-        ):
+        case NodeResult(key=key) if (grown := grown_text(tree)) and key not in text.made:
+            codes, size = grown
             row = f"_result[{kept[codes]}][:_result[{kept[size]}]]"
             return _shared(text, key, chosen, f"{text.name(from_row)}({row})")
         case GrownResult(rows, count, item, key) if key not in text.made:

@@ -227,23 +227,8 @@ class Asked:
                     return error.error or _never_ends()
                 self.plans.clear()  # a field may hold nodes where it held tuples
                 self.granted += 1
-            case needs.NeedsIdentity(root=root, error=failure) if root.kind in UNNUMBERED and (
-                not self.chooses
-            ):
-                self.refusal = self.refusal or failure
-                if self.exact:
-                    self._choose()
-                else:  # numbers tell which list a result is, and that may be all that is wanted
-                    self.exact, self.doubts = 1, True
-                    self.granted += 1
-            case needs.NeedsIdentity(root=root) if root.kind in UNNUMBERED and not (
-                self.tells_new or self.exact < _MOST_EXACT
-            ):
-                self.tells_new, self.exact = True, 0
-            case needs.NeedsIdentity(error=failure):
-                self.refusal = self.refusal or (failure if self.exact else None)
-                self.exact += 1
-                return self.refusal if self.exact > _MOST_EXACT else None
+            case needs.NeedsIdentity():
+                return self._grant_identity(error)
             case NeedsWrites(made=made, raises=raises):
                 self.losing, self.raises = made, raises
                 self._begin_with(made)
@@ -275,8 +260,7 @@ class Asked:
                     return _never_ends()
                 self.tables |= {made}
                 self.quick |= {made}
-        self.known, self.unrolled, self.exact = {}, frozenset(), 0
-        self.granted += 1
+        self._anew()
         return None
 
     def _grant_static(self, error: needs.NeedsStatic) -> Exception | None:
@@ -322,11 +306,34 @@ class Asked:
                 return _unknown(why)
         return None
 
+    def _grant_identity(self, need: needs.NeedsIdentity) -> Exception | None:
+        """Note how much of which object is which the program has to tell: more each time."""
+        unnumbered = need.root.kind in UNNUMBERED
+        if unnumbered and not self.chooses:
+            self.refusal = self.refusal or need.error
+            if self.exact:
+                self._choose()
+            else:  # numbers tell which list a result is, and that may be all that is wanted
+                self.exact, self.doubts = 1, True
+                self.granted += 1
+            return None
+        if unnumbered and not self.tells_new and self.exact >= _MOST_EXACT:
+            self.tells_new, self.exact = True, 0
+            return None
+        self.refusal = self.refusal or (need.error if self.exact else None)
+        self.exact += 1
+        return self.refusal if self.exact > _MOST_EXACT else None
+
     def _choose(self) -> None:
         """Have one of two lists stay one of them."""
         self.chooses = True
         if self.doubts:
             self.exact, self.doubts = 0, False
+
+    def _anew(self) -> None:
+        """Forget what was taken as known: the next attempt asks for what it needs of that."""
+        self.known, self.unrolled, self.exact = {}, frozenset(), 0
+        self.granted += 1
 
     def _declare(self, classes: Iterable[type]) -> None:
         for cls in classes:
@@ -378,8 +385,7 @@ class Asked:
             return _knowing_it_loses(self.losing)
         if self.wide and self.wide_softly:
             self.wide, self.wide_softly = False, False
-            self.known, self.unrolled, self.exact = {}, frozenset(), 0
-            self.granted += 1
+            self._anew()
             return None
         if self.doubts:
             self._choose()
@@ -404,8 +410,7 @@ class Asked:
             self.tables -= self.quick
             self.keyed -= self.quick
             self.quick, self.compares = frozenset(), True
-            self.known, self.unrolled, self.exact = {}, frozenset(), 0
-            self.granted += 1
+            self._anew()
             return None
         listed, nested = attempt.listed(), attempt.nested()
         if self.nests:
@@ -459,8 +464,7 @@ class Asked:
         if not of_keys:  # what tables take says nothing of what may be wrong with them
             self.refusal = self.refusal or failure
         self._have_tables(self.open_keys)
-        self.known, self.unrolled, self.exact = {}, frozenset(), 0
-        self.granted += 1
+        self._anew()
         return None
 
     def _have_tables(self, made: Set[Let]) -> None:
@@ -473,8 +477,7 @@ class Asked:
         """Have objects in lists be nodes rather than unroll the loop that makes them."""
         self.quick_classes |= {cls for classes in listed for cls in classes}
         self._list(listed)
-        self.known, self.unrolled, self.exact = {}, frozenset(), 0
-        self.granted += 1
+        self._anew()
 
     def _list_no_more(self) -> None:
         """Objects that were nodes for no need are records of their own again."""

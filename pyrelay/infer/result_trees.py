@@ -243,9 +243,8 @@ def assemble(
             if key >= 0:
                 made[key] = items
             return items
-        case NodeResult("call", function, _, (GrownResult((codes,), size, LeafResult()),), -1) if (
-            function is from_items
-        ):
+        case NodeResult(key=-1) if (text := grown_text(tree)) is not None:
+            codes, size = text
             return from_row(results[codes][:int(results[size])])
         case NodeResult(kind, cls, names, children, key):
             parts = [assemble(c, results, flat, made) for c in children]
@@ -256,6 +255,17 @@ def assemble(
         case RaisedResult():
             raise locate(_exception(tree, results, flat, made), span=tree.span)
     raise AssertionError(tree)
+
+
+def grown_text(tree: ResultTree) -> tuple[int, int] | None:
+    """Which results are the code points of a text that a program made longer, and how many there
+    are; None for any other tree."""
+    match tree:
+        case NodeResult("call", function, _, (GrownResult((codes,), size, LeafResult()),)) if (
+            function is from_items
+        ):
+            return codes, size
+    return None
 
 
 def _exception(
@@ -346,9 +356,8 @@ def _in_columns(
             return nodes["tree", pool.number].several(rows[kind.index], rows[row.index])
         case TreeResult(pool, kind, row) if pool.schema is None:
             return flat.pools[pool.given].objects_at(rows[kind.index], rows[row.index])  # type: ignore[index]
-        case NodeResult("call", function, _, (GrownResult((codes,), length, LeafResult()),)) if (
-            function is from_items
-        ):
+        case NodeResult() if (text := grown_text(item)) is not None:
+            codes, length = text
             return texts_of(rows[codes], rows[length])
         case NodeResult("tuple" | "list" as kind, cls, _, children) if children:
             found = [_in_columns(child, rows, count, nodes, flat) for child in children]
