@@ -454,7 +454,7 @@ class Asked:
         elif self.fixes and not self.fixed_wanted <= self.keyed:
             self.lends, self.lent_at, self.sequences = 0, frozenset(), None
             self.keyed |= self.fixed_wanted
-        elif self.nests and (hollow := attempt.hollow()):
+        elif (self.nests or self.tables) and (hollow := attempt.hollow()):
             self.nested |= hollow.keys()
             self.tables |= hollow.keys()
             self.keyed -= self.nested

@@ -247,8 +247,8 @@ class _CallDecoder(Decoder):
         return Decoder._root(self, kind, older, rivals)
 
     def __call__(self, layout: L.Layout) -> V.Value:
-        if isinstance(layout, L.LParam):
-            return self.places[layout.key]
+        if isinstance(layout, L.LParam):  # none in what no place of the arguments has
+            return self.places.get(layout.key, V.Known(UNREAD))
         if isinstance(layout, L.LUnion):
             here = [k for k, case in enumerate(layout.cases) if self._is_here(case)]
             tag = next(self.outs)

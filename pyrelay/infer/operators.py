@@ -219,13 +219,18 @@ def over_cases(
     python: Callable[[Any, Any], Any],
 ) -> V.Value:
     """An operator on two values, one of which is one of several cases."""
-    from pyrelay.infer.flow.unions import distribute, sample
+    from pyrelay.infer.flow.unions import distribute, python_error, sample
 
     def with_other(a: V.Value) -> V.Value:
         return use(a, narrowing.narrowed(it, y))
 
+    def beside(a: Any) -> None:
+        wrong = python_error(it, y, lambda b: python(a, b))
+        if wrong is not None:
+            raise wrong
+
     if isinstance(x, V.Union):
-        return distribute(it, x, with_other, lambda a: python(a, sample(it, y)))
+        return distribute(it, x, with_other, beside)
     assert isinstance(y, V.Union)
     return distribute(it, y, lambda b: use(x, b), lambda b: python(sample(it, x), b))
 

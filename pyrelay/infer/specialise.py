@@ -26,6 +26,7 @@ from pyrelay.infer.effort import (
     MOST_ROUNDS,
     MOST_STEPS,
     MOST_STEPS_BY_ITEMS,
+    MOST_STEPS_DEEP,
     MOST_STEPS_OF_TEXTS,
     MOST_STEPS_OTHERWISE,
     MOST_STEPS_UNFOLDED,
@@ -166,8 +167,12 @@ def _otherwise(
     """The program by another way than the first one, which it is not compiled with; None if there
     is none. Raises TooManySteps where none is found soon."""
     made: Specialised | None = None
+    effort: Effort = infer.keywords["effort"]  # type: ignore[attr-defined]
     if entered.deep:
+        left = effort.most - effort.steps
+        effort.allow(max(MOST_STEPS_DEEP, left))
         made = _tried(infer, columns.MOST_APART, entered, deep=True)
+        effort.allow(left)
     if made is None and entered.texts_read:
         infer = functools.partial(infer, texts_known=True)
         made = _tried(infer, columns.MOST_APART, entered)

@@ -285,3 +285,19 @@ def filled_line(cells):
 @use(([v for row in SUDOKU for v in row],), ([v for row in FULL for v in row],), long=True)
 def latin_square_by_copies(cells):
     return filled_line(cells)
+
+
+@use(([2, 3, 6, 7], 7), ([5], 3))
+def kept_and_gone_on_with(coins, rest):
+    """What is kept is handed on as well: the branch that keeps it falls through."""
+    found = []
+
+    def choose(first, rest, way):
+        if rest == 0:
+            found.append(way)
+        for j in range(first, len(coins)):
+            if coins[j] <= rest:
+                choose(j, rest - coins[j], way + [coins[j]])
+
+    choose(0, rest, [])
+    return found

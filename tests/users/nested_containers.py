@@ -207,3 +207,61 @@ def letters_in_a_tree(words):
         return 1 + sum(count(node[letter]) for letter in node)
 
     return count(root), len(root)
+
+
+WORDS = [f"w{k % 37}{k % 5}" for k in range(90)]
+
+
+@use((WORDS, ["w11", "w1", "x"]), (["a", "ab"], ["ab"]), long=True)
+def ends_of_words_in_a_tree(words, asked):
+    root = {}
+    for word in words:
+        node = root
+        for letter in word:
+            node = node.setdefault(letter, {})
+        node["$"] = True
+    found = []
+    for word in asked:
+        node = root
+        for letter in word:
+            if letter not in node:
+                found.append(False)
+                break
+            node = node[letter]
+        else:
+            found.append("$" in node)
+    return found
+
+
+@use((WORDS, ["w11", "w1", "x"]), long=True)
+def words_at_the_ends_of_a_tree(words, asked):
+    root = {}
+    for word in words:
+        node = root
+        for letter in word:
+            node = node.setdefault(letter, {})
+        node["word"] = word
+    found = []
+    for word in asked:
+        node = root
+        for letter in word:
+            node = node.get(letter, {})
+        if "word" in node:
+            found.append(node["word"])
+    return sorted(found)
+
+
+@use((WORDS,))
+def a_tree_that_makes_its_branches(words):
+    tree = lambda: defaultdict(tree)  # noqa: E731
+    root = tree()
+    for word in words:
+        node = root
+        for letter in word:
+            node = node[letter]
+        node["$"] = True
+
+    def count(node):
+        return sum(1 if key == "$" else count(node[key]) for key in node)
+
+    return count(root)

@@ -116,6 +116,7 @@ def part_content(it: Interpreter, part: V.Part | V.Lost) -> V.Growing:
     if not isinstance(part, V.Part) or not isinstance(owner, V.Growing) or (
         places_of(owner.slots) is not part.slots
     ) or (part.gone is not None and not may_refuse(it)):
+        it.program.lent = 2  # a copy would have stayed where it is
         raise it.failure(
             errors.AliasError,
             "this list became an item of another list, in which it may have moved since",

@@ -14,6 +14,7 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing, lists
+from pyrelay.infer.containers.open_layouts import is_open, is_string
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import code
 from pyrelay.infer.nodes import pool_tables
@@ -30,6 +31,7 @@ from pyrelay.infer.nodes.datatypes import (
     Schema,
     Sort,
     Struct,
+    Text,
     ones_of,
 )
 from pyrelay.infer.nodes.plans import NeedsPool
@@ -213,6 +215,11 @@ class _Rows:
                 return Child(kinds)
             case L.LNode(("tuple", None, _), parts):
                 return Struct(tuple(self._sort(p, f"{path}[{k}]") for k, p in enumerate(parts)))
+            case L.LNode() if is_open(template) and is_string(template):
+                self.found[path] = self.it.new_array(
+                    pool_tables.text_column(self.it, self._flat(), self._flat())
+                )
+                return Text()
             case L.LNode(("text", *_) as head, parts):
                 found = tuple(self._sort(p, f"{path}[{k}]") for k, p in enumerate(parts))
                 return Callee(head, found)

@@ -85,7 +85,7 @@ def distribute_all(
                 given[i] = use(case)
                 return given[i]
             except _REJECTED as error:
-                wrong = None if python is None else _python_error(it, case, python)
+                wrong = None if python is None else python_error(it, case, python)
                 if wrong is None and absent is not None:
                     wrong = absent(case)
                 rejected.append(error)
@@ -157,8 +157,12 @@ def _told_apart(value: V.Union, given: dict[int, V.Value], result: V.Value) -> V
     return V.Union(value.tag, tuple(cases), tuple(given))
 
 
-def _python_error(it: Interpreter, case: V.Value, python: Python) -> Exception | None:
-    """What Python raises of a case, if an object like it is at hand."""
+def python_error(it: Interpreter, case: V.Value, python: Python) -> Exception | None:
+    """What Python raises of a case, if an object like it is at hand; of one that is one of several
+    if it raises of each."""
+    if isinstance(case, V.Union):
+        found = [python_error(it, each, python) for each in case.possible]
+        return None if None in found else found[0]
     like = sample(it, case)
     if like is NotImplemented:
         return None

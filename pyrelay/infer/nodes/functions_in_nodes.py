@@ -17,9 +17,13 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.datatypes import Callee, Choice, Items, Schema, Sort, Struct
 from pyrelay.ir.nodes import UNSET
 
+_ITSELF = V.Known(object())
+"""What a function captures that is the function itself."""
+
 
 def captured(it: Interpreter, function: V.Value) -> tuple[V.Value, ...]:
-    """The values that a function captures, in place of the cells that hold them.
+    """The values that a function captures, in place of the cells that hold them; a function that
+    captures itself, to call itself, has a mark there.
 
     Raises UnsupportedOperationError for a variable that is assigned afterwards.
     """
@@ -34,8 +38,17 @@ def captured(it: Interpreter, function: V.Value) -> tuple[V.Value, ...]:
                     "are assigned that it captures",
                     hints=("put it there afterwards",),
                 )
+            part = _ITSELF if _is_one(part, function) else part
         found.append(part)
     return tuple(found)
+
+
+def _is_one(part: V.Value, function: V.Value) -> bool:
+    """Whether what a function captures is this very function."""
+    return isinstance(part, V.Closure) and isinstance(function, V.Closure) and (
+        part.function is function.function
+        and [c.root for c in part.cells] == [c.root for c in function.cells]  # type: ignore[union-attr]
+    )
 
 
 def fix(it: Interpreter, function: V.Value) -> None:
@@ -47,12 +60,16 @@ def fix(it: Interpreter, function: V.Value) -> None:
 
 def rebuilt(it: Interpreter, head: tuple[Any, ...], parts: Sequence[V.Value]) -> V.Value:
     """The function that a node has, with variables of its own."""
-    children = list(parts)
+    children, own = list(parts), []
     if head[0] == "closure":
         for k in range(len(head[4]), len(children)):
             cell = it.new_ref("cell", children[k])
+            if children[k] == _ITSELF:
+                own.append(cell.root)
             cell.root.stored, children[k] = True, cell
-    return L.rebuild(head, children)
+    function = L.rebuild(head, children)
+    it.heap.contents.update(dict.fromkeys(own, function))
+    return function
 
 
 def is_text(head: tuple[Any, ...]) -> bool:

@@ -79,11 +79,16 @@ def columns(it: Interpreter, pool: V.Ref) -> dict[str, V.ArrayRef]:
     for name, sort in schema_columns(pool.cls).items():
         rows = column_rows(it, pool, name)
         if rows is not None and isinstance(sort, Text):
-            counts, codes = texts(it, pool, name)
-            parts = it.emit("expand_dims", counts, axes=(1,)).atom, codes
-            rows = it.emit("concatenate", *parts, axis=1).atom
+            rows = text_column(it, *texts(it, pool, name))
         found[name] = content[name] if rows is None else it.new_array(rows)
     return found
+
+
+def text_column(it: Interpreter, counts: Atom, codes: Atom) -> Atom:
+    """Texts as a column of a result has them, by how many code points they have, and these."""
+    parts = it.emit("expand_dims", counts, axes=(1,)).atom, codes
+    atom: Atom = it.emit("concatenate", *parts, axis=1).atom
+    return atom
 
 
 def texts(it: Interpreter, pool: V.Ref, column: str) -> tuple[Atom, Atom]:
