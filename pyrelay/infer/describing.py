@@ -69,6 +69,7 @@ class Describer:
     alone: bool = False  # for one call alone: ints and bools stay known, numbers say their origin
     kinds: bool = False  # numbers of several kinds say which one they are
     counts: bool = False  # lists that grow somewhere say how many items they have
+    flags: bool = False  # bools in fields of objects stay known
     slight: bool = False  # numbers say which types hold the constants that they come of
     places: dict[V.Root, list[int]] = field(default_factory=dict)  # the keys of each root
     unclear: dict[V.Root, list[int]] = field(default_factory=dict)  # of those that joins made
@@ -192,7 +193,15 @@ class Describer:
             )
         if isinstance(content, V.Part):
             return self._part(content)
-        return LNode(content_head(content), tuple(self(c) for c in content_children(content)))
+        children = content_children(content)
+        if self.flags and root.kind == "object":
+            return LNode(content_head(content), tuple(map(self._of_field, children)))
+        return LNode(content_head(content), tuple(map(self, children)))
+
+    def _of_field(self, value: V.Value) -> Layout:
+        if isinstance(value, V.Known) and type(value.value) is bool:
+            return LKnown(value.value)
+        return self(value)
 
     def _slots(self, content: V.Growing) -> Any:
         return Moved() if self.placeless else content.slots

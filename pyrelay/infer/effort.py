@@ -33,7 +33,7 @@ MOST_STEPS_OTHERWISE = 10_000
 """By all other ways than the first, which is refused; twice as many as by that one, if these are
 more. So refusals come soon: ways that lead anywhere take fewer, most a third."""
 
-MOST_STEPS_DEEP = 20_000
+MOST_STEPS_DEEP = 40_000
 """Where lists in lists hold lists: each use of a value that may be a text or a dict is two."""
 
 MOST_STEPS_UNFOLDED = 30_000

@@ -327,3 +327,11 @@ def tokens_of_a_line(line):
             i += 1
             tokens.append(("sign", line[begin].upper(), begin))
     return tokens, len(tokens)
+
+
+@use(("0fF9a" * 10,), ("0fG",), ("",))
+def bits_of_digits(digits):
+    total = 0
+    for digit in digits:
+        total += int(digit, 16)
+    return total, "".join(format(int(digit, 16), "04b") for digit in digits)

@@ -693,3 +693,21 @@ def order_of_names(x):
 def equality_of_containers(x):
     same = (x[0],) == (0.5,), [x[0], x[1]] != [0.5, 1.0], {"a": x[0]} == {"a": 0.5}
     return same, x[0] in (0.5, 2)
+
+
+@use(([3, 4, 3, 1, 2] * 20, 30), ([6], 0), ([], 2))
+def made_anew_each_round(days_left, days):
+    """Each round makes a dict of the one before."""
+    counts = {}
+    for left in days_left:
+        counts[left] = counts.get(left, 0) + 1
+    for _ in range(days):
+        after = {}
+        for left, many in counts.items():
+            if left == 0:
+                after[6] = after.get(6, 0) + many
+                after[8] = many
+            else:
+                after[left - 1] = after.get(left - 1, 0) + many
+        counts = after
+    return sum(counts.values()), counts

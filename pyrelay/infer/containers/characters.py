@@ -315,16 +315,19 @@ def in_other_case(it: Interpreter, value: V.Value, name: str) -> V.Value | None:
 
 
 def as_number(it: Interpreter, cls: Any, value: V.Value, base: V.Value) -> V.Value | None:
-    """int(value, base) or float(value) of a string that is an array, and int(value) of a
+    """int(value, base) or float(value) of a string that is an array, and int(value, base) of a
     character; None where Python has to be asked."""
     from pyrelay.infer.attributes import captured
     from pyrelay.infer.calls import call
     from pyrelay.infer.containers.open_sequences import written
 
     code = code_of(value)
+    based = cls is int and isinstance(base, V.Known) and base.value in range(2, 37)
     if code is not None:
-        if cls is not int or base != V.Known(10):
+        if not based:
             return None
+        if base != V.Known(10):
+            return call(it, V.Known(numbers_in_texts.whole_of_character), (code, base), {})
         zeros = captured(it, own_arrays.zeros_of_scripts())
         return call(it, V.Known(in_python.digit_of), (code, zeros), {})
     string = written(it, value)
@@ -332,7 +335,7 @@ def as_number(it: Interpreter, cls: Any, value: V.Value, base: V.Value) -> V.Val
         return None
     if cls is float:
         return call(it, V.Known(numbers_in_texts.real), (string,), {})
-    if cls is not int or not isinstance(base, V.Known) or base.value not in range(2, 37):
+    if not based:
         return None
     return call(it, V.Known(numbers_in_texts.whole), (string, base), {})
 

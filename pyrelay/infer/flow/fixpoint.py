@@ -118,7 +118,7 @@ class Fixpoint:
         outer = self.base.contents.__contains__
         return Describer(
             heap, outer, self.mark, True, self.place_roots, exact=self.it.program.exact, kinds=True,
-            counts=True, slight=self.it.program.narrow,
+            counts=True, flags=True, slight=self.it.program.narrow,
         )
 
     def _describe_entry(self) -> None:

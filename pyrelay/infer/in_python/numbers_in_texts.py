@@ -42,13 +42,7 @@ def whole(string: Any, base: Any) -> Any:
     value = 0
     plain = first < last and last - first <= (18 if base <= 10 else 12)
     for k in range(first, last):
-        code = ord(string[k])
-        if code >= 48 and code <= 57:
-            digit = code - 48
-        elif (code >= 65 and code <= 90) or (code >= 97 and code <= 122):
-            digit = (code | 32) - 87
-        else:
-            digit = 36
+        digit = _digit(ord(string[k]))
         if not plain or digit >= base:
             plain = False
             break
@@ -56,6 +50,23 @@ def whole(string: Any, base: Any) -> Any:
     if not plain:
         return whole_of_python(string, base)
     return -value if negative else value
+
+
+def whole_of_character(code: Any, base: Any) -> Any:
+    """int(character, base), for a base from 2 to 36, by its code point."""
+    digit = _digit(code)
+    if digit >= base:
+        return whole_of_python(chr(code), base)
+    return digit
+
+
+def _digit(code: Any) -> Any:
+    """What a code point is worth as a digit, 36 if it is none."""
+    if code >= 48 and code <= 57:
+        return code - 48
+    if (code >= 65 and code <= 90) or (code >= 97 and code <= 122):
+        return (code | 32) - 87
+    return 36
 
 
 def real(string: Any) -> Any:
