@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,3 +88,47 @@ def test_threads_change_the_collector_one_after_the_other(monkeypatch: pytest.Mo
         thread.join()
     assert most == 1
     assert gc.get_threshold() == (700, 10, 10)
+
+
+_FIRST_CALLS = """
+import gc
+import numpy as np
+import pyrelay
+from pyrelay import collecting
+
+if {frozen}:
+    gc.freeze()
+seen = [0]
+gc.callbacks.append(lambda phase, told: seen.append(len(gc.get_objects(0))))
+collecting._UNSEEN = {most}
+f = pyrelay.jit(lambda x: np.tanh(x * 1.0625) @ x + np.sum(np.exp(x)))
+f(np.ones(3))
+print(max(seen), gc.get_freeze_count() > 0)
+"""
+
+
+def _first_call(folder: Path, *, frozen: bool = False, most: int = 300_000) -> tuple[int, bool]:
+    """How many young objects a collection saw at most, in a process with one program, and whether
+    objects are frozen behind it."""
+    script = folder / "script.py"
+    script.write_text(_FIRST_CALLS.format(frozen=frozen, most=most))
+    found = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, timeout=120
+    )
+    young, left = found.stdout.split()
+    return int(young), left == "True"
+
+
+def test_no_collection_goes_through_what_a_first_call_made(tmp_path: Path) -> None:
+    young, frozen = _first_call(tmp_path)
+    assert young < 5_000
+    assert not frozen
+
+
+@pytest.mark.parametrize("kept", [{"frozen": True}, {"most": 10}])
+def test_objects_stay_young_where_some_are_frozen_or_many_were_moved(
+    kept: dict[str, Any], tmp_path: Path
+) -> None:
+    young, frozen = _first_call(tmp_path, **kept)
+    assert young > 20_000
+    assert frozen is ("frozen" in kept)
