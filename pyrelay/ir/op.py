@@ -76,11 +76,19 @@ class NotDifferentiable:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Arguments (NumPy values) and attributes that the generated tests call an op with."""
+    """Arguments (NumPy values) and attributes that the generated tests call an op with.
 
-    args: tuple[Any, ...]
+    `given` may be what makes the arguments: nobody but tests does.
+    """
+
+    given: tuple[Any, ...] | Callable[[], tuple[Any, ...]]
     attrs: Mapping[str, Any] = field(default_factory=dict)
     differentiable: bool = True  # False: at a kink or outside the domain, skip gradient tests
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The arguments."""
+        return self.given() if callable(self.given) else self.given
 
 
 def not_differentiable(reason: str) -> NotDifferentiable:

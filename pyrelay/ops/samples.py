@@ -27,8 +27,9 @@ def floats(
     attrs: Mapping[str, Any] | None = None,
 ) -> Sample:
     """Float64 arguments of these shapes, with values in (low, high)."""
-    args = tuple(spread(s, low, high, seed + k) for k, s in enumerate(shapes))
-    return Sample(args, attrs or {})
+    return Sample(
+        lambda: tuple(spread(s, low, high, seed + k) for k, s in enumerate(shapes)), attrs or {}
+    )
 
 
 def integers(
@@ -36,17 +37,22 @@ def integers(
     attrs: Mapping[str, Any] | None = None,
 ) -> Sample:
     """Integer arguments of these shapes, with values in low..high."""
-    args = tuple(
-        np.floor(spread(s, low, high + 1, k)).astype(dtype)[()] for k, s in enumerate(shapes)
-    )
+
+    def args() -> tuple[Any, ...]:
+        wide = (spread(s, low, high + 1, k) for k, s in enumerate(shapes))
+        return tuple(np.floor(values).astype(dtype)[()] for values in wide)
+
     return Sample(args, attrs or {}, differentiable=False)
 
 
 def special(arity: int, dtype: str = "f8") -> Sample:
     """Every combination of infinities, NaN, zeros of both signs and ones, for `arity` operands."""
     values = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -2.5]
-    columns = np.array(list(itertools.product(values, repeat=arity)), dtype=dtype).T
-    return Sample(tuple(columns), differentiable=False)
+
+    def args() -> tuple[Any, ...]:
+        return tuple(np.array(list(itertools.product(values, repeat=arity)), dtype=dtype).T)
+
+    return Sample(args, differentiable=False)
 
 
 def unary(low: float = -2.0, high: float = 2.0) -> Sequence[Sample]:
@@ -54,20 +60,25 @@ def unary(low: float = -2.0, high: float = 2.0) -> Sequence[Sample]:
     return (
         floats((), low=low, high=high),
         floats((7,), low=low, high=high),
-        Sample((spread((3, 5), low, high).astype("f4"),), differentiable=False),
-        Sample((float(spread((), low, high)),)),
+        Sample(lambda: (spread((3, 5), low, high).astype("f4"),), differentiable=False),
+        Sample(lambda: (float(spread((), low, high)),)),
         special(1),
     )
 
 
 def binary(low: float = -2.0, high: float = 2.0) -> Sequence[Sample]:
     """For a function of two reals: equal shapes, broadcasting, float32, Python floats, edges."""
-    left, right = float(spread((), low, high)), float(spread((), low, high, 1))
+
+    def numbers() -> tuple[Any, ...]:
+        return float(spread((), low, high)), float(spread((), low, high, 1))
+
     return (
         floats((4,), (4,), low=low, high=high),
         floats((3, 1), (4,), low=low, high=high),
         floats((2, 3), (), low=low, high=high),
-        Sample((spread((5,), low, high).astype("f4"), left), differentiable=False),
-        Sample((left, right)),
+        Sample(
+            lambda: (spread((5,), low, high).astype("f4"), numbers()[0]), differentiable=False
+        ),
+        Sample(numbers),
         special(2),
     )
