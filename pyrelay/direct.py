@@ -126,9 +126,24 @@ def _written(
         ))
     handed = [text.leaves[k] for k in binding.parameters]
     text.line("_same = True")
+    source = _source(text, binding, handed, by_position, near=bool(near))
+    namespace: dict[str, Any] = {}
+    exec(compile("\n".join(source), _FILE, "exec"), namespace)
+    call: Callable[..., Any]
+    call, raised = namespace["make"](**text.known)
+    answer = _answer(binding)
+    if not near or not plain or names or None in seen or answer is None:
+        return call
+    return guarded(program.build.run, guards, hits, Whole(call, raised, answer, otherwise)) or call
+
+
+def _source(
+    text: Text, binding: Binding, handed: Sequence[str], by_position: Sequence[str], *, near: bool
+) -> list[str]:
+    """The lines of a function that makes the call of a program, and what raises its errors."""
     changes, shape = result_text(text, binding)
     again = f"_as_given({_tuple(by_position)}, _named, _more, _others)"
-    source = [
+    return [
         f"def make({', '.join(text.known)}):",
         f"  def call({_signature(by_position)}):",
         "    _same, _named = False, 0",
@@ -139,7 +154,7 @@ def _written(
         "        except (AttributeError, KeyError, ValueError):",
         "            pass",
         "        if _same:",
-        *(f"            {line}" for line in _called(binding, handed, near=bool(near))),
+        *(f"            {line}" for line in _called(binding, handed, near=near)),
         "            if _result is not _MISMATCH:",
         *["                _hits[0] += 1"] * (not near),
         *(f"                {line}" for line in changes),
@@ -155,14 +170,6 @@ def _written(
         "        del _error, _args",
         "  return call, failed",
     ]
-    namespace: dict[str, Any] = {}
-    exec(compile("\n".join(source), _FILE, "exec"), namespace)
-    call: Callable[..., Any]
-    call, raised = namespace["make"](**text.known)
-    answer = _answer(binding)
-    if not near or not plain or names or None in seen or answer is None:
-        return call
-    return guarded(program.build.run, guards, hits, Whole(call, raised, answer, otherwise)) or call
 
 
 def _is_involved(binding: Binding) -> bool:

@@ -392,25 +392,8 @@ class Asked:
             self.granted += 1
             return None
         self.keys_wanted |= attempt.keys_wanted
-        quick = bool(self.quick or self.quick_classes)
-        if quick and not self.compares and not self.open_keys <= self.tables:
-            self.quick |= self.open_keys - self.tables  # what it failed at becomes one, too
-            self._have_tables(self.open_keys)
-            self.refusal = self.refusal or failure
-            self.granted += 1
-            return None
-        if quick and self.sequences_wanted and self.sequences is None:
-            self._open_sequences()  # their keys may be such
-            self.refusal = self.refusal or failure
-            self.granted += 1
-            return None
-        if quick:
-            attempt.outgrown.clear()  # those that were nodes for no need
-            self._list_no_more()
-            self.tables -= self.quick
-            self.keyed -= self.quick
-            self.quick, self.compares = frozenset(), True
-            self._anew()
+        if self.quick or self.quick_classes:
+            self._less_quick(attempt, failure)
             return None
         listed, nested = attempt.listed(), attempt.nested()
         if self.nests:
@@ -466,6 +449,27 @@ class Asked:
         self._have_tables(self.open_keys)
         self._anew()
         return None
+
+    def _less_quick(self, attempt: Attempt, failure: Exception) -> None:
+        """Behind a failed attempt with tables whose keys are known at once: more such tables, keys
+        that are sequences, or else tables that compare keys, and nothing that was asked for them.
+        """
+        more = not self.compares and not self.open_keys <= self.tables
+        if more or (self.sequences_wanted and self.sequences is None):
+            if more:
+                self.quick |= self.open_keys - self.tables  # what it failed at becomes one, too
+                self._have_tables(self.open_keys)
+            else:
+                self._open_sequences()  # their keys may be such
+            self.refusal = self.refusal or failure
+            self.granted += 1
+            return
+        attempt.outgrown.clear()  # those that were nodes for no need
+        self._list_no_more()
+        self.tables -= self.quick
+        self.keyed -= self.quick
+        self.quick, self.compares = frozenset(), True
+        self._anew()
 
     def _have_tables(self, made: Set[Let]) -> None:
         """Dicts and sets with keys that only the running program knows become tables."""

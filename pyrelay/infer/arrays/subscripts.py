@@ -119,33 +119,38 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
 
             return call(it, V.Known(made), (key,), {})
         case V.Known(v):
-            from pyrelay.infer.attributes import captured
-
-            if not isinstance(v, type) and not hasattr(v, "__getitem__"):  # whatever the key is
-                said = f"{type(v).__name__!r} object is not subscriptable"
-                raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
-            if isinstance(v, tuple) and choice.is_computed(it, key):
-                return choice.item(it, tuple(captured(it, part) for part in v), key, "tuple")
-            if isinstance(v, bytes) and choice.is_computed(it, key):
-                return byte_strings.item(it, v, key)
-            if isinstance(v, bytes) and isinstance(key, V.Slice) and any(
-                choice.is_computed(it, part) for part in (key.start, key.stop, key.step)
-            ):
-                return get_item(it, byte_strings.opened(it, obj), key)
-            at = it.static(key, "this index")
-            try:
-                found = v[at]
-            except (IndexError, KeyError) as error:
-                failed = it.failure(errors.IndexRangeError, f"{error}")
-                raise certain(it, failed, type(error), *error.args) from None
-            except TypeError as error:
-                raise it.failure(errors.TypeMismatchError, str(error)) from None
-            return captured(it, found)
+            return _index_known(it, obj, v, key)
     failure = it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
     if isinstance(obj, V.Scalar):
         said = f"'{types.python_type(obj.type).__name__}' object is not subscriptable"
         raise certain(it, failure, TypeError, said)
     raise failure
+
+
+def _index_known(it: Interpreter, obj: V.Value, v: Any, key: V.Value) -> V.Value:
+    """An item of an object of Python's."""
+    from pyrelay.infer.attributes import captured
+
+    if not isinstance(v, type) and not hasattr(v, "__getitem__"):  # whatever the key is
+        said = f"{type(v).__name__!r} object is not subscriptable"
+        raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
+    if isinstance(v, tuple) and choice.is_computed(it, key):
+        return choice.item(it, tuple(captured(it, part) for part in v), key, "tuple")
+    if isinstance(v, bytes) and choice.is_computed(it, key):
+        return byte_strings.item(it, v, key)
+    if isinstance(v, bytes) and isinstance(key, V.Slice) and any(
+        choice.is_computed(it, part) for part in (key.start, key.stop, key.step)
+    ):
+        return get_item(it, byte_strings.opened(it, obj), key)
+    at = it.static(key, "this index")
+    try:
+        found = v[at]
+    except (IndexError, KeyError) as error:
+        failed = it.failure(errors.IndexRangeError, f"{error}")
+        raise certain(it, failed, type(error), *error.args) from None
+    except TypeError as error:
+        raise it.failure(errors.TypeMismatchError, str(error)) from None
+    return captured(it, found)
 
 
 def _index_open(it: Interpreter, items: V.Ref, key: V.Value, checked: bool) -> V.Value:
