@@ -363,7 +363,8 @@ class Asked:
                 self.expected[id(other.value)] = other
         if own_arrays.is_of_text(need.value):
             self.captured += [
-                other for other in named_texts(need.readers) if id(other.value) not in present
+                other for other in named_texts(need.readers, min(2, need.value.size))
+                if id(other.value) not in present
             ]
 
     def _begin_with(self, made: Specialised) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dis
 import random
+import sys
 import types as python_types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,16 @@ def named_arrays(functions: Sequence[Any]) -> list[needs.NeedsCapture]:
     return list(found.values())
 
 
-def named_texts(functions: Sequence[Any]) -> list[needs.NeedsCapture]:
-    """Requests for the code points of the strings that the users' functions among them contain.
+def named_texts(functions: Sequence[Any], least: int = 2) -> list[needs.NeedsCapture]:
+    """Requests for the code points of the strings that the users' functions among them contain, of
+    at least so many characters: one is mostly a character.
 
     A program that does not read some is as good: they are pyrelay's own, and never change.
     """
     found: dict[str, None] = {}
     for function, _ in _named_functions(functions):
         if not of_pyrelay(function):
-            found.update(dict.fromkeys(_texts(function)))
+            found.update(dict.fromkeys(_texts(function, least)))
     return [needs.NeedsCapture(None, own_arrays.codes(text)) for text in list(found)[:_MOST_TEXTS]]
 
 
@@ -67,11 +69,12 @@ def _named_functions(
         met.add(function)
         reads = list(_reads(function))
         yield function, reads
-        pending += [f for guard in reads if (f := _function(guard.value)) is not None]
+        for guard in reads:
+            pending += _functions(guard.value)
 
 
-def _texts(function: python_types.FunctionType) -> Iterator[str]:
-    """The strings of several characters in a function and those in it, but what documents it."""
+def _texts(function: python_types.FunctionType, least: int) -> Iterator[str]:
+    """The strings of so many characters in a function and those in it, but what documents it."""
     pending: list[Any] = [function.__code__]
     while pending:
         code = pending.pop(0)
@@ -80,7 +83,7 @@ def _texts(function: python_types.FunctionType) -> Iterator[str]:
                 pending.append(value)
                 continue
             for text in value if isinstance(value, tuple) else (value,):
-                if type(text) is str and 1 < len(text) <= _LONGEST and text != function.__doc__:
+                if type(text) is str and least <= len(text) <= _LONGEST and text != function.__doc__:
                     yield text
 
 
@@ -89,12 +92,20 @@ def _is_of_a_library(function: Any) -> bool:
     return str(function.__globals__.get("__name__")).split(".")[0] == "numpy"
 
 
-def _function(value: Any) -> python_types.FunctionType | None:
-    """The function that is interpreted where a value is called."""
+def _is_of_python(cls: type) -> bool:
+    """True for the classes of the standard library."""
+    return cls.__module__.split(".")[0] in sys.stdlib_module_names
+
+
+def _functions(value: Any) -> list[python_types.FunctionType]:
+    """The functions that are interpreted where a value is called: of a class, its methods."""
     spec = getattr(value, "__pyrelay__", None)
     if isinstance(spec, tuple) and spec[0] == "jit":
         value = spec[1]
-    return value if isinstance(value, python_types.FunctionType) else None
+    own: Iterable[Any] = (value,)
+    if isinstance(value, type):
+        own = () if _is_of_python(value) else vars(value).values()
+    return [each for each in own if isinstance(each, python_types.FunctionType)]
 
 
 def _arrays(guard: NameGuard) -> Iterator[tuple[Any, NameGuard | None]]:

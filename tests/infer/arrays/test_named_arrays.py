@@ -95,6 +95,18 @@ def tally(words):
     return counts, "unread" if len(words) == 1 else None
 
 
+class Signs:
+    """What its methods name is read where the class is."""
+
+    def of(self, word):
+        return "-" if word.startswith("un") else ("+", "ok")
+
+
+def signs_of(words):
+    signs = Signs()
+    return [signs.of(word) for word in words]
+
+
 @pytest.fixture
 def attempts(monkeypatch):
     """The attempts that inference makes; nothing comes from disk."""
@@ -152,6 +164,15 @@ def test_derivatives_of_arrays_read_in_loops(attempts):
     expected = [(many(x + s) - many(x - s)) / 2e-6 for s in steps]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert len(attempts) <= 2
+
+
+def test_methods_of_classes_name_texts_and_characters_where_one_was_wanted():
+    def texts(least):
+        found = [need.value.tobytes().decode("utf-32-le") for need in named_texts([signs_of], least)]
+        return sorted(found)
+
+    assert texts(2) == ["ok", "un"]
+    assert texts(1) == ["+", "-", "ok", "un"]
 
 
 def test_what_is_not_read_is_no_part_of_the_program(attempts, monkeypatch):

@@ -1,0 +1,94 @@
+"""Texts that are taken apart into tokens and trees, and these computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.users.corpus import use
+
+
+@dataclass
+class Number:
+    value: float
+
+
+@dataclass
+class Name:
+    name: str
+
+
+@dataclass
+class Pair:
+    sign: str
+    left: object
+    right: object
+
+
+class Parser:
+    def __init__(self, text):
+        self.tokens, self.at = [], 0
+        i = 0
+        while i < len(text):
+            begin = i
+            if text[i].isdigit():
+                while i < len(text) and (text[i].isdigit() or text[i] == "."):
+                    i += 1
+                self.tokens.append(("number", text[begin:i]))
+            elif text[i].isalpha():
+                while i < len(text) and text[i].isalnum():
+                    i += 1
+                self.tokens.append(("name", text[begin:i]))
+            else:
+                i += 1
+                if text[begin] != " ":
+                    self.tokens.append(("sign", text[begin]))
+        self.tokens.append(("end", ""))
+
+    def take(self):
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def total(self):
+        left = self.product()
+        while self.tokens[self.at][1] in ("+", "-"):
+            left = Pair(self.take()[1], left, self.product())
+        return left
+
+    def product(self):
+        left = self.single()
+        while self.tokens[self.at][1] in ("*", "/"):
+            left = Pair(self.take()[1], left, self.single())
+        return left
+
+    def single(self):
+        kind, text = self.take()
+        if kind == "number":
+            return Number(float(text))
+        if kind == "name":
+            return Name(text)
+        if text == "(":
+            inner = self.total()
+            if self.take()[1] == ")":
+                return inner
+        raise SyntaxError("unexpected " + text)
+
+
+def computed(node, names):
+    if isinstance(node, Number):
+        return node.value
+    if isinstance(node, Name):
+        return names[node.name]
+    left, right = computed(node.left, names), computed(node.right, names)
+    if node.sign == "+":
+        return left + right
+    if node.sign == "-":
+        return left - right
+    return left * right if node.sign == "*" else left / right
+
+
+NAMES = {"x": 1.5, "y": 2.0}
+
+
+@use(("3 + 4*(2 - x) / y + 10", NAMES), ("(1+2", NAMES), ("x * z", NAMES), long=True)
+def formula(text, names):
+    return computed(Parser(text).total(), names)
