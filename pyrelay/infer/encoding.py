@@ -84,6 +84,7 @@ class Encoder:
     bound: Collection[Symbol] = ()
     same: Callable[[Extent, Extent], bool] = operator.eq  # whether two extents are equal
     settle: Callable[[V.Root], None] | None = None
+    roomy: bool = False  # lists of one of several cases may have other rooms than the layout's
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
         if isinstance(layout, LNode) and layout.head[0] == "data":
@@ -387,7 +388,7 @@ def _either(builder: Builder, test: Atom, yes: Encoder, no: Encoder) -> Encoder:
         if a == b:
             return a
         pairs = zip(a.shape, b.shape, strict=True)
-        if any(not yes.same(x, y) and (x, y) not in own for x, y in pairs):
+        if not yes.roomy and any(not yes.same(x, y) and (x, y) not in own for x, y in pairs):
             raise UnsupportedOperationError(
                 "a value that is one of several arrays of different lengths meets others here.",
                 span=builder.span, hints=("copy the array where it is chosen: x.copy()",),

@@ -335,3 +335,24 @@ def bits_of_digits(digits):
     for digit in digits:
         total += int(digit, 16)
     return total, "".join(format(int(digit, 16), "04b") for digit in digits)
+
+
+@use(("aaabbbccccdaa" * 20,), ("a",), long=True)
+def runs_of_letters(text):
+    found, i = [], 0
+    while i < len(text):
+        j = i
+        while j < len(text) and text[j] == text[i]:
+            j += 1
+        found.append(f"{text[i]}{j - i}")
+        i = j
+    packed, again, number, letter = "".join(found), [], "", ""
+    for c in packed:
+        if c.isdigit():
+            number += c
+        else:
+            if letter:
+                again.append(letter * int(number))
+            letter, number = c, ""
+    again.append(letter * int(number))
+    return packed, "".join(again) == text

@@ -69,7 +69,7 @@ def item_atoms(
     bound: Collection[Symbol] = (),
 ) -> list[Atom]:
     """The leaves of an item, in the order of the rows; lists in it keep their own capacities."""
-    encoder = Encoder(builder, heap, read, bound=bound)
+    encoder = Encoder(builder, heap, read, bound=bound, roomy=True)
     encoder(item, template)
     return encoder.finish()
 
