@@ -295,7 +295,7 @@ def _specialised(
     while not asked.is_endless:
         flat = Flattened(apart=apart, families=asked.families, open_texts=open_texts)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)
-        begun = effort.steps
+        steps = effort.steps
         try:
             with dims.spelled_by(attempt.guards.spell), V.own_serials(), _deep_recursion():
                 return attempt.run(callee, args, keywords), attempt.checks_shapes
@@ -305,7 +305,7 @@ def _specialised(
             asked.note_keys(attempt)
             failure = asked.grant(error)
         if failure is None:
-            effort.most += (effort.steps - begun) // 2  # what leads on counts half
+            effort.most += (effort.steps - steps) // 2  # what leads on counts half
             asked.note_tables(attempt)
             continue
         try:

@@ -83,7 +83,9 @@ def _texts(function: python_types.FunctionType, least: int) -> Iterator[str]:
                 pending.append(value)
                 continue
             for text in value if isinstance(value, tuple) else (value,):
-                if type(text) is str and least <= len(text) <= _LONGEST and text != function.__doc__:
+                if type(text) is not str or text == function.__doc__:
+                    continue
+                if least <= len(text) <= _LONGEST:
                     yield text
 
 

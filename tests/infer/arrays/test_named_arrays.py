@@ -168,8 +168,8 @@ def test_derivatives_of_arrays_read_in_loops(attempts):
 
 def test_methods_of_classes_name_texts_and_characters_where_one_was_wanted():
     def texts(least):
-        found = [need.value.tobytes().decode("utf-32-le") for need in named_texts([signs_of], least)]
-        return sorted(found)
+        found = [need.value for need in named_texts([signs_of], least)]
+        return sorted(codes.tobytes().decode("utf-32-le") for codes in found)
 
     assert texts(2) == ["ok", "un"]
     assert texts(1) == ["+", "-", "ok", "un"]
