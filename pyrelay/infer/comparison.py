@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from pyrelay import errors
 from pyrelay.infer import protocols
@@ -233,6 +233,13 @@ def _holds_nodes(value: V.Value) -> bool:
     return isinstance(value, V.Data) and is_anonymous(value.cls)
 
 
+def _may_hold_more(value: V.Value) -> TypeGuard[V.Union]:
+    """True for a value that may be a node, or something else, which has an order."""
+    return isinstance(value, V.Union) and _holds_nodes(value) and not all(
+        map(_holds_nodes, value.possible)
+    )
+
+
 def of_cases(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """A comparison of two values, of which one at least is one of several cases, where that need
     not be made case by case; else None."""
@@ -297,10 +304,19 @@ def _ordered(
     the running program knows (`tied`), decides whether items that have no order raise.
     """
     from pyrelay.infer.flow.control import branch
+    from pyrelay.infer.flow.unions import distribute
 
     if not left or not right:
         return compare(it, op, V.Known(len(left)), V.Known(len(right)))
     a, b = left[0](), right[0]()
+
+    def of_case(x: V.Value, y: V.Value) -> V.Value:
+        return _ordered(it, op, [lambda: x, *left[1:]], [lambda: y, *right[1:]], True)
+
+    if _may_hold_more(a):
+        return distribute(it, a, lambda case: of_case(case, b))
+    if _may_hold_more(b):
+        return distribute(it, b, lambda case: of_case(a, case))
     if _holds_nodes(a) or _holds_nodes(b):
         raise raised(it, NotImplementedError(_TIE))
     same = truth(it, compare(it, "==", a, b))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -259,3 +260,42 @@ def by_a_queue(t):
         if node.right is not None:
             queue.append(node.right)
     return seen
+
+
+@use((["the rain in spain", "a"] * 3,), long=True)
+def lengths_of_codes(lines):
+    """Entries of the heap are triples, as are the trees in them."""
+    many = {}
+    for letter in "".join(lines):
+        many[letter] = many.get(letter, 0) + 1
+    heap = [(n, i, (c, None, None)) for i, (c, n) in enumerate(sorted(many.items()))]
+    heapq.heapify(heap)
+    made = len(heap)
+    while len(heap) > 1:
+        first, second = heapq.heappop(heap), heapq.heappop(heap)
+        heapq.heappush(heap, (first[0] + second[0], made, (None, first[2], second[2])))
+        made += 1
+    codes = {}
+
+    def walk(tree, code):
+        letter, left, right = tree
+        if letter is not None:
+            codes[letter] = code
+        else:
+            walk(left, code + "0")
+            walk(right, code + "1")
+
+    walk(heap[0][2], "")
+    return sorted(codes.items())
+
+
+@use(([5, 3, 8, 3, 5, 1],), ([2, 2],))
+def triples_in_a_heap_of_triples(numbers):
+    heap = [(n, i, (i, None, None)) for i, n in enumerate(numbers)]
+    heapq.heapify(heap)
+    made = len(heap)
+    while len(heap) > 1:
+        first, second = heapq.heappop(heap), heapq.heappop(heap)
+        heapq.heappush(heap, (first[0] + second[0], made, (None, first[2], second[2])))
+        made += 1
+    return heap[0][:2]
