@@ -305,7 +305,7 @@ def _specialised(
             asked.note_keys(attempt)
             failure = asked.grant(error)
         if failure is None:
-            effort.most += (effort.steps - steps) // 2  # what leads on counts half
+            effort.led_on(steps)
             asked.note_tables(attempt)
             continue
         try:
