@@ -84,6 +84,28 @@ def as_assignment(node: ast.Assign, fresh: Iterator[int]) -> list[ast.stmt]:
     return [made, *through, ast.copy_location(ast.Assign(node.targets, returned), node)]
 
 
+def as_augmented(node: ast.AugAssign, fresh: Iterator[int]) -> list[ast.stmt]:
+    """The statements that do what `x += yield value` or `x += yield from iterable` does, of a
+    variable, which is read before."""
+
+    def named(kind: str, context: ast.expr_context) -> ast.Name:
+        return ast.copy_location(ast.Name(kind, context), node.target)
+
+    def assigned(target: ast.expr, value: ast.expr) -> ast.Assign:
+        return ast.copy_location(ast.Assign([target], value), node)
+
+    assert isinstance(node.target, ast.Name)
+    number = next(fresh)
+    before, got = f".before{number}", f".got{number}"
+    changed = ast.AugAssign(named(before, ast.Store()), node.op, named(got, ast.Load()))
+    return [
+        assigned(named(before, ast.Store()), named(node.target.id, ast.Load())),
+        *as_assignment(assigned(named(got, ast.Store()), node.value), fresh),
+        ast.copy_location(changed, node),
+        assigned(node.target, named(before, ast.Load())),
+    ]
+
+
 def as_return(node: ast.Return, fresh: Iterator[int]) -> list[ast.stmt]:
     """The statements that do what `return (yield value)` or `return (yield from iterable)` does."""
     assert node.value is not None

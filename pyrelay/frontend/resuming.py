@@ -25,6 +25,7 @@ N = TypeVar("N", bound=ast.AST)
 
 _OBJECT, _NUMBER, _PLACE, _SENT = ".object", ".number", ".place", ".sent"
 _RETURNED = ".returned"
+_BEFORE, _GOT = ".before", ".got"
 _OVER = -1
 """The number of one that has ended."""
 _INDEXED = "__indexed__"  # whoever makes the class adds it: what a `for` goes through, by places
@@ -47,11 +48,13 @@ def functions_of(
     code, node = _standing(function, line)
     if not isinstance(node, ast.FunctionDef):
         return None
+    node = _Parted().visit(copy.deepcopy(node))
     args = node.args
     parameters = (*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg)
     given = [each.arg for each in parameters if each is not None]
     try:
-        body = _Resumed(frozenset((*code.co_varnames, *code.co_cellvars, *captured))).function(node)
+        names = (*code.co_varnames, *code.co_cellvars, *captured, _BEFORE, _GOT)
+        body = _Resumed(frozenset(names)).function(node)
     except _CannotResume:
         return None
     itself = _at(node, ast.Return(_name(node, _OBJECT, ast.Load())))
@@ -106,6 +109,23 @@ def _breaks(node: ast.AST) -> bool:
 
 def _is_true(test: ast.expr) -> bool:
     return isinstance(test, ast.Constant) and bool(test.value)
+
+
+class _Parted(ast.NodeTransformer):
+    """Statements where `x += yield y` reads x, assigns what is sent, and adds that."""
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        if not isinstance(node.target, ast.Name) or not isinstance(node.value, ast.Yield):
+            return node
+        return [
+            _assign(node, _BEFORE, _name(node, node.target.id, ast.Load())),
+            _assign(node, _GOT, node.value),
+            _at(node, ast.AugAssign(
+                _at(node, ast.Name(_BEFORE, ast.Store())), node.op,
+                _name(node, _GOT, ast.Load()),
+            )),
+            _assign(node, node.target.id, _name(node, _BEFORE, ast.Load())),
+        ]
 
 
 class _Fields(ast.NodeTransformer):

@@ -247,6 +247,10 @@ class _Analysis:
             self.others(node, level)
 
     def augmented(self, node: ast.AugAssign, level: _Level) -> None:
+        if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+            self.names.rewritten[node] = generators.as_augmented(node, self.hidden)
+            self.later(self.names.rewritten[node], level)
+            return
         target = self.of_module(node.target, level)
         assert isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
         changed = ast.AugAssign(target, node.op, node.value)

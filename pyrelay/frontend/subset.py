@@ -214,6 +214,7 @@ def _refusal_here(
         case (
             ast.Assign(value=ast.Yield() | ast.YieldFrom() as statement)
             | ast.Return(value=ast.Yield() | ast.YieldFrom() as statement)
+            | ast.AugAssign(target=ast.Name(), value=ast.Yield() | ast.YieldFrom() as statement)
         ):
             allowed.add(statement)
         case ast.Yield() | ast.YieldFrom() if node not in allowed:

@@ -204,3 +204,40 @@ def begun_before(x):
         yield total
 
     return first, list(rest())
+
+
+@use((4,), (0,))
+def totals_of_what_others_return(n):
+    def counted(m):
+        yield from range(m)
+        return m
+
+    def both():
+        total = 1
+        total += yield from counted(n)
+        total *= yield from counted(n + 1)
+        yield total
+
+    def listed():
+        total = before = [0]
+        total += yield from numbers()
+        yield total is before
+        yield total
+
+    def numbers():
+        yield 0
+        return [2, n]
+
+    return list(both()), list(listed())
+
+
+@use(([3, 4, 5],), ([],))
+def running_total_of_what_is_sent(numbers):
+    def total():
+        so_far = 0
+        while True:
+            so_far += yield so_far
+
+    totals = total()
+    first = next(totals)
+    return first, [totals.send(number) for number in numbers]
