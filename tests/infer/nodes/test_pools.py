@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -48,3 +49,67 @@ def test_the_callers_nodes_are_found_in_columns(monkeypatch: pytest.MonkeyPatch)
     assert len(found) == 35
     assert all(a is b for a, b in zip(found, rows[5:], strict=True))
     assert one_by_one == []
+
+
+class Plain:
+    def __init__(self, x: float, n: int) -> None:
+        self.x, self.n = x, n
+
+
+class Counting:
+    def __init__(self, x: float, n: int) -> None:
+        self.__dict__.update(x=x, n=n, asked=[])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.asked.append(name)
+        self.__dict__[name] = value
+
+
+@dataclass(slots=True)
+class Slotted:
+    x: float
+    n: int
+
+
+class Doubling:
+    """A field of Python's, stored under another name."""
+
+    def __init__(self, x: float, n: int) -> None:
+        self._x, self.n = x, n
+
+    @property
+    def x(self) -> float:
+        return self._x
+
+    @x.setter
+    def x(self, value: float) -> None:
+        self._x = 2.0 * value
+
+
+def moved(points: list[Any]) -> Any:
+    for p in points:
+        if p.n % 3:
+            p.x += 1.0
+            p.n += 10
+    return len(points)
+
+
+@pytest.mark.parametrize("cls", [Plain, Counting, Slotted, Doubling])
+def test_the_callers_nodes_have_their_new_fields(cls: Any) -> None:
+    compiled = pyrelay.jit(moved)
+    for count in (40, 40, 70):
+        one, other = ([cls(0.5 * k, k) for k in range(count)] for _ in range(2))
+        assert compiled(one) == moved(other)
+        assert [(p.x, p.n) for p in one] == [(p.x, p.n) for p in other]
+        assert all(type(p.x) is float and type(p.n) is int for p in one)
+
+
+def test_all_nodes_have_a_new_field() -> None:
+    def shifted(points: list[Any]) -> Any:
+        for p in points:
+            p.x = p.x * 2.0 + 1.0
+
+    points = [Plain(0.5 * k, k) for k in range(100)]
+    for _ in range(2):
+        pyrelay.jit(shifted)(points)
+    assert [p.x for p in points] == [4.0 * (0.5 * k) + 3.0 for k in range(100)]
