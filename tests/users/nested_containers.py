@@ -265,3 +265,17 @@ def a_tree_that_makes_its_branches(words):
         return sum(1 if key == "$" else count(node[key]) for key in node)
 
     return count(root)
+
+
+@use((WORDS,), (["a"],), long=True)
+def what_is_no_number_in_a_tree(words):
+    root = {}
+    for word in words:
+        node = root
+        for letter in word:
+            node = node.setdefault(letter, {})
+        node["word"] = word
+    try:
+        return root[words[0][0]] + 1
+    except TypeError as error:
+        return str(error)

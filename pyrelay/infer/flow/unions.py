@@ -20,6 +20,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.joining import same_value
 from pyrelay.infer.flow.narrowing import assuming, settled
+from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.ir import types
 from pyrelay.ir.nodes import UNREAD, UNSET, Atom
 
@@ -203,6 +204,8 @@ def sample(it: Interpreter, value: V.Value) -> Any:
             return zip(*given, strict=False)
         case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
             return [sample(it, i) for i in it.content(root)]
+        case V.Data() if value.cls in standing_for:
+            return standing_for[value.cls][0]()
         case V.Data():
             return object.__new__(value.cls) if not issubclass(value.cls, tuple) else NotImplemented
         case V.Ref(root) if root.kind == "dict":
