@@ -97,6 +97,8 @@ class Program:
 
     def caller(self) -> Callable[[Flattened], Any]:
         """A function that runs the program on leaves it accepts, and gives the Python result."""
+        from pyrelay.devices.runtime.entry import MISMATCH
+
         binding, kept, run = self.binding, self.binding.kept, self.build.run
         names = [binding.leaf_names[k] for k in binding.parameters]
         place = binding.placed_leaves
@@ -134,6 +136,8 @@ class Program:
                         np.copyto(leaves[leaf], given[k])
                 for pool, column in columns:
                     flat.pools[pool].write_back(column)
+            if results is MISMATCH:
+                raise NeedsStretching
             for leaf, result in numbers.items():
                 array = leaves[leaf]
                 target = array.value if isinstance(array, DeviceArray) else array
@@ -141,6 +145,11 @@ class Program:
             return outcome(binding, kept, results, flat)
 
         return call
+
+
+class NeedsStretching(Exception):
+    """A call has changed nothing, and begins again with a program that stretches arrays whose
+    extents only the running program knows (infer/arrays/stretching.py)."""
 
 
 def outcome(binding: Binding, kept: Mapping[int, int], results: Any, flat: Flattened) -> Any:

@@ -128,6 +128,7 @@ class Compiled:
         #: objects as nodes: up to where, and of which data types
         self._needs: dict[Key, tuple[int, Families]] = {}
         self._needed_last: tuple[int, Families] | None = None  # by the call before
+        self._stretches = False  # whether arrays are, whose extents only programs know
         self._open_texts: bool | None = False  # whether short texts are data; None if never
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = np.zeros(1, np.int64)
@@ -166,12 +167,17 @@ class Compiled:
         if new:
             self._key(args, keywords, flat := Flattened())
             entry.program.captured(flat)
+        from pyrelay.boundary import NeedsStretching
+
         try:
             return entry.call(flat)
+        except NeedsStretching:
+            self._stretches = True
         except errors.AliasError as error:
             if self.__pyrelay__[0] != "jit" or keywords:
                 raise
             return overlapping.called(args, error, self.py, self._overlapping, self._made_of)
+        return self._dispatch(*given[0], **given[1])
 
     def _made_of(self, function: Callable[..., Any]) -> Compiled:
         """Another function, compiled as this one is."""
@@ -186,7 +192,7 @@ class Compiled:
         """Drop the programs, so that calls compile them again."""
         self._table.clear()
         self._overlapping.clear()
-        self._open_texts = False
+        self._open_texts = self._stretches = False
         self._enter_by(None)
 
     # -- finding a program -------------------------------------------------------------------------
@@ -220,7 +226,7 @@ class Compiled:
             found, pools = flatten(pairs, flat)
             return (
                 found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
-                settings.unroll_limit, self._place(settings, flat),
+                settings.unroll_limit, self._stretches, self._place(settings, flat),
             )
 
         if first or not self._needs:
@@ -316,7 +322,7 @@ class Compiled:
             with _compiling:
                 return specialise(
                     callee, args, keywords, parsed, near=near, open_texts=bool(self._open_texts),
-                    texts_may_open=known,
+                    texts_may_open=known, stretches=self._stretches,
                 )
 
         made = on_deep_stack(specialised)
@@ -495,7 +501,7 @@ class Compiled:
         """The same function with nothing compiled but a program, for a structure of arguments."""
         other = self.again()
         other._needs |= self._needs
-        other._open_texts = self._open_texts
+        other._open_texts, other._stretches = self._open_texts, self._stretches
         other._entered(key, key, program)
         return other
 

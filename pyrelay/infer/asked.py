@@ -117,6 +117,7 @@ class Asked:
     nests: bool = False
     fixes: bool = False  # lists that are items of others may be nodes with a field for each item
     unfolds: bool = False  # see Program
+    stretches: bool = False  # see Program
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
     ranges: frozenset[Let] = frozenset()  # makers of sets that were ranges in fields of nodes

@@ -144,7 +144,7 @@ class Attempt(Arguments):
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             class_attributes=asked.class_attributes,
             remembers=asked.remembers, lends=asked.lends, lent_at=asked.lent_at,
-            follows_ops=asked.raises > 1,
+            follows_ops=asked.raises > 1, stretches=asked.stretches,
             of_nodes=self.of_nodes, ranges=self.ranges, containers=self.containers,
             keys_known=asked.keys_known,
             counts_known=asked.counts_known, texts_known=asked.texts_known, nested=asked.nested,

@@ -314,6 +314,8 @@ class Interpreter:
         A relation's complaint becomes an error at the user's line; an equality of extents that only
         the running program can decide becomes a check.
         """
+        from pyrelay.infer.arrays import stretching
+
         record = OPS[op] if isinstance(op, str) else op
         known = V.Value.__args__
         atoms: list[Any] = [self.atom(o) if isinstance(o, known) else o for o in operands]
@@ -327,11 +329,20 @@ class Interpreter:
                     raise stretched from None
                 for extent in (need.left, need.right):  # where it is 1, it is stretched instead
                     self.program.guards.equal(extent, 1)
-                refined = [self.refined(a, need.right, need.left) for a in atoms]
+                broadcasts = record.fusion is Fusion.ELEMENTWISE and not self.handling
+                if broadcasts and self.program.stretches:
+                    atoms = stretching.stretched(self, atoms, need.left, need.right)
+                    continue
+                refined = [
+                    stretching.refined(self, a, need.right, need.left, may_stretch=broadcasts)
+                    for a in atoms
+                ]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     # The right one stands in an attribute, e.g. a shape to fit into.
                     fit = attrs.get("shape", ())
-                    refined = [self.refined(a, need.left, need.right, fit) for a in atoms]
+                    refined = [
+                        stretching.refined(self, a, need.left, need.right, fit) for a in atoms
+                    ]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     raise self.failure(
                         errors.ShapeError,
@@ -375,25 +386,6 @@ class Interpreter:
             "differ",
             hints=("copy the view where it is made: x[1:].copy()",),
         )
-
-    def refined(
-        self, operand: Any, own: Extent, other: Extent, fit: tuple[Extent, ...] = ()
-    ) -> Any:
-        """The operand with `other` in place of its extent `own`, after a run-time check; only where
-        a shape that it is to `fit` has it, if it does: its axes may be equal to several."""
-        atom = self.builder.atom(operand)
-        ty = atom.type
-        if not isinstance(ty, TensorType) or own not in ty.shape:
-            return operand
-        text = "the extents {} and {} of the operands must be equal"
-        self.builder.call(OPS["check_equal"], left=other, right=own, text=text)
-        every = tuple(other if d == own else d for d in ty.shape)
-        facing = (*[None] * (len(every) - len(fit)), *fit[max(0, len(fit) - len(every)):])
-        one_by_one = tuple(
-            e if e == f else d for d, e, f in zip(ty.shape, every, facing, strict=True)
-        )
-        shape = every if one_by_one == ty.shape else one_by_one
-        return self.builder.call(OPS["refine"], atom, shape=shape)
 
     def result(self, handle: Handle, name: str = "") -> V.Value:
         """The value of an emitted result: a number, or a fresh array."""

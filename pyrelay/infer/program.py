@@ -90,6 +90,7 @@ class Program:
     sources: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
     #: What generators returned whose bodies ran in line.
     returned: dict[V.Root, V.Value] = field(default_factory=dict)
+    stretches: bool = False  # operands of extents known at run time are, where these are 1
     splits: int = 0  # branches that what follows was put into
     unrolled: frozenset[Let] = frozenset()  # loops whose lists must have a known length
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one

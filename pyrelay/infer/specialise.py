@@ -72,12 +72,14 @@ def _deep_recursion() -> Iterator[None]:
 def specialise(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any], *,
     near: bool = True, open_texts: bool = False, texts_may_open: bool = False,
+    stretches: bool = False,
 ) -> Specialised:
     """Infer the program of `callee(*args, **keywords)`.
 
     callee is a Python function or an abstract value (a `Derivative`). near: whether it runs where a
     loop over short arrays is better one kernel (`short_arrays`). open_texts: whether short texts
-    are data, too; or may be if this program is too much (`texts_may_open`). Raises a PyrelayError
+    are data, too; or may be if this program is too much (`texts_may_open`). stretches: see
+    `infer/arrays/stretching`. Raises a PyrelayError
     at the user's line for what cannot be compiled, or takes too long to.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
@@ -93,7 +95,8 @@ def specialise(
     if texts_may_open:
         effort.allow(MOST_STEPS_OF_TEXTS)
     infer = functools.partial(
-        _specialised, callee, args, keywords, parse, near=near, open_texts=open_texts, effort=effort
+        _specialised, callee, args, keywords, parse, near=near, open_texts=open_texts,
+        stretches=stretches, effort=effort,
     )
     every = [*args, *keywords.values()]
     try:
@@ -278,7 +281,7 @@ def _specialised(
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
     deep: bool = False, counts_known: bool = False, texts_known: bool = False,
     fixes: bool = False, nests: bool = False, unfolds: bool = False, near: bool,
-    open_texts: bool, effort: Effort,
+    open_texts: bool, effort: Effort, stretches: bool,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -288,7 +291,8 @@ def _specialised(
         return Asked(
             ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known,
             fixes=fixes, nests=nests, unfolds=unfolds, compares=unfolds, near=near, own=own,
-            effort=effort, families=listed or Families(EVERYWHERE, apart=unfolds),
+            stretches=stretches, effort=effort,
+            families=listed or Families(EVERYWHERE, apart=unfolds),
         )
 
     asked, checks = begun(own=None if unfolds else frozenset()), False

@@ -54,7 +54,7 @@ def _as_extent(n: Any) -> tuple[tuple[()], tuple[int]]:
     return (), (int(n),)
 
 
-def _check_equal(*, left: int, right: int, text: str) -> tuple[()]:
+def _check_equal(*, left: int, right: int, text: str, stretches: bool = False) -> tuple[()]:
     if left != right:
         raise exception_of("ValueError", pieces(text), (left, right))
     return ()
@@ -81,7 +81,8 @@ as_extent = _instruction(
 check_equal = _instruction(
     "check_equal", lambda args, attrs: (), _check_equal, _CHECK,
     (Sample((), {"left": 3, "right": 3, "text": "3 is not 3"}),),
-    "ValueError with `text` (see `pieces`) unless the extents `left` and `right` are equal",
+    "ValueError with `text` (see `pieces`) unless the extents `left` and `right` are equal; where "
+    "one is 1 and `stretches`, the call begins again if it has changed nothing",
     Effect.RAISES,
 )
 

@@ -14,6 +14,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.contraction import matmul
+from pyrelay.infer.arrays.stretching import refined
 from pyrelay.infer.arrays.subscripts import get_item
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import cast, operand
@@ -145,7 +146,7 @@ def _extents(
                     )
                 if equal is None:
                     values = list(values)
-                    values[k] = it.result(it.refined(it.atom(values[k]), extent, known))
+                    values[k] = it.result(refined(it, it.atom(values[k]), extent, known))
     return extents, values
 
 

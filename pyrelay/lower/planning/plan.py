@@ -13,13 +13,14 @@ or copies arguments, calls the entry function, and describes the results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from pyrelay.errors import InvariantError
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Dim, Extent, Symbol
-from pyrelay.ir.nodes import Function, KernelCall, Let, Module
+from pyrelay.ir.nodes import Function, KernelCall, Let, Module, OpCall
+from pyrelay.ir.op import Effect, Op
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower.kernels.called_loops import with_called_loops
 from pyrelay.lower.kernels.growing_parts import with_growing_parts
@@ -96,6 +97,7 @@ def plan(
     module = kernels_only(_with_extents_of_results(module), target)
     program = Program(target, begin)
     entry = _completed(module.main, entry or Entry())
+    program.begins_again = not entry.mutated and not any(map(_does_something, _ops(module)))
     forced = {}
     recursive = frozenset(_recursive(module))
     parts = loops = frozenset[str]()
@@ -123,6 +125,17 @@ def plan(
         entry.results, entry.single, tuple(program.hosts),
         tuple(program.ufuncs),
     )
+
+
+def _ops(module: Module) -> Iterator[Op]:
+    for function in module.functions.values():
+        for let in walk.nested_lets(function.body):
+            if isinstance(let.rhs, OpCall):
+                yield let.rhs.op
+
+
+def _does_something(op: Op) -> bool:
+    return op.effect is Effect.HOST
 
 
 def _with_extents_of_results(module: Module) -> Module:

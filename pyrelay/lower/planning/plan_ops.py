@@ -16,6 +16,7 @@ from pyrelay.lower.planning import plan_commits, plan_library
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import (
     Binary,
+    Guard,
     Immediate,
     JumpIf,
     Load,
@@ -113,6 +114,11 @@ def _check_equal(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     same, after = p.frame.slot(), p.frame.label("equal")
     p.frame.emit(Binary("eq.i64", same, left, right))
     p.frame.emit(JumpIf(Slot(same), after))
+    if call.attrs.get("stretches") and p.program.begins_again:
+        for extent in (left, right):
+            more = p.frame.slot()
+            p.frame.emit(Binary("ne.i64", more, extent, Immediate(1)))
+            p.frame.emit(Guard(Slot(more)))
     site = p.program.site("ValueError", pieces(call.attrs["text"]), (i64, i64), let.span)
     p.frame.emit(Raise(site, (left, right)))
     p.frame.place(after)

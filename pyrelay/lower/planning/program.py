@@ -57,6 +57,7 @@ class Program:
         self.sites: list[Site] = []
         self.hosts: list[HostFunction] = []
         self.ufuncs: list[Ufunc] = []
+        self.begins_again = False  # a call may: it has changed nothing that can be seen
 
     def lowering(self, function: Function) -> Group:
         """The kernels of a fused group; equal groups share them.
