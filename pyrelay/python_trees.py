@@ -7,7 +7,6 @@ operators are no children: nobody walks for them, and they are a third of what `
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
 MADE = "__pyrelay_made__"
@@ -21,6 +20,9 @@ _NO_NODES = {
 
 #: The fields of a class in which nodes may be.
 _FIELDS: dict[type, tuple[str, ...]] = {ast.Constant: ()}
+
+_LEAVES = {ast.Constant, ast.Name}
+"""Classes of most nodes that have none below them."""
 
 
 def children(node: ast.AST) -> list[ast.AST]:
@@ -38,13 +40,16 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
-def nodes(tree: ast.AST) -> Iterator[ast.AST]:
+def nodes(tree: ast.AST) -> list[ast.AST]:
     """A node and all below it, those that stand later first."""
+    found: list[ast.AST] = []
     pending = [tree]
     while pending:
         node = pending.pop()
-        yield node
-        pending += children(node)
+        found.append(node)
+        if type(node) not in _LEAVES:
+            pending += children(node)
+    return found
 
 
 def is_made(value: Any) -> bool:

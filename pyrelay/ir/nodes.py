@@ -316,8 +316,14 @@ class Let:
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
 
+class _Lets:
+    """What passes find out about a block over and over is kept with it (`records.once`)."""
+
+    __slots__ = ("_free_vars", "_nested_lets")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Block(_Lets):
     """Lets in order, then results, then extents for the symbols that the owner binds."""
 
     lets: tuple[Let, ...]

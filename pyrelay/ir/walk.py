@@ -65,17 +65,20 @@ def block_binders(rhs: Rhs) -> tuple[Var, ...]:
     return rhs.carried + rhs.handed + extra
 
 
-def nested_lets(block: Block) -> Iterator[Let]:
+@once
+def nested_lets(block: Block) -> tuple[Let, ...]:
     """Every Let in the block and in blocks inside it, outer ones first, in order."""
+    found: list[Let] = []
     pending = [iter(block.lets)]
     while pending:
         for let in pending[-1]:
-            yield let
+            found.append(let)
             if isinstance(let.rhs, (If, Loop)):
                 pending.extend(iter(b.lets) for b in reversed(blocks(let.rhs)))
                 break
         else:
             pending.pop()
+    return tuple(found)
 
 
 def nested_blocks(block: Block) -> Iterator[Block]:
@@ -85,6 +88,7 @@ def nested_blocks(block: Block) -> Iterator[Block]:
         yield from blocks(let.rhs)
 
 
+@once
 def free_vars(block: Block) -> tuple[Var, ...]:
     """Variables that a block reads and does not bind, in order of first use."""
     found: dict[Var, None] = {}

@@ -126,8 +126,9 @@ class _Lowering:
         self.kinds = kinds
         self.b = IRBuilder()
         self.alone = values_alone(definition)
+        self.every = nodes(definition)
         self.divisors = self._divisors()
-        self.strides = strides(definition, names) if definition.name == "kernel" else {}
+        self.strides = strides(self.every, names) if definition.name == "kernel" else {}
         self.inverses: dict[str, tuple[Any, Any]] = {}
         self.values: dict[str, Value] = {}
         self.variables: dict[str, Value] = {}
@@ -160,7 +161,7 @@ class _Lowering:
     def _scopes(self) -> dict[str, tuple[Any, Any]]:
         """What accesses through a name carry, for names of arrays that lie apart."""
         sources: dict[str, list[ast.expr]] = {}
-        for each in nodes(self.definition):
+        for each in self.every:
             if isinstance(each, ast.Assign):
                 self.line = each.lineno
                 for target in each.targets:
@@ -190,7 +191,7 @@ class _Lowering:
 
     def _divisors(self) -> frozenset[str]:
         """The names that something is divided by."""
-        calls = (each for each in nodes(self.definition) if isinstance(each, ast.Call))
+        calls = (each for each in self.every if isinstance(each, ast.Call))
         return frozenset(
             call.args[1].id for call in calls
             if isinstance(call.func, ast.Name) and len(call.args) == 2

@@ -1,8 +1,9 @@
 """Which products of a kernel's text are strides that only the call knows.
 
-In: the tree of a kernel. Out: the products of what differs between rounds of an innermost loop and
-of an extent: `x[:, k]` reads every so many elements. LLVM guesses of such a number that it is 1: it
-makes vectors for that case alone, and goes one by one through the columns of all other matrices.
+In: the nodes of a kernel's tree. Out: the products of what differs between rounds of an innermost
+loop and of an extent: `x[:, k]` reads every so many elements. LLVM guesses of such a number that it
+is 1: it makes vectors for that case alone, and goes one by one through the columns of all other
+matrices.
 Where it does not see the number itself it makes vectors whose lanes are gathered, if that is worth
 it: functions of columns take a third of the time. Where little is computed gathering is slower, and
 so it is in many loops of the user's own, with branches and exchanges, that call no such function.
@@ -11,7 +12,7 @@ so it is in many loops of the user's own, with branches and exchanges, that call
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay.python_trees import nodes
@@ -20,16 +21,19 @@ _MUCH = 14  # operations of a round, accesses among them
 
 
 def strides(
-    definition: ast.FunctionDef, names: Mapping[str, Any]
+    every: Sequence[ast.AST], names: Mapping[str, Any]
 ) -> dict[ast.BinOp, ast.expr]:
-    """Such products, and the side of each that is the stride. `names`: what the text imports."""
+    """Such products, and the side of each that is the stride.
+
+    every: all nodes of the kernel's definition. names: what the text imports.
+    """
     own = "param_apart" in names
     extents = {
-        target.id for each in nodes(definition) if isinstance(each, ast.Assign)
+        target.id for each in every if isinstance(each, ast.Assign)
         for target in each.targets if isinstance(target, ast.Name) and _is_extent(each.value)
     }
     found: dict[ast.BinOp, ast.expr] = {}
-    for loop in nodes(definition) if extents else ():
+    for loop in every if extents else ():
         if not isinstance(loop, ast.For) or _has_loops(loop):
             continue
         if not _calls_much(loop, names) and (own or not _computes_much(loop)):

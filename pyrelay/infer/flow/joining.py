@@ -426,7 +426,8 @@ class Joiner:
         noted: list[Any] = [self.keys, self.of, self.left, self.right, self.pairs]
         saved = [each.copy() for each in noted]
         try:
-            joined = replace(self, lenient=False)._alike(old, new)
+            strict = replace(self, lenient=False) if self.lenient else self
+            joined = strict._alike(old, new)
         except JoinError:
             joined = None
         if joined is None:

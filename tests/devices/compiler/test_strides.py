@@ -10,6 +10,7 @@ import pytest
 import pyrelay
 from pyrelay.devices.compiler import vocabulary
 from pyrelay.devices.compiler.strides import strides
+from pyrelay.python_trees import nodes
 from tests.devices.running_kernels import kernel_assembly, needs_vectors
 
 TEXT = """\
@@ -30,10 +31,11 @@ def kernel(block, begin, end):
 
 def test_a_stride_is_an_extent_that_a_rounds_number_is_multiplied_by() -> None:
     (kernel,) = (each for each in ast.parse(TEXT).body if isinstance(each, ast.FunctionDef))
-    assert [ast.unparse(each) for each in strides(kernel, {"exp": vocabulary.exp})] == ["i0 * n0"]
+    found = strides(nodes(kernel), {"exp": vocabulary.exp})
+    assert [ast.unparse(each) for each in found] == ["i0 * n0"]
     few = ast.parse(TEXT.replace("exp(", "-(")).body[1]
     assert isinstance(few, ast.FunctionDef)
-    assert not strides(few, {})
+    assert not strides(nodes(few), {})
     nested = ast.parse(
         "def kernel(block, begin, end):\n"
         "    n0 = param_extent(block, 3)\n"
@@ -43,14 +45,14 @@ def test_a_stride_is_an_extent_that_a_rounds_number_is_multiplied_by() -> None:
         "            f(x0 + i1, (i1 + 1) * (2 * n0), i0 * n0 / i1)\n"
     ).body[0]
     assert isinstance(nested, ast.FunctionDef)
-    assert [ast.unparse(each) for each in strides(nested, {})] == ["(i1 + 1) * (2 * n0)"]
+    assert [ast.unparse(each) for each in strides(nodes(nested), {})] == ["(i1 + 1) * (2 * n0)"]
 
 
 def test_loops_of_the_users_own_have_strides_where_they_call_functions() -> None:
     (kernel,) = (each for each in ast.parse(TEXT).body if isinstance(each, ast.FunctionDef))
     names: dict[str, object] = {"param_apart": vocabulary.param_apart, "exp": vocabulary.exp}
-    assert len(strides(kernel, names)) == 1
-    assert not strides(kernel, {**names, "exp": vocabulary.load_f64})
+    assert len(strides(nodes(kernel), names)) == 1
+    assert not strides(nodes(kernel), {**names, "exp": vocabulary.load_f64})
 
 
 def test_a_column_is_read_by_vectors() -> None:
