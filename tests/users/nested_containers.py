@@ -267,8 +267,8 @@ def a_tree_that_makes_its_branches(words):
     return count(root)
 
 
-@use((WORDS,), (["a"],), long=True)
-def what_is_no_number_in_a_tree(words):
+@use((WORDS,), long=True)
+def what_is_no_text_in_a_tree(words):
     root = {}
     for word in words:
         node = root
@@ -276,6 +276,6 @@ def what_is_no_number_in_a_tree(words):
             node = node.setdefault(letter, {})
         node["word"] = word
     try:
-        return root[words[0][0]] + 1
+        return root[words[0][0]] + "s"
     except TypeError as error:
         return str(error)
