@@ -310,7 +310,7 @@ def least(x: Any, k: Any) -> Any:
 )
 def test_tops_of_stacks_stay_inside_them(f: Callable[..., Any], checks: int) -> None:
     compiled = pyrelay.jit(f)
-    for size in (1, 2, 3, 9):
+    for size in (1, 2, 3, 6):  # of `placed` 9 took 50 seconds
         x = np.random.default_rng(size).normal(size=size)
         assert compiled(x, x) == f(x, x)
     text = str(compiled.code(x, x))
