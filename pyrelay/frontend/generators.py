@@ -84,26 +84,33 @@ def as_assignment(node: ast.Assign, fresh: Iterator[int]) -> list[ast.stmt]:
     return [made, *through, ast.copy_location(ast.Assign(node.targets, returned), node)]
 
 
-def as_augmented(node: ast.AugAssign, fresh: Iterator[int]) -> list[ast.stmt]:
-    """The statements that do what `x += yield value` or `x += yield from iterable` does, of a
-    variable, which is read before."""
+def parted(node: ast.AugAssign, before: str, got: str) -> list[ast.Assign | ast.AugAssign]:
+    """`x += yield y` as it goes on: x is read, what is sent is assigned, and added to what was
+    read. before, got: variables for these."""
 
-    def named(kind: str, context: ast.expr_context) -> ast.Name:
-        return ast.copy_location(ast.Name(kind, context), node.target)
+    def named(name: str, context: ast.expr_context) -> ast.Name:
+        return ast.copy_location(ast.Name(name, context), node.target)
 
     def assigned(target: ast.expr, value: ast.expr) -> ast.Assign:
         return ast.copy_location(ast.Assign([target], value), node)
 
     assert isinstance(node.target, ast.Name)
-    number = next(fresh)
-    before, got = f".before{number}", f".got{number}"
     changed = ast.AugAssign(named(before, ast.Store()), node.op, named(got, ast.Load()))
     return [
         assigned(named(before, ast.Store()), named(node.target.id, ast.Load())),
-        *as_assignment(assigned(named(got, ast.Store()), node.value), fresh),
+        assigned(named(got, ast.Store()), node.value),
         ast.copy_location(changed, node),
         assigned(node.target, named(before, ast.Load())),
     ]
+
+
+def as_augmented(node: ast.AugAssign, fresh: Iterator[int]) -> list[ast.stmt]:
+    """The statements that do what `x += yield value` or `x += yield from iterable` does, of a
+    variable, which is read before."""
+    number = next(fresh)
+    read, sent, *added = parted(node, f".before{number}", f".got{number}")
+    assert isinstance(sent, ast.Assign)
+    return [read, *as_assignment(sent, fresh), *added]
 
 
 def as_return(node: ast.Return, fresh: Iterator[int]) -> list[ast.stmt]:

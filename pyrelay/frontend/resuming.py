@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pyrelay.frontend import source
+from pyrelay.frontend.generators import parted
 from pyrelay.python_trees import children, nodes
 
 N = TypeVar("N", bound=ast.AST)
@@ -117,15 +118,7 @@ class _Parted(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         if not isinstance(node.target, ast.Name) or not isinstance(node.value, ast.Yield):
             return node
-        return [
-            _assign(node, _BEFORE, _name(node, node.target.id, ast.Load())),
-            _assign(node, _GOT, node.value),
-            _at(node, ast.AugAssign(
-                _at(node, ast.Name(_BEFORE, ast.Store())), node.op,
-                _name(node, _GOT, ast.Load()),
-            )),
-            _assign(node, node.target.id, _name(node, _BEFORE, ast.Load())),
-        ]
+        return parted(node, _BEFORE, _GOT)
 
 
 class _Fields(ast.NodeTransformer):

@@ -314,8 +314,6 @@ class Interpreter:
         A relation's complaint becomes an error at the user's line; an equality of extents that only
         the running program can decide becomes a check.
         """
-        from pyrelay.infer.arrays import stretching
-
         record = OPS[op] if isinstance(op, str) else op
         known = V.Value.__args__
         atoms: list[Any] = [self.atom(o) if isinstance(o, known) else o for o in operands]
@@ -324,32 +322,14 @@ class Interpreter:
                 with dims.decided_by(self._decide_equal):
                     return self.builder.call(record, *atoms, **attrs)
             except NeedsCheck as need:
-                stretched = self.ones.get(need.left) or self.ones.get(need.right)
-                if stretched is not None:
-                    raise stretched from None
+                once_one = self.ones.get(need.left) or self.ones.get(need.right)
+                if once_one is not None:
+                    raise once_one from None
                 for extent in (need.left, need.right):  # where it is 1, it is stretched instead
                     self.program.guards.equal(extent, 1)
-                broadcasts = record.fusion is Fusion.ELEMENTWISE and not self.handling
-                if broadcasts and self.program.stretches:
-                    atoms = stretching.stretched(self, atoms, need.left, need.right)
-                    continue
-                refined = [
-                    stretching.refined(self, a, need.right, need.left, may_stretch=broadcasts)
-                    for a in atoms
-                ]
-                if all(a is b for a, b in zip(atoms, refined, strict=True)):
-                    # The right one stands in an attribute, e.g. a shape to fit into.
-                    fit = attrs.get("shape", ())
-                    refined = [
-                        stretching.refined(self, a, need.left, need.right, fit) for a in atoms
-                    ]
-                if all(a is b for a, b in zip(atoms, refined, strict=True)):
-                    raise self.failure(
-                        errors.ShapeError,
-                        f"{self.operation(record)} needs {dims.show(need.left)} and "
-                        f"{dims.show(need.right)} to be equal, which is known only at run time",
-                    ) from None
-                atoms = refined
+                from pyrelay.infer.arrays import stretching
+
+                atoms = stretching.met(self, record, atoms, attrs, need.left, need.right)
             except RelationError as error:
                 failure = self.relation_failure(error, record)
                 if error.raises is not None:

@@ -79,8 +79,8 @@ def specialise(
     callee is a Python function or an abstract value (a `Derivative`). near: whether it runs where a
     loop over short arrays is better one kernel (`short_arrays`). open_texts: whether short texts
     are data, too; or may be if this program is too much (`texts_may_open`). stretches: see
-    `infer/arrays/stretching`. Raises a PyrelayError
-    at the user's line for what cannot be compiled, or takes too long to.
+    `infer/arrays/stretching`. Raises a PyrelayError at the user's line for what cannot be compiled,
+    or takes too long to.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
     that computed arrays have one shape, short ones enter as structures of their items; if it still

@@ -11,16 +11,42 @@ it. A call that writes into its arguments, or prints, cannot begin again, and ra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyrelay import errors
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.op import OPS
+from pyrelay.ir.op import OPS, Fusion, Op
 from pyrelay.ir.types import TensorType
 
 _UNEQUAL = "the extents {} and {} of the operands must be equal"
+
+
+def met(
+    it: Interpreter, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any], left: Extent,
+    right: Extent,
+) -> list[Any]:
+    """The operands of an op that needs two extents to be equal, which nothing before it decides.
+
+    Raises ShapeError where no operand has either.
+    """
+    broadcasts = op.fusion is Fusion.ELEMENTWISE and not it.handling
+    if broadcasts and it.program.stretches:
+        return _stretched(it, operands, left, right)
+    found = [refined(it, a, right, left, may_stretch=broadcasts) for a in operands]
+    if all(a is b for a, b in zip(operands, found, strict=True)):
+        # The right one stands in an attribute, e.g. a shape to fit into.
+        fit = attrs.get("shape", ())
+        found = [refined(it, a, left, right, fit) for a in operands]
+    if all(a is b for a, b in zip(operands, found, strict=True)):
+        raise it.failure(
+            errors.ShapeError,
+            f"{it.operation(op)} needs {dims.show(left)} and {dims.show(right)} to be equal, which "
+            "is known only at run time",
+        ) from None
+    return found
 
 
 def refined(
@@ -45,7 +71,7 @@ def refined(
     return it.builder.call(OPS["refine"], atom, shape=shape)
 
 
-def stretched(
+def _stretched(
     it: Interpreter, operands: Sequence[Any], left: Extent, right: Extent
 ) -> list[Any]:
     """The operands with one extent at each place where they have both: that which is not 1.
@@ -95,4 +121,4 @@ def _along(it: Interpreter, atom: Any, axis: int, own: Extent, common: Extent) -
     return b.call(OPS["gather_inside"], atom, places, axes=(axis,)).atom
 
 
-__all__ = ["refined", "stretched"]
+__all__ = ["met", "refined"]

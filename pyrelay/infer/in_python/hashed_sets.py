@@ -21,7 +21,7 @@ def _with_membership(iterable: Any) -> Any:
     return iterable if isinstance(iterable, (set, frozenset)) else Members(iterable)
 
 
-def _set_for(operator: str, other: Any) -> Any:
+def set_for(operator: str, other: Any) -> Any:
     """The right operand of an operator of sets."""
     if not isinstance(other, (set, frozenset)):
         raise TypeError(
@@ -177,16 +177,16 @@ class Members:
                 self.add(item)
 
     def __or__(self, other: Any) -> Any:
-        return self.union(_set_for("|", other))
+        return self.union(set_for("|", other))
 
     def __and__(self, other: Any) -> Any:
-        return self.intersection(_set_for("&", other))
+        return self.intersection(set_for("&", other))
 
     def __sub__(self, other: Any) -> Any:
-        return self.difference(_set_for("-", other))
+        return self.difference(set_for("-", other))
 
     def __xor__(self, other: Any) -> Any:
-        return self.symmetric_difference(_set_for("^", other))
+        return self.symmetric_difference(set_for("^", other))
 
     __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
 
@@ -194,19 +194,19 @@ class Members:
         return Members(other).difference(self)
 
     def __ior__(self, other: Any) -> Any:
-        self.update(_set_for("|=", other))
+        self.update(set_for("|=", other))
         return self
 
     def __iand__(self, other: Any) -> Any:
-        self.intersection_update(_set_for("&=", other))
+        self.intersection_update(set_for("&=", other))
         return self
 
     def __isub__(self, other: Any) -> Any:
-        self.difference_update(_set_for("-=", other))
+        self.difference_update(set_for("-=", other))
         return self
 
     def __ixor__(self, other: Any) -> Any:
-        self.symmetric_difference_update(_set_for("^=", other))
+        self.symmetric_difference_update(set_for("^=", other))
         return self
 
     def __le__(self, other: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.in_python import once
-from pyrelay.infer.in_python.hashed_sets import Members, _set_for, order_wanted
+from pyrelay.infer.in_python.hashed_sets import Members, order_wanted, set_for
 from pyrelay.infer.in_python.tables import Table, differ
 
 # -- hashes ----------------------------------------------------------------------------------------
@@ -511,15 +511,15 @@ class OrderedMembers(Members):
         return made
 
     def __rand__(self, other: Any) -> Any:
-        return ordered(_set_for("&", other)).intersection(self)
+        return ordered(set_for("&", other)).intersection(self)
 
     def __ror__(self, other: Any) -> Any:
-        return ordered(_set_for("|", other)).union(self)
+        return ordered(set_for("|", other)).union(self)
 
     def __rxor__(self, other: Any) -> Any:
-        return ordered(_set_for("^", other)).symmetric_difference(self)
+        return ordered(set_for("^", other)).symmetric_difference(self)
 
     def __rsub__(self, other: Any) -> Any:
-        return ordered(_set_for("-", other)).difference(self)
+        return ordered(set_for("-", other)).difference(self)
 
     __hash__ = None
