@@ -38,11 +38,16 @@ def few_collections() -> Iterator[None]:
 
 def _count_as_old() -> None:
     """Young objects count as old, for the collector's next look at everything, until there were too
-    many of them. Where somebody froze objects, they would count as old too: nothing is done then.
+    many of them. Where somebody froze objects, they would count as old too: nothing is done then,
+    nor asked again, as Python goes through all that are frozen to count them.
     """
     global _unseen
-    if gc.get_freeze_count() or _unseen + gc.get_count()[0] > _UNSEEN:
+    young = gc.get_count()[0]
+    if _unseen + young > _UNSEEN:
         return
-    _unseen += gc.get_count()[0]
+    if gc.get_freeze_count():
+        _unseen = _UNSEEN
+        return
+    _unseen += young
     gc.freeze()
     gc.unfreeze()

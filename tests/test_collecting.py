@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay import compiled
+from pyrelay import collecting, compiled
 from pyrelay.collecting import few_collections
 
 
@@ -132,3 +132,20 @@ def test_objects_stay_young_where_some_are_frozen_or_many_were_moved(
     young, frozen = _first_call(tmp_path, **kept)
     assert young > 20_000
     assert frozen is ("frozen" in kept)
+
+
+def test_frozen_objects_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting goes through all of them, 10 ms for those of this test run."""
+    asked: list[None] = []
+
+    def count() -> int:
+        asked.append(None)
+        return 1
+
+    monkeypatch.setattr(collecting, "_unseen", 0)
+    monkeypatch.setattr(gc, "get_freeze_count", count)
+    for _ in range(3):
+        with few_collections():
+            kept = [[] for _ in range(100)]
+    assert len(asked) == 1
+    assert len(kept) == 100
