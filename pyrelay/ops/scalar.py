@@ -315,6 +315,8 @@ _CONVERSIONS = (
         "truncated", 1, "f",
         _always("({0} >= -0x1p63 && {0} < 0x1p63 ? i64({0}) : i64(u64(1) << 63))"), WORD,
     ),
+    # Towards zero, of a float that is known to fit; of another one, any number.
+    _plain("whole", 1, "f", _always("i64({0})"), WORD),
     _plain("real", 1, "biufc", _kinds(_always("{0}"), c=_always("({0}).re")), REAL),
     _plain(
         "imag", 1, "biufc",

@@ -42,6 +42,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "true_quotient": lambda a, b: _quotients(a, b),
     "outside": lambda a, b: (a < 0) | (a >= b),
     "truncated": lambda a: np.where(abs(a) < 2**63, a, -(2.0**63)).astype(np.int64),
+    "whole": lambda a: a.astype(np.int64),
 }
 ON_WORDS = {"outside", "true_quotient"} | {
     f"{name}_{what}" for name in ("add", "subtract", "multiply") for what in (
@@ -132,6 +133,8 @@ def restricted(
         b = np.where(b < 0, np.array(3, dtype.numpy), b)
     if scalar.name == "outside":
         b = np.maximum(b, 0)
+    if scalar.name == "whole":
+        a = np.clip(np.nan_to_num(a), -(2**62), 2**62)
     if scalar.name == "fma":
         a, b, c = (np.nan_to_num(each, posinf=2, neginf=-2) for each in (a, b, c))
     if dtype.kind == "c" and scalar.name in {"log", "power", "reciprocal", "divide"}:

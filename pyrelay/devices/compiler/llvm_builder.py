@@ -213,6 +213,10 @@ class IRBuilder:
             return Value(kind, x.ref)
         return self._bits(x, kind)
 
+    def freeze(self, x: Any) -> Value:
+        """The same where that is a number, else any number."""
+        return self._put(Instruction(x.type, f"freeze {x.typed}"))
+
     # -- parts
 
     def extract_element(self, vector: Any, index: Any) -> Value:

@@ -18,7 +18,7 @@ c64 c128:
 
 and besides ``add_overflows subtract_overflows multiply_overflows(a, b)`` for i64,
 ``outside(k, n)``, which is not 0 <= k < n (n is not negative); ``truncated(x)``, a float as an i64,
-the least one where none holds it; and
+the least one where none holds it; ``whole(x)``, the same of one that is known to have one; and
 ``call_address(function, block, begin, end)``; ``copy_bytes(to, source, count)`` of memory that
 does not overlap; ``unlikely(b)``, which is b, where a branch on it is
 to keep what the other way leads to in registers; ``guessed()``, which does nothing, and whose
@@ -301,6 +301,12 @@ def _emit_truncated(b: IRBuilder, source: types.Type, x: Any) -> Any:
 truncated = Intrinsic(
     "truncated", lambda given: _I64 if len(given) == 1 and given[0] in FLOATS else None,
     _emit_truncated,
+)
+
+
+whole = Intrinsic(
+    "whole", lambda given: _I64 if len(given) == 1 and given[0] in FLOATS else None,
+    lambda b, _, x: b.freeze(b.fptosi(x, WORD)),
 )
 
 

@@ -6,9 +6,11 @@ In: the body of a scalar kernel, its loops in versions. Out: the same, in which
     (i - 1) % n       is  i - 1 if i - 1 >= 0 else i - 1 + n
     m >> j            has no look whether there are as many bits
     k % 10, k // 10   are those of integers without a sign
+    int(x)            has no look whether an int64 holds it
 
-where `i` is known to lie below `n`, as the index of a loop over a ring, `j` below 64, and `k` not
-below 0. What is known is what `implied` knows, which notices on the way what the versions settle.
+where `i` is known to lie below `n`, as the index of a loop over a ring, `j` below 64, `k` not
+below 0, and `x` between floats that an int64 holds. What is known is what `implied` knows, which
+notices on the way what the versions settle.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyrelay.ir.types import bool_, i64, u64
+from pyrelay.ir.types import bool_, f32, f64, i64, u64
 from pyrelay.lower.kernels.kernel import Body, Compute, Literal, Local, Statement, statements
 from pyrelay.lower.passes.bounded_places import LAST_BIT
+from pyrelay.lower.passes.float_bounds import FARTHEST
 from pyrelay.lower.passes.implied import walked
 from pyrelay.lower.passes.intervals import Intervals
 
@@ -27,15 +30,20 @@ _SHIFTS = frozenset(["left_shift", "right_shift"])
 
 
 def with_bounded_numbers(body: Body) -> Body:
-    """The body with remainders that are choices, and shifts by fewer bits than there are."""
+    """The body with remainders that are choices, and shifts and casts that look no further."""
     return walked(body, _rule) if any(map(_takes_long, statements(body))) else body
 
 
 def _takes_long(s: Statement) -> bool:
     return isinstance(s, Compute) and s.out.dtype == i64 and (
         ((s.primitive == "remainder" or s.primitive in _SHIFTS) and isinstance(s.args[1], Local))
-        or _is_by_constant(s)
+        or _is_by_constant(s) or _is_int(s)
     )
+
+
+def _is_int(s: Compute) -> bool:
+    """Whether it makes an integer of a float."""
+    return s.primitive == "cast" and s.args[0].dtype in (f32, f64)
 
 
 def _is_by_constant(s: Compute) -> bool:
@@ -47,6 +55,10 @@ def _is_by_constant(s: Compute) -> bool:
 def _rule(s: Compute, known: Intervals) -> Sequence[Compute]:
     if not _takes_long(s):
         return (s,)
+    if _is_int(s):
+        ends = known.floats.of(s.args[0])
+        fits = ends is not None and ends[0] >= -FARTHEST and ends[1] < FARTHEST
+        return (replace(s, primitive="whole"),) if fits else (s,)
     if _is_by_constant(s):
         return _natural(s) if s.args[1].value > 0 and known.of(s.args[0]).low >= 0 else (s,)  # type: ignore[union-attr]
     return _remainder(s, known) if s.primitive == "remainder" else _shift(s, known)

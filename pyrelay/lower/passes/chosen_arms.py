@@ -46,7 +46,7 @@ _LARGEST_TERM = 1 << 32
 _MOST_COMPUTED = 6  # primitives of one arm, beside its checks
 _CHECKS = frozenset(["add_overflows", "subtract_overflows", "multiply_overflows"])
 _CHEAP = frozenset([
-    "add", "subtract", "multiply", "negative", "minimum", "maximum", "where", "cast",
+    "add", "subtract", "multiply", "negative", "minimum", "maximum", "where", "cast", "whole",
     "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "less", "less_equal",
     "greater", "greater_equal", "equal", "not_equal",
 ])  # fmt: skip

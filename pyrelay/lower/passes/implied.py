@@ -188,6 +188,8 @@ class _Walk:
             case Assign(variable=variable, value=value):
                 self._forget(variable)
                 self.known.put(variable, self.known.value(value))
+                if variable.dtype.kind == "f":
+                    self.known.floats.put(variable, self.known.floats.of(value))
                 if variable.dtype == bool_ and isinstance(value, Literal):
                     self.truths[variable] = bool(value.value)
             case Fail(cond=cond) | Break(cond=cond):
@@ -229,6 +231,9 @@ class _Walk:
     def _decided(self, s: Compute) -> Operand | None:
         """What a value certainly is, if another operand gives it."""
         name, args = s.primitive, s.args
+        if args and args[0].dtype.kind == "f" and s.out.dtype == bool_:
+            truth = self.known.floats.truth(name, args)
+            return None if truth is None else _TRUE if truth else _FALSE
         if name in _COMPARED and _are_integers(args):
             truth = self._compared(name, *args)
             return None if truth is None else _TRUE if truth else _FALSE
@@ -320,7 +325,9 @@ class _Walk:
             return None if truth is None else not truth
         if maker is None or maker.primitive not in _COMPARED:
             return None
-        return self._compared(maker.primitive, *maker.args) if _are_integers(maker.args) else None
+        if _are_integers(maker.args):
+            return self._compared(maker.primitive, *maker.args)
+        return self.known.floats.truth(maker.primitive, maker.args)
 
     def _compared(self, name: str, a: Operand, b: Operand) -> bool | None:
         if name in ("greater", "greater_equal"):
@@ -364,6 +371,8 @@ class _Walk:
                 self.known.assume_at_most(a, b, less)
             else:
                 self.known.assume_at_most(b, a, -1 - less)
+        elif name in _COMPARED and args[0].dtype.kind == "f":
+            self.known.floats.assume(name, args, truth)
 
     def _assume_exact(self, name: str, args: Sequence[Operand]) -> None:
         """Note what a sum, a difference or a product is that has not left 64 bits."""
@@ -400,13 +409,14 @@ class _Walk:
 
     def _if(self, s: If) -> If:
         changed = self._changed(s)
-        arms, ends = [], []
+        arms, ends, of_floats = [], [], []
         for arm, truth in ((s.then, True), (s.orelse, False)):
             mark, self.over = self.known.mark(), False
             self._assume(s.cond, truth)
             arms.append(self.body(arm))
             if not self.over:
                 ends.append({v: self.known.of(v) for v in changed})
+                of_floats.append(self.known.floats.of_each(changed))
             self.known.undo(mark)
             for variable in changed:
                 self._forget(variable)
@@ -414,6 +424,7 @@ class _Walk:
         for variable in changed:
             found = (end[variable] for end in ends)
             self.known.put(variable, reduce(Interval.joined, found) if ends else ANY)
+        self.known.floats.join(changed, of_floats)
         then, orelse = arms
         for variable in changed:
             if variable.dtype == bool_:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from pyrelay.ir.types import DType, i64
 from pyrelay.lower.kernels.kernel import Compute, Literal, Local, Operand
+from pyrelay.lower.passes.float_bounds import FARTHEST, Ends, FloatBounds
 from pyrelay.records import dataclass
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -85,6 +86,7 @@ class Intervals:
         self._less: dict[Local, tuple[int, Local]] = {}  # a constant less a scalar
         self._summands: dict[Operand, tuple[Interval, Interval]] = {}  # of sums
         self._trail: list[tuple[Local, Interval]] = []
+        self.floats = FloatBounds()
 
     def copy(self) -> Intervals:
         """The same, of which more can be found out apart."""
@@ -92,15 +94,17 @@ class Intervals:
         new._known, new._same = dict(self._known), dict(self._same)
         new._summands, new._less = dict(self._summands), dict(self._less)
         new._perhaps_same = dict(self._perhaps_same)
+        new.floats = self.floats.copy()
         return new
 
-    def mark(self) -> int:
+    def mark(self) -> tuple[int, int]:
         """A place to come back to."""
-        return len(self._trail)
+        return len(self._trail), self.floats.mark()
 
-    def undo(self, mark: int) -> None:
+    def undo(self, mark: tuple[int, int]) -> None:
         """Forget what was found out since then."""
-        while len(self._trail) > mark:
+        self.floats.undo(mark[1])
+        while len(self._trail) > mark[0]:
             local, before = self._trail.pop()
             self._known[local] = before
 
@@ -128,7 +132,9 @@ class Intervals:
         return Interval(found.low, found.high, above)
 
     def put(self, local: Local, interval: Interval) -> None:
-        """Note all that is known of a scalar from here on."""
+        """Note all that is known of a scalar from here on: of a float nothing."""
+        if local.dtype.kind == "f":
+            self.floats.put(local, None)
         whole = _whole(local.dtype)
         self._trail.append((local, self._known.get(local, whole)))
         self._known[local] = whole if interval == ANY else interval
@@ -216,6 +222,17 @@ class Intervals:
             self.put(s.out, self._made(s))
         elif s.out.dtype.kind in "iu":
             self.put(s.out, self._of_other_size(s))
+        elif s.out.dtype.kind == "f":
+            self.floats.make(s, self._ends_of_integer)
+
+    def _ends_of_integer(self, operand: Operand) -> Ends | None:
+        """Between what an integer or a truth lies, as floats are said to."""
+        if operand.dtype.kind == "b":
+            return 0.0, 1.0
+        if operand.dtype.kind not in "iu":
+            return None
+        found = self.of(operand)
+        return float(found.low), float(found.high)
 
     def _of_other_size(self, s: Compute) -> Interval:
         """What is known of a result that wraps around beyond its own bits: its ends."""
@@ -230,7 +247,7 @@ class Intervals:
         return Interval(found.low, found.high, {}) if fits else whole
 
     def _made(self, s: Compute) -> Interval:
-        if s.primitive == "cast":
+        if s.primitive in ("cast", "whole"):
             return self._cast(s.args[0])
         values = s.args[1:] if s.primitive == "where" else s.args
         if any(v.dtype != i64 for v in values):
@@ -242,6 +259,8 @@ class Intervals:
             case "subtract", [a, b]:
                 return self._difference(s, a, b)
             case "multiply", [a, b]:
+                if s.args[0] is s.args[1]:
+                    return _square(a)
                 return _within(_corners(a, b))
             case "left_shift", [a, b] if b.low >= 0 and b.high < 63:
                 return _within(_corners(a, Interval(1 << b.low, 1 << b.high, {})))
@@ -291,6 +310,10 @@ class Intervals:
             return self.of(operand)
         if dtype.kind == "b":
             return Interval(0, 1, {})
+        if dtype.kind == "f":
+            low, high = self.floats.of(operand) or (-FARTHEST, FARTHEST)
+            inside = low >= -FARTHEST and high < FARTHEST
+            return Interval(int(low), int(high), {}) if inside else ANY
         if dtype.kind not in "iu":
             return ANY
         found = self.of(operand)
@@ -410,6 +433,12 @@ def _by_ends(primitive: str, found: Sequence[Interval]) -> Interval | None:
 def _corners(a: Interval, b: Interval) -> list[int]:
     """The products among which the least and the greatest are."""
     return [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+
+
+def _square(a: Interval) -> Interval:
+    """What a square is, which has no sign unless it leaves 64 bits."""
+    found = _within(_corners(a, a))
+    return ANY if found is ANY else Interval(max(found.low, 0), found.high, {})
 
 
 def _within(ends: list[int]) -> Interval:

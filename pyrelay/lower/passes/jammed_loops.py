@@ -98,7 +98,7 @@ SIDE_BY_SIDE = _PLACES | frozenset([
     "minimum", "maximum", "fmin", "fmax", "equal", "not_equal", "less", "less_equal", "greater",
     "greater_equal", "where", "logical_and", "logical_or", "logical_xor", "logical_not",
     "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "isnan", "isinf", "isfinite", "cast",
-    "exp2", "expm1",
+    "whole", "exp2", "expm1",
     "log2", "log10", "log1p", "cbrt", "erf", "arcsin", "arccos", "arctan", "sinh", "cosh", "power",
     "arctan2", "hypot", "arcsinh", "arccosh", "arctanh", "near_sin", "near_cos",
     "near_tan", "add_reassociated",
