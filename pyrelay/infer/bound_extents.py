@@ -45,6 +45,7 @@ def bound(it: Interpreter, value: V.Value) -> Extent:
         raise needs.NeedsExtent(expression)
     atom = it.builder.cast(number, types.i64, weak=True)
     _, (symbol,) = it.builder.call(OPS["as_extent"], atom, name="n")
+    it.program.given_lengths.add(it.builder.lets[-1])
     if clamped is not None:  # the number is not negative, as is known now
         symbol = clamped
     _note(it, "as_extent", expression, atom, symbol)

@@ -97,6 +97,7 @@ class Interpreter:
     #: objects whose `__init__` runs, of classes of nodes: where it began, or the node it is by now
     constructing: dict[V.Root, Builder | V.Data] = field(default_factory=dict)
     handling: tuple[Handling, ...] = ()  # the `try` whose bodies are around, innermost last
+    unfailing: bool = False  # in code of ours that raises nothing (`handling.unfailing`)
     opening: Handling | None = None  # the `try` whose body is next, or was just now
     #: ops that do not raise here: the code at hand is behind a branch on what they would
     answered: frozenset[Question] = frozenset()

@@ -482,3 +482,56 @@ def exceptions_of_two_classes(amounts):
         finally:
             purse.held = round(purse.held, 2)
     return purse.held, words, purse.paid
+
+
+class Lacking(Exception):
+    def __init__(self, name, need, have):
+        super().__init__(f"{name}: need {need:.2f}, have {have:.2f}")
+        self.missing = need - have
+
+
+class Account:
+    def __init__(self, owner, balance):
+        self.owner, self.balance, self.history = owner, balance, []
+
+    def deposit(self, amount):
+        if amount <= 0:
+            raise ValueError("amount must be positive")
+        self.balance += amount
+        self.history.append(("deposit", amount))
+
+    def withdraw(self, amount):
+        if amount > self.balance:
+            raise Lacking(self.owner, amount, self.balance)
+        self.balance -= amount
+        self.history.append(("withdraw", amount))
+
+
+ORDERS = [("abc"[k % 3], "dwt"[k * 5 % 7 % 3], k * 37 % 101 - 9, "bca"[k * 3 % 5 % 3])
+          for k in range(60)]
+
+
+@use((ORDERS,), (ORDERS[:5],))
+def accounts_of_orders(orders):
+    table = {name: Account(name, 50.0) for name in "abc"}
+    missing, failed, done, looked_at = 0.0, [], 0, 0
+    for who, what, amount, other in orders:
+        try:
+            account = table[who]
+            if what == "d":
+                account.deposit(amount)
+            elif what == "w":
+                account.withdraw(amount)
+            else:
+                account.withdraw(amount)
+                table[other].deposit(amount)
+        except Lacking as error:
+            missing += error.missing
+            failed.append(str(error))
+        except ValueError as error:
+            failed.append("wrong: " + str(error))
+        else:
+            done += 1
+        finally:
+            looked_at += 1
+    return missing, failed, done, looked_at, [(a.balance, len(a.history)) for a in table.values()]

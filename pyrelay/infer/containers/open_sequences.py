@@ -186,6 +186,7 @@ def open_text(it: Interpreter, value: V.Value) -> V.Value:
 def _written(it: Interpreter, writing: Writing) -> V.Value:
     """A string that the program writes, as one whose code points are in a list."""
     from pyrelay.infer.calls import call
+    from pyrelay.infer.flow.handling import unfailing
     from pyrelay.infer.names.builtins import float_
 
     if writing.function is None:
@@ -193,7 +194,7 @@ def _written(it: Interpreter, writing: Writing) -> V.Value:
     else:
         number = float_(it, writing.of) if writing.as_float else writing.of
         known = {k: V.Known(v) for k, v in writing.form.items()}
-        codes = call(it, V.Known(writing.function), (number,), known)
+        codes = unfailing(it, lambda: call(it, V.Known(writing.function), (number,), known))
         found = in_list(it.builder, it.heap, it.atom, V.Text(from_codes, (codes,)))
     if writing.room is None:
         return found
@@ -328,9 +329,14 @@ def _never_raises(it: Interpreter, value: V.Value) -> bool:
                 return False
             return not (isinstance(number, V.Scalar) and number.kinds)
         case V.Text(function, args):
-            makers = (text.joined, str, repr, from_codes)
+            makers = (text.joined, str, repr, from_codes, from_items)
             return function in makers and all(_never_raises(it, arg) for arg in args)
+        case V.Union(_, cases, alive):
+            return all(_never_raises(it, cases[k]) for k in alive)
+        case V.Tuple(items):
+            return all(_never_raises(it, item) for item in items)
         case V.Ref(root, cls) if issubclass(cls or object, BaseException):
-            args = it.content(root)["args"]
-            return isinstance(args, V.Tuple) and all(_never_raises(it, x) for x in args.items)
+            return _never_raises(it, it.content(root)["args"])
+        case V.Ref(root):  # of the code points of a string
+            return isinstance(it.content(root), V.Growing)
     return isinstance(value, (V.Known, V.Scalar, V.ArrayRef))

@@ -176,7 +176,7 @@ def of_exception(it: Interpreter, value: V.Value) -> V.Value | None:
     (arg,) = args.items
     if own is KeyError.__str__:
         return text(it, repr, arg)
-    return arg if isinstance(arg, V.Text) else text(it, str, arg)
+    return arg if isinstance(arg, V.Text) or _cases(arg) else text(it, str, arg)
 
 
 def _put(it: Interpreter, value: V.Value, conversion: str, spec: str) -> V.Value:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import types as python_types
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from pyrelay import errors
 from pyrelay.infer import needs
@@ -31,6 +31,8 @@ from pyrelay.ir.effects import effect_of
 from pyrelay.ir.nodes import UNREAD, Const, FnCall, Jvp, Let, OpCall, Var, Vjp
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.records import dataclass
+
+_T = TypeVar("_T")
 
 
 @dataclass(eq=False)
@@ -188,12 +190,13 @@ def note_failures(it: Interpreter, mark: int) -> None:
     Such a program is interpreted again with its ops followed too (`Program.follows_ops`).
     """
     program = it.program
-    if program.fails_late or not (program.containers or program.entered):
+    if it.unfailing or program.fails_late or not (program.containers or program.entered):
         return
     inner = (n for let in it.builder.lets[mark:] for n in (
         let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))))
     suspects = [n for n in inner
-                if isinstance(n.rhs, OpCall) and effect_of(n.rhs) is Effect.RAISES]
+                if isinstance(n.rhs, OpCall) and effect_of(n.rhs) is Effect.RAISES
+                and (not _binds_extent(n) or n in program.given_lengths)]
     if not suspects:
         return
     again = it.captured is not None or it.rolling > 0
@@ -405,13 +408,31 @@ def _raising(it: Interpreter, lets: Sequence[Let], checked: set[Let]) -> list[Le
     found: list[Let] = []
     for let in lets:
         for inner in (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))):
-            bound = _binds_extent(inner)
-            if inner in checked or (bound and inner is not let) or not _may_raise(it, inner):
-                continue  # an extent bound further inside is a loop's index
+            given = inner is let and inner in it.program.given_lengths
+            if inner in checked or (_binds_extent(inner) and not given) or (
+                not _may_raise(it, inner)
+            ):
+                continue  # other extents are of what there is, or loops' indices
             if inner is not let or not isinstance(let.rhs, OpCall):
                 raise not_followed(it)
             found.append(let)
     return found
+
+
+def unfailing(it: Interpreter, run: Callable[[], _T]) -> _T:
+    """What `run` gives: code of ours that raises nothing, whatever its ops may, but for what Python
+    is asked; nobody follows it."""
+    mark, builder, around = len(it.builder.lets), it.builder, (it.handling, it.unfailing)
+    it.handling, it.unfailing = (), True
+    try:
+        return run()
+    finally:
+        it.handling, it.unfailing = around
+        it.program.checked.update(
+            inner for let in builder.lets[mark:]
+            for inner in (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b)))
+            if not (isinstance(inner.rhs, OpCall) and inner.rhs.op.schedule == "host")
+        )
 
 
 def check(it: Interpreter, mark: int) -> None:
