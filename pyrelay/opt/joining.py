@@ -329,7 +329,8 @@ class Joining:
             elif rhs.op.name == "broadcast_to" and is_repeated(shape, shape_of(reader.outs[0])):
                 together = max(together, times * _MOST_EVALUATIONS)
             elif reads_again(rhs, self._read_by(rhs, k)):
-                apart += times * _MOST_EVALUATIONS
+                looked_up = len(shape_of(reader.outs[0])) > len(shape)  # table[image]
+                apart += times * _MOST_EVALUATIONS * (2 if looked_up else 1)
             elif rhs.op.name == "slice":
                 sliced.append((rhs, times))
             else:

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 
 import pyrelay.ops  # noqa: F401  (registers the ops)
+from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
-from pyrelay.ir.types import PY_FLOAT, PY_INT
+from pyrelay.ir.dims import Symbol
+from pyrelay.ir.types import PY_FLOAT, PY_INT, TensorType, i64
 from pyrelay.opt.fuse import fuse
 from tests.opt.fusing import M, N, array, floats, fused, kernels, m, n, names, op, program
+
+K = Symbol("k")
+k = dims.of(K)
 
 
 def test_two_reductions_of_columns_are_two_kernels() -> None:
@@ -26,6 +31,19 @@ def test_expensive_work_is_not_repeated_for_every_row() -> None:
     assert fused(module, [floats(3, 4), floats(4)]) == [["exp"], ["add"]]
     module = program([array(m, n), array(n)], lambda b, x, w: x + w * w, [M, N])
     assert fused(module, [floats(3, 4), floats(4)]) == [["multiply", "add"]]
+
+
+def test_a_table_is_computed_before_it_is_looked_up() -> None:
+    def table(b: Builder, x: Any, places: Any) -> Any:
+        return b.call(op("gather_inside"), x + x, places, axes=(0,))
+
+    places = np.array([[0, 2], [1, 1]])
+    for given, kernels_ in (
+        (places, [["add"], ["gather_inside"]]), (places[0], [["add", "gather_inside"]]),
+    ):
+        image = TensorType(i64, (m, n)[: given.ndim])
+        module = program([array(k), image], table, [K, M, N][: 1 + given.ndim])
+        assert fused(module, [floats(3), given]) == kernels_
 
 
 def test_expensive_neighbours_are_computed_once() -> None:

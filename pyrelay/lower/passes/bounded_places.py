@@ -5,7 +5,8 @@ In: what computes the integers of a loop, and the ends of those that it steps. O
 
 An integer of bits that two others have is no greater than the next number of ones only, 2^k - 1,
 that neither of them exceeds. For places in an array of 2^n elements that is the last one, so that
-nobody has to know that it has so many. None of the integers may be negative, which is asked.
+nobody has to know that it has so many. None of the integers may be negative, which is asked. Bytes
+have ends of their own: of a table of 256 elements each is a place.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pyrelay.lower.passes.loop_slopes import Slopes
 
 TOGETHER = frozenset(["bitwise_or", "bitwise_xor"])
 LAST_BIT = 63
+_FEW_BYTES = 2  # of an integer without a sign that tables may have an element for
 _LAST_POWER = 62  # of two that an int64 may be
 _Ends: TypeAlias = Callable[[Front], tuple[Operand, Operand]]
 #: Computes the greatest value of an integer in front of a loop, and asks that none is negative.
@@ -47,6 +49,9 @@ class BoundedPlaces:
                 return None if isinstance(n, Literal) and n.value <= 0 else _below(n)
             case "bitwise_and", (_, Literal(value=most) as last) if most > 0:
                 return lambda _: (_ZERO, last)
+            case "cast", (x,) if x.dtype.kind == "u" and x.dtype.size <= _FEW_BYTES:
+                greatest = Literal(2 ** (8 * x.dtype.size) - 1, i64)
+                return lambda _: (_ZERO, greatest)
             case name, _ if name in TOGETHER:
                 found = self._together(compute, 0)
                 return None if found is None else lambda front: (_ZERO, found(front))

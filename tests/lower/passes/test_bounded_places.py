@@ -62,13 +62,23 @@ def bits(x: Any, n: int) -> int:
     return total
 
 
+def looked_up(x: Any, image: Any) -> Any:
+    out = np.zeros(image.shape)
+    for i in range(image.shape[0]):
+        for j in range(image.shape[1]):
+            out[i, j] = x[image[i, j]]
+    return out
+
+
 _X = np.arange(16.0)
+_IMAGE = np.array([[0, 255, 7], [3, 99, 254]], np.uint8)
 CASES: list[tuple[Callable[..., Any], list[Any]]] = [
     (flipped, [(_X, 4), (_X, 3), (_X[:15], 4), (_X, 0), (_X, 5)]),
     (downwards, [(_X, 15), (_X, 19), (_X, 8), (_X[:13], 12), (_X, -1)]),
     (lowest, [(_X,), (_X[:11],), (_X[:1],)]),
     (around, [(_X, 16), (_X, 9), (_X, 17), (_X, 1), (_X, 0)]),
     (by_three, [(_X, 9, 16), (_X, 9, 17), (_X, 9, -16), (_X, 9, -17), (_X, 0, 0), (_X, 9, 0)]),
+    (looked_up, [(np.arange(256.0), _IMAGE), (np.arange(255.0), _IMAGE), (_X[:0], _IMAGE[:0])]),
     (bits, [(np.array([5, -9, 2**62]), n) for n in (0, 5, 63, 64, 70)]),
 ]
 
@@ -93,7 +103,8 @@ def test_programs_do_what_python_does(function: Callable[..., Any], cases: Any) 
 
 
 @pytest.mark.parametrize(
-    ("function", "args"), [(flipped, (_X, 4)), (lowest, (_X,)), (around, (_X, 9))]
+    ("function", "args"),
+    [(flipped, (_X, 4)), (lowest, (_X,)), (around, (_X, 9)), (looked_up, (_X, _IMAGE))],
 )
 def test_one_version_of_the_loop_has_no_checks(
     function: Callable[..., Any], args: tuple[Any, ...]
