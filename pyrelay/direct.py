@@ -22,7 +22,14 @@ from numpy import array_equal, ascontiguousarray, copyto, may_share_memory, ndar
 
 from pyrelay import config
 from pyrelay.boundary import Program, note_lost
-from pyrelay.direct_columns import are_apart, columns_of, entries_of, read_entries, reader_of
+from pyrelay.direct_columns import (
+    are_all_apart,
+    are_apart,
+    columns_of,
+    entries_of,
+    read_entries,
+    reader_of,
+)
 from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
 from pyrelay.direct_trees import FIELD, PLACE, pack_trees
@@ -367,7 +374,8 @@ def _arguments(
         _taken_apart(text, [name], (key,), apart, tables)
     others = [c for c in text.containers if c not in text.nested]
     if text.nested and len(text.containers) > 1:
-        text.test(f"{text.name(are_apart)}({_tuple(text.nested)}, {_tuple(others)})")
+        test = are_all_apart if text.deep else are_apart
+        text.test(f"{text.name(test)}({_tuple(text.nested)}, {_tuple(others)})")
     handed = text.handed
     for leaf, key in enumerate(text.keys):
         if leaf not in handed or leaf in binding.static:
@@ -452,6 +460,7 @@ def _taken_apart(
         test, parts, items = _structure(text, name, key, apart, fewest)
         if columns.is_nested(key):
             text.nested.append(name)
+            text.deep |= columns.is_deep(columns.held_in(key))
         if key[0] in _CONTAINERS:
             text.objects.append(name)
             text.containers.append(name)

@@ -48,10 +48,14 @@ def are_apart(nested: Sequence[Any], others: Sequence[Any]) -> bool:
     """Whether the lists in some containers are in one of these only, and none of the others."""
     from pyrelay.devices.runtime.columns import single
 
-    if all(map(single(), nested)):
-        return True
+    return all(map(single(), nested)) or are_all_apart(nested, others)
+
+
+def are_all_apart(nested: Sequence[Any], others: Sequence[Any]) -> bool:
+    """The same of lists in lists in them, too."""
     inner = [
-        id(item) for each in nested for item in (each.values() if isinstance(each, dict) else each)
+        id(item) for each in nested
+        for item in columns.lists_in(each.values() if isinstance(each, dict) else each)
     ]
     return len({*inner, *map(id, others)}) == len(inner) + len(others)
 

@@ -32,6 +32,7 @@ class Text:
     objects: list[str] = field(default_factory=list)  # mutable ones, in the order they are met
     containers: list[str] = field(default_factory=list)  # those of them that are no arrays
     nested: list[str] = field(default_factory=list)  # containers of lists that enter as arrays
+    deep: bool = False  # of lists of lists
     roots: list[str] = field(default_factory=list)  # trees, and lists of them
     pools: list[str] = field(default_factory=list)  # what the trees were packed into
     variables: int = 0

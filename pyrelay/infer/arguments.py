@@ -53,6 +53,7 @@ class Entered:
     lengths: list[int] = field(default_factory=list)
     trees: bool = False
     texts: bool = False  # whether any list had texts in it
+    nested: bool = False  # whether any list held lists of lists
     dicts: bool = False  # whether any dict entered as a table
     ragged: bool = False  # whether arrays in one list may differ in shape
     deep: bool = False  # whether lists in lists would hold lists
@@ -78,6 +79,7 @@ class Arguments:
     containers: list[V.Root] = field(default_factory=list)
     #: of lists that entered as arrays: what tells whether their items moved
     slots: dict[V.Root, Any] = field(default_factory=dict)
+    inside: dict[V.Root, list[object]] = field(default_factory=dict)  # and those of lists in them
     #: of dicts that entered as tables: what the lists that they are made of contained
     tabled: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
     entered: Entered = field(default_factory=lambda: Entered())
@@ -365,6 +367,8 @@ class Arguments:
             content = moving.placed(it, content)
         self.entered.texts |= columns.holds_texts(item)
         self.slots[root] = content.slots
+        self.entered.nested |= columns.is_deep(item)
+        self.inside[root] = growing.slots_inside(content.template)
         self.entered.lengths.append(len(self.flat.leaves[own[0]]))
         it.heap.new(root, content)
         return value

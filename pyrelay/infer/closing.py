@@ -195,6 +195,8 @@ class Close:
             kind, extra = "items", tuple[ResultTree, ...]()
             if growing.inner_lists(content.template) and root in self.attempt.slots:
                 kind = "lists"
+                if growing.slots_inside(content.template) != self.attempt.inside[root]:
+                    raise NeedsApart  # a list in a list in it may be another one
                 if places_of(content.slots) is not self.attempt.slots[root]:
                     kind = "placed lists"
                     extra = (self._items(self._places(content.slots)),)
@@ -241,7 +243,9 @@ class Close:
         before = self.attempt.tabled[root][held]
         if isinstance(before, V.Growing) and growing.inner_lists(before.template):
             after = self.it.content(held)
-            if not isinstance(after, V.Growing) or places_of(after.slots) is not before.slots:
+            if not isinstance(after, V.Growing) or places_of(after.slots) is not before.slots or (
+                growing.slots_inside(after.template) != growing.slots_inside(before.template)
+            ):
                 raise NeedsApart  # a list in it may be another one
         children = [self._items(parts[name].root) for name in ("names", "held", "alive")]
         return ContainerChange(number, "table", (), tuple(children))
@@ -469,8 +473,11 @@ class Close:
             if slots is not self.attempt.slots[held.owner]:
                 self._places(slots)  # by which the caller's list has it there when this is read
                 self.it.content(root)  # raises AliasError if it may be elsewhere
-            position = LeafResult(self._result(self.it.atom(held.position)), types.PY_INT)
-            return InnerResult(self.attempt.containers.index(held.owner), position)
+            return InnerResult(self.attempt.containers.index(held.owner), self._position(held))
+        outer = self.it.heap.contents[held.owner] if isinstance(held, V.Part) else None
+        if isinstance(outer, V.Part) and outer.owner in self.attempt.slots:
+            self.it.content(root)  # raises AliasError if it may be elsewhere
+            return ItemResult(self._container(held.owner, None), self._position(held), ())
         inside = self._inside(root, held) if isinstance(held, V.Part) else None
         if inside is not None:
             return inside
@@ -486,13 +493,17 @@ class Close:
             return SharedResult(self.keys[root])
         return self.objects[root]
 
+    def _position(self, held: V.Part) -> LeafResult:
+        """The position of a list in the one that it lives in."""
+        return LeafResult(self._result(self.it.atom(held.position)), types.PY_INT)
+
     def _inside(self, root: V.Root, held: V.Part) -> ResultTree | None:
         """A list that lives in another one, or in a node, if the result has that; else None."""
         field = lists_in_nodes.field_of(self.it, held)
         if (held.owner if field is None else field[0].root) not in self.reached:
             return None
         self.it.content(root)  # raises AliasError if it may be elsewhere
-        position = LeafResult(self._result(self.it.atom(held.position)), types.PY_INT)
+        position = self._position(held)
         if field is None:
             return ItemResult(self._container(held.owner, None), position, held.path)
         pool, kind, name = field

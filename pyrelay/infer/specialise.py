@@ -121,8 +121,14 @@ def specialise(
         raise error.failure from None
 
 
-def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any]) -> Specialised:
-    """The program by the first way to take lists that it is compiled with."""
+def _inferred(
+    infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any],
+    apart: int = columns.MOST_APART,
+) -> Specialised:
+    """The program by the first way to take lists that it is compiled with.
+
+    apart: up to which length lists are structures at first.
+    """
     entered = Entered()
     listed = _listed(every, columns.MOST_RECORDS, mixed=True)
     if listed is not None and listed.mixed:
@@ -137,8 +143,10 @@ def _inferred(infer: Callable[..., tuple[Specialised, bool]], every: Sequence[An
     effort: Effort = infer.keywords["effort"]  # type: ignore[attr-defined]
     begun = effort.steps
     try:
-        made, may_differ = infer(columns.MOST_APART, entered)
+        made, may_differ = infer(apart, entered)
     except NeedsApart:
+        if entered.nested:
+            return _inferred(infer, every, columns.MOST_APART_SHALLOW)
         return infer(columns.ALL_APART, entered)[0]
     except errors.PyrelayError as failure:
         effort.allow(max(MOST_STEPS_OTHERWISE, 2 * (effort.steps - begun)))
@@ -176,6 +184,12 @@ def _otherwise(
         effort.allow(max(MOST_STEPS_DEEP, left))
         made = _tried(infer, columns.MOST_APART, entered, deep=True)
         effort.allow(left)
+    if made is None and entered.nested:
+        effort.allow(MOST_STEPS)
+        try:
+            return _inferred(infer, every, columns.MOST_APART_SHALLOW)
+        except errors.PyrelayError:
+            return None
     if made is None and entered.texts_read:
         infer = functools.partial(infer, texts_known=True)
         made = _tried(infer, columns.MOST_APART, entered)

@@ -74,6 +74,7 @@ class Flattened:
     apart: int = columns.MOST_APART  # lists up to this length are structures of their items
     families: Families = EVERYWHERE  # the data types that objects may be nodes of
     tables: bool = False  # dicts of any length enter as tables
+    deep: bool = True  # lists of lists of lists enter as arrays
     open_texts: bool = False  # texts are data, however short or few
     inner: dict[int, int] = field(default_factory=dict)  # lists in lists: id -> leaf they lie in
     on_device: bool = False  # whether any leaf is an array in the memory of a GPU
@@ -115,6 +116,7 @@ def flatten(
     asked, open_texts = into.apart, into.open_texts
     while True:
         into.tables = asked == columns.MOST_APART_OPEN
+        into.deep = asked != columns.MOST_APART_SHALLOW
         try:
             if captured:
                 into.apart = max(into.apart, columns.MOST_APART_CAPTURED)
@@ -441,7 +443,7 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
         return _trees(value, into, name)
     if type(value) is list and len(value) > columns.most_apart(value, into.apart):
         texts = into.open_texts or len(value) > columns.MOST_TEXTS
-        found = columns.columns_of(value, texts=texts, listed=True)
+        found = columns.columns_of(value, texts=texts, listed=True, deep=into.deep)
         if found is not None:
             return _grown(value, found, into, name)
     if isinstance(value, list):
@@ -511,7 +513,7 @@ def _exactly(item: Any) -> Any:
 def _dict(value: dict[Any, Any], into: Flattened, name: str) -> Key:
     """The key of a dict: of its keys, or, if these are many of one kind, of a table."""
     if into.tables or len(value) > max(into.apart, columns.MOST_KEYS):
-        entries = columns.columns_of_dict(value)
+        entries = columns.columns_of_dict(value, deep=into.deep)
         if entries is not None:
             return _table(value, entries, into, name)
     keys = tuple(value)
@@ -532,7 +534,7 @@ def _table(
 
 def _enter_inner(lists: Iterable[Any], into: Flattened) -> None:
     """Note the lists in a container that enters as arrays. Raises _Shared if one is met again."""
-    ids = dict.fromkeys(map(id, lists), len(into.leaves))
+    ids = dict.fromkeys(map(id, columns.lists_in(lists)), len(into.leaves))
     if not (ids.keys().isdisjoint(into.seen) and ids.keys().isdisjoint(into.inner)):
         raise _Shared
     into.inner.update(ids)

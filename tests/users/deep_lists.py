@@ -139,3 +139,62 @@ def boards_of_queens_by_sets(n):
 
     place(0, set(), set(), set(), [])
     return len(boards), boards[0]
+
+
+BOARDS = [[[(7 * i + 5 * r + 3 * c * r + c) % 20 for c in range(3)] for r in range(3)]
+          for i in range(6)]  # fmt: skip
+RAGGED = [[[1, 2], [3]], [[4]], [[5, 6, 7], [8], [9]], [[10]], [[11], [12, 13]]]
+
+
+@use((list(range(20)), BOARDS))
+def first_and_last_board(draws, boards):
+    marked = [[[False] * 3 for _ in range(3)] for _ in boards]
+    done = [False] * len(boards)
+    first = last = None
+    for drawn in draws:
+        for b, board in enumerate(boards):
+            if done[b]:
+                continue
+            for r in range(3):
+                for c in range(3):
+                    if board[r][c] == drawn:
+                        marked[b][r][c] = True
+            if any(all(row) for row in marked[b]) or any(
+                all(marked[b][r][c] for r in range(3)) for c in range(3)
+            ):
+                done[b] = True
+                score = drawn * sum(
+                    board[r][c] for r in range(3) for c in range(3) if not marked[b][r][c]
+                )
+                if first is None:
+                    first = score
+                last = score
+    return first, last
+
+
+@use((RAGGED, 2))
+def rows_of_layers_changed(layers, k):
+    for layer in layers:
+        layer[-1].append(len(layer))
+        layer[0][0] = -1
+    layers[k].append([0])
+    layers.append([[1]])
+    return layers[k], layers[k][1], len(layers)
+
+
+@use((RAGGED,))
+def rows_of_layers_swapped(layers):
+    layers[2][0], layers[2][1] = layers[2][1], layers[2][0]
+    layers[0][1].append(5)
+
+
+@use(({k: [[k, 2 * k], [k]] for k in range(20)}, 3))
+def layers_by_key(layers, k):
+    layers[k][0][1] = 100
+    layers[k].append([7])
+    return {name: sum(map(sum, rows)) for name, rows in layers.items()}
+
+
+@use(([[[0.5 * k, 1.0], [2.0]] for k in range(6)],), wrt=(0,))
+def squares_in_layers(layers):
+    return sum(v * v for layer in layers for row in layer for v in row)

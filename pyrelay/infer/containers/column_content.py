@@ -13,6 +13,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.columns import NUMBERS, Key
 from pyrelay.infer.containers.open_layouts import OPEN_TEXT
+from pyrelay.infer.slots import Inside
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
@@ -41,9 +42,11 @@ def content(
                 children = tuple(template(p, places, *extents) for p in parts)
                 return L.LNode(("tuple", cls, len(parts)), children)
             case ("list", inside):
-                row(types.PY_INT)
-                room = extent(own[len(rows)], 1)
-                grown = L.LGrown(template(inside, itertools.count(1), room), room)
+                row(types.PY_INT, *extents)
+                room = extent(own[len(rows)], 1 + len(extents))
+                items = template(inside, itertools.count(1), *extents, room)
+                own_slots = Inside(object()) if inside[0] == "list" else None
+                grown = L.LGrown(items, room, slots=own_slots)
                 return L.LPlace(next(places), "list", None, grown)
             case ("text",):
                 row(types.PY_INT, *extents)

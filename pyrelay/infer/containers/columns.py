@@ -1,13 +1,13 @@
 """Lists of many numbers and texts as arguments: an array for each leaf of an item.
 
 In: a list of the caller's whose items have one structure: numbers, texts, tuples of them, lists of
-these. Out: a key that says nothing of its length, and the arrays;
+these, to any depth. Out: a key that says nothing of its length, and the arrays;
 `column_content` is what a program sees of them. So a new length compiles nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -20,6 +20,8 @@ from pyrelay.ir import types
 NONE_APART = 0
 #: Lists of up to this length are a structure of their items: loops over them unroll.
 MOST_APART = 4
+#: The same where lists of lists of lists are structures of these, whatever their length.
+MOST_APART_SHALLOW = 3
 #: The same where dicts of any length enter as tables, since a program gives them computed keys.
 MOST_APART_OPEN = 5
 #: Lists of objects of up to this length are a structure of these; objects in longer ones are nodes.
@@ -51,11 +53,13 @@ NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.comple
 
 
 def columns_of(
-    items: Sequence[Any], *, inner: bool = False, texts: bool = True, listed: bool = False
+    items: Sequence[Any], *, inner: bool = False, texts: bool = True, listed: bool = False,
+    deep: bool = True
 ) -> Found | None:
     """The key of an item, and its leaves for all items; None unless they are of one structure.
 
-    inner: they are inside others. texts: some may be texts. listed: they are items of lists.
+    inner: they are inside others, where lists have no place. texts: some may be texts. listed: they
+    are items of lists. deep: these may hold lists.
     """
     kind = type(items[0]) if items else None
     if kind is None or [*map(type, items)].count(kind) != len(items):
@@ -75,7 +79,7 @@ def columns_of(
     if kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
         return _columns_of_tuples(kind, items, texts)
     if kind is list and not inner:
-        return _columns_of_lists(items)
+        return _columns_of_lists(items, deep)
     return None
 
 
@@ -100,18 +104,19 @@ def _columns_of_tuples(kind: type, items: Sequence[Any], texts: bool) -> Found |
     return key, [array for _, arrays in parts for array in arrays]
 
 
-def _columns_of_lists(items: Sequence[Any]) -> Found | None:
+def _columns_of_lists(items: Sequence[Any], deep: bool) -> Found | None:
     """Lists in a list: their lengths, and rows with room for the longest."""
     if len(set(map(id, items))) != len(items):
         return None  # one list in two places
     lengths = list(map(len, items))
     room = max(lengths)
     flat = list(chain.from_iterable(items))
-    if 0 < len(flat) < room * len(items) <= 2 * len(flat) + _FEW:  # NumPy's functions take longer
+    plain = bool(flat) and type(flat[0]) is not list
+    if plain and len(flat) < room * len(items) <= 2 * len(flat) + _FEW:  # by NumPy it takes longer
         spare = flat[:1] * room
         filled = ([*i, *spare[n:]] for i, n in zip(items, lengths, strict=True))
         flat = list(chain.from_iterable(filled))
-    found = columns_of(flat, inner=True, listed=True) if flat else None
+    found = columns_of(flat, inner=not deep, listed=True) if flat else None
     if found is None:
         return None
     key, columns = found
@@ -143,12 +148,33 @@ def holds_lists(key: Key) -> bool:
     return bool(key[0] == "list")
 
 
+def is_deep(key: Key | None) -> bool:
+    """Whether the items of this key are lists of lists."""
+    return key is not None and holds_lists(key) and holds_lists(key[1])
+
+
 def is_nested(key: Key) -> bool:
     """Whether this is the key of a list or dict of lists that enters as arrays."""
+    held = held_in(key)
+    return held is not None and holds_lists(held)
+
+
+def held_in(key: Key) -> Key | None:
+    """The key of the items of a list, or of the values of a dict, that enters as arrays; None of
+    anything else."""
     match key:
         case ("grown", held) | ("table", _, held) | ("subclass", _, _, ("table", _, held)):
-            return held is not None and holds_lists(held)
-    return False
+            return tuple(held) if held is not None else None
+    return None
+
+
+def lists_in(items: Iterable[Any]) -> Iterator[list[Any]]:
+    """The lists among the items of a container that enters as arrays, and those in them."""
+    for item in items:
+        if type(item) is list:
+            yield item
+            if item and type(item[0]) is list:
+                yield from lists_in(item)
 
 
 def count_of(key: Key) -> int:
@@ -174,13 +200,13 @@ def holds_texts(key: Key | None) -> bool:
 
 
 def columns_of_dict(
-    entries: dict[Any, Any], *, texts: bool = True
+    entries: dict[Any, Any], *, texts: bool = True, deep: bool = True
 ) -> tuple[Key, list[np.ndarray[Any, Any]]] | None:
     """The keys of the keys and values of a dict, and their leaves; None if some differ in kind."""
     if not entries:
         return (None, None), []
     names = columns_of(list(entries), inner=True, texts=texts)
-    held = columns_of(list(entries.values()), texts=texts) if names is not None else None
+    held = columns_of(list(entries.values()), texts=texts, deep=deep) if names is not None else None
     if names is None or held is None:
         return None
     return (names[0], held[0]), [*names[1], *held[1]]
@@ -192,7 +218,7 @@ def store_entries(container: dict[Any, Any], entries: dict[Any, Any]) -> None:
     for name, new in entries.items():
         mine = container.get(name)
         if type(mine) is list and type(new) is list:
-            mine[:] = new
+            store([mine], [new])
             new = mine
         kept[name] = new
     container.clear()
@@ -202,7 +228,10 @@ def store_entries(container: dict[Any, Any], entries: dict[Any, Any]) -> None:
 def store(container: list[Any], items: list[Any]) -> None:
     """Give a caller's list of lists the items it has after the program, its lists their own."""
     for mine, new in zip(container, items, strict=False):
-        mine[:] = new
+        if type(new) is list and new and type(new[0]) is list:
+            store(mine, new)
+        else:
+            mine[:] = new
     container[len(items):] = items[len(container):]
 
 

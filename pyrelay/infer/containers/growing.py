@@ -132,6 +132,19 @@ def inner_lists(template: L.Layout) -> dict[tuple[int, ...], tuple[int, L.LGrown
     }
 
 
+def slots_inside(template: L.Layout) -> list[object]:
+    """What tells whether lists in lists in an item are where they were, for each level of them."""
+    found: list[object] = []
+    pending = [template]
+    while pending:
+        for _, _, layout in _insides(pending.pop()):
+            if isinstance(layout.content, L.LGrown):
+                if isinstance(layout.content.slots, Inside):
+                    found.append(layout.content.slots.slots)
+                pending.append(layout.content.template)
+    return found
+
+
 def _insides(template: L.Layout) -> Iterator[tuple[tuple[int, ...] | None, int, L.LPlace]]:
     """The objects inside an item: their paths, the numbers of their first leaves, their layouts.
 

@@ -29,6 +29,7 @@ class Edge(NamedTuple):
     lambda k: 0.5 * k, lambda k: k, lambda k: k % 2 == 0, lambda k: complex(k, 1),
     lambda k: np.float32(k), lambda k: np.int64(k), lambda k: (k, 0.5 * k),
     lambda k: Edge(k, k + 1, 0.5), lambda k: [k] * (k % 3), lambda k: [(k, 1.0)] * (k % 3),
+    lambda k: [[k] * (k % 3), [k]],
 ])
 def test_a_new_length_compiles_nothing(item):
     @pyrelay.jit
@@ -71,6 +72,56 @@ def test_what_is_changed_is_the_callers_list():
     assert xs == [0, 1, 7, 3, 4, 5, 8]
     assert all(a is b for a, b in zip(rows, kept, strict=False))
     assert rows == [[0, 0], [-1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [5]]
+
+
+def test_rows_in_rows_stay_the_callers_own():
+    @pyrelay.jit
+    def change(layers, k):
+        layers[k][1][0] = -1
+        layers[k].append([5])
+        layers.append([[6]])
+        return layers[k], layers[k][0]
+
+    layers = [[[k], [k, k]] for k in range(6)]
+    kept = [[layer, *layer] for layer in layers]
+    for k in (2, 3):
+        layer, row = change(layers, k)
+        assert layer is layers[k]
+        assert row is layers[k][0]
+    assert layers[2:] == [
+        [[2], [-1, 2], [5]], [[3], [-1, 3], [5]], [[4], [4, 4]], [[5], [5, 5]], [[6]], [[6]],
+    ]
+    for layer, before in zip(layers, kept, strict=False):
+        assert all(a is b for a, b in zip([layer, *layer], before, strict=False))
+    assert change.cache_info().compilations == 1
+
+
+def test_rows_in_rows_that_move_stay_the_callers_own():
+    @pyrelay.jit
+    def swap(layers):
+        layers[1][0], layers[1][1] = layers[1][1], layers[1][0]
+        layers[1][0][0] = 9
+
+    layers = [[[k], [k, k]] for k in range(6)]
+    first, second = layers[1]
+    swap(layers)
+    assert layers[1][0] is second
+    assert layers[1][1] is first
+    assert second == [9, 1]
+
+
+def test_one_row_in_two_layers_is_one_list():
+    @pyrelay.jit
+    def change(layers, rows):
+        layers[0][0][0] = 5
+        return layers[1][0][0] + rows[0][0]
+
+    row = [1, 2]
+    assert change([[row] for _ in range(6)], [[1]]) == 6
+    assert row == [5, 2]
+    layers = [[[k, 0]] for k in range(6)]
+    assert change(layers, layers[0]) == 6
+    assert change([[[k, 0]] for k in range(6)], [[1]]) == 2
 
 
 def test_rows_that_move_stay_the_callers_own():
