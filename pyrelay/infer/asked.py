@@ -219,9 +219,12 @@ class Asked:
             case NeedsNodesOf(classes=classes):
                 self.families.declare(classes)
                 self.granted += 1
-            case NeedsFields(needs=found):
+            case NeedsFields(needs=found, captures=captures):
                 for need in found:
                     planned(self.plans, need)
+                for capture in captures:
+                    if all(capture.value is not other.value for other in self.captured):
+                        self._capture(capture)
                 self.granted += 1
             case NeedsNodes():
                 if not self.nodes.note(error):

@@ -36,8 +36,10 @@ from pyrelay.infer.nodes.datatypes import (
 from pyrelay.infer.program import Place, Program
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Key, flatten
+from pyrelay.ir import types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Function, Let, PyCall, Var
+from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
 
@@ -260,7 +262,7 @@ class Attempt(Arguments):
         number = self.flat.seen.get(id(value))
         if it.captured is not None:
             if number is None or number not in it.captured:
-                raise self._wanted(it, value, source)
+                return self._without(it, self._wanted(it, value, source))
             known = it.captured[number]
         elif id(value) in self.read_in_paths:
             return self._own_array(it, value)
@@ -295,6 +297,17 @@ class Attempt(Arguments):
             found = self.read_in_paths[id(value)] = self._param(ty, leaf)
             self.objects.append(V.ArrayRef(V.Root("array", None, leaf), (), ty))
         return it.new_array(found)
+
+    def _without(self, it: Interpreter, need: needs.NeedsCapture) -> V.Value:
+        """An array in place of one of pyrelay's own that a function reads and is not handed: with
+        that, the next attempt begins. Raises what is needed for other objects."""
+        handed = any(need.value is other.value for other in self.asked.captured)
+        if handed or need.source is not None or own_arrays.maker_of(need.value) is None:
+            raise need
+        it.program.lacking.note_capture(need)
+        dtype = types.from_numpy(need.value.dtype)
+        assert dtype is not None
+        return it.new_array(Var("missing", TensorType(dtype, need.value.shape)))
 
     def _wanted(self, it: Interpreter, value: Any, source: NameGuard | None) -> needs.NeedsCapture:
         """The request for an object that the next attempt begins with."""

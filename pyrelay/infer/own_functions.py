@@ -70,6 +70,7 @@ def call_own(
     except (*_LOCAL, IsRecursive) as found:
         if isinstance(found, IsRecursive) and found.function is not closure.function:
             raise
+        program.lacking.refuse_beyond()
         program.guards.rollback(mark)
         it.let, it.builder, it.handling = let, builder, handled
         it.take_back(before)

@@ -185,6 +185,7 @@ class Fixpoint:
             return None
         try:
             if result.following is None:
+                it.program.lacking.refuse_beyond()
                 left = self._emit(result)
                 if self.runner.starts(self.start):
                     raise needs.Diverges  # the first iteration never ends

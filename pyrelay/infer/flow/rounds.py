@@ -185,6 +185,7 @@ class Runner:
         try:
             return action()
         except (*_FAILURES, needs.NeedsIdentity):
+            it.program.lacking.refuse_beyond()
             it.take_back(mark)
             it.heap.reset(saved_heap)
             it.frame.env = saved_env

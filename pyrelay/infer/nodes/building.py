@@ -47,6 +47,7 @@ from pyrelay.infer.nodes.datatypes import (
     Nothing,
     Number,
     Row,
+    Schema,
     Sort,
     Struct,
     Text,
@@ -58,7 +59,7 @@ from pyrelay.infer.nodes.datatypes import (
     shown,
 )
 from pyrelay.infer.nodes.dicts import refuse_leaf
-from pyrelay.infer.nodes.plans import Fields, NeedsPool
+from pyrelay.infer.nodes.plans import Fields, NeedsPool, Plan
 from pyrelay.infer.nodes.pool_tables import (
     column_rows,
     make_room,
@@ -107,7 +108,7 @@ def contents(it: Interpreter, value: V.Value) -> Sequence[V.Value]:
 def build(
     it: Interpreter, cls: type, values: Mapping[str, V.Value], made: V.Root | None = None
 ) -> V.Value:
-    """A new node. Raises NeedsPool if the pool cannot hold it yet.
+    """A new node. Raises Diverges if the pool cannot hold it yet, which is noted.
 
     made: what it was while its `__init__` ran; who got to know it then has the node from now on.
     """
@@ -115,7 +116,7 @@ def build(
     assert family is not None
     pool, kind = it.pools.get(family), family.kinds[cls]
     if pool is None:
-        raise NeedsPool(family, *_first_fields(it, cls, values))
+        pool = it.new_ref("pool", {}, Schema((), ()))  # to look at what it would hold
     known = pool.cls.of(kind) if kind < len(pool.cls.fields) else {}
     values = {n: v if _is_of(v, made) else begun(it, v) for n, v in values.items()}
     if values.keys() < known.keys() and is_record_class(cls):  # some are assigned afterwards
@@ -123,7 +124,8 @@ def build(
     if made is not None:
         node = V.Data(pool, kind, _next_row(it, pool, kind))
         values = {n: in_place_of(made, node, v) for n, v in values.items()}
-    lengths.note(it, it.program.plans[family], kind, values)
+    plan = it.program.plans.setdefault(family, Plan(family))
+    lengths.note(it, plan, kind, values)
     expected = expected_fields(cls)
     builder = NodeBuilder(it, family, pool, cls)
     sorts = tuple(
@@ -141,7 +143,7 @@ def build(
     if pool.cls.classes != tuple(family.classes) or not same or not all(
         fits[n] or _can_be_nothing(sort) for n, sort in known.items()
     ):
-        raise NeedsPool(family, kind, joined)
+        raise it.program.lacking.instead(NeedsPool(family, kind, joined))
     if not all(fits.values()):
         it.program.lacking.note(NeedsPool(family, kind, joined))
     leaves: dict[str, V.Value] = {}
@@ -154,19 +156,6 @@ def build(
     if made is not None:
         known_as(it, made, new)
     return new
-
-
-def _first_fields(
-    it: Interpreter, cls: type, values: Mapping[str, V.Value]
-) -> tuple[int, Fields] | tuple[()]:
-    """The kind and the fields of a node for which there is no pool yet, where these are numbers and
-    what is known; else nothing."""
-    family = it.program.families.of(cls)
-    assert family is not None
-    expected = expected_fields(cls)
-    sorts = {n: _plain_sort(family, v, expected.get(n)) for n, v in values.items()}
-    fields = tuple((n, s) for n, s in sorts.items() if s is not None)
-    return (family.kinds[cls], fields) if len(fields) == len(sorts) else ()
 
 
 def _plain_sort(family: Family, value: V.Value, expected: Expected | None) -> Sort | None:
@@ -263,7 +252,7 @@ class NodeBuilder:
                 if cls in self.family.kinds:
                     raise incomplete(it, cls)
                 self.family.add(cls)
-                raise NeedsPool(self.family)
+                raise it.program.lacking.instead(NeedsPool(self.family))
             case V.Items(pool, cls, sort):
                 if pool.root is self.pool.root:
                     return Items(cls, sort)
@@ -309,7 +298,7 @@ class NodeBuilder:
                 raise NeedsPool(self.family, unified=True)
             other = self.it.program.families.of(pool.cls.classes[1])
             assert other is not None
-            raise NeedsPool(other.taking_in(self.family))
+            raise self.it.program.lacking.instead(NeedsPool(other.taking_in(self.family)))
         return Child(tuple(sorted(kinds)))
 
     def _tuple(self, items: Sequence[V.Value], expected: Expected | None, name: str) -> Sort:

@@ -1,9 +1,10 @@
 """What the pools of new nodes have to hold, found by attempts at the program.
 
 In: nodes that the program makes, and values that it assigns to their fields. Out: a `Plan` for each
-data type. What a pool lacks ends an attempt, but not at once: with something else in its place the
-attempt goes on for a while, as the fields of other nodes may lack more, and the next attempt begins
-with all of it. So do texts that turn out to be read as arrays: each word of a list may be one.
+data type. What a pool lacks ends an attempt, but not at once: with something else in its place, or
+along the other paths where a node cannot be made at all, the attempt goes on for a while, as other
+nodes may lack more, and the next attempt begins with all of it. So does it without arrays of
+pyrelay's own that functions read: each text of a program may be one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field
 
+from pyrelay.infer.needs import Diverges, NeedsCapture
 from pyrelay.infer.nodes.annotations import are_related, is_record_class
 from pyrelay.infer.nodes.datatypes import (
     Array,
@@ -31,6 +33,9 @@ Fields = tuple[tuple[str, Sort], ...]
 
 _LONGER, _MORE = 3, 1000
 """Until when an attempt goes on: so many times the statements that it has interpreted, and more."""
+
+_TWICE, _FEW = 2, 100
+"""The same where it goes on without a node or an array, which it could as well begin with."""
 
 
 @dataclass
@@ -100,10 +105,12 @@ class NeedsNodesOf(Exception):
 
 @dataclass(eq=False)
 class NeedsFields(Exception):
-    """An attempt went on with less than its pools have to hold: all that they were found to lack.
+    """An attempt went on without what it needs: what pools were found to lack, and own arrays that
+    functions read.
     """
 
     needs: list[NeedsPool]
+    captures: list[NeedsCapture] = field(default_factory=list)
 
     def add(self, need: NeedsPool) -> bool:
         """Note what one of them lacks; whether that was not known."""
@@ -126,16 +133,41 @@ class Lacking:
     found: NeedsFields | None = None  # what the next attempt is asked for, if anything
     statements: int = 0
     last: int = -1  # the statement at which it ends
+    elsewhere: bool = False  # it goes on along some of its paths only
 
     def note(self, need: NeedsPool) -> None:
         """Go on without."""
+        if self._noted().add(need):
+            self._go_on(_LONGER, _MORE)
+
+    def note_capture(self, need: NeedsCapture) -> None:
+        """Go on without an array that is to be captured."""
+        found = self._noted()
+        if all(need.value is not other.value for other in found.captures):
+            found.captures.append(need)
+            self._go_on(_TWICE, _FEW)
+
+    def instead(self, need: NeedsPool) -> Diverges:
+        """What ends the path at hand, where a node cannot be made: others may lack more."""
+        self.elsewhere = True
+        if self._noted().add(need):
+            self._go_on(_TWICE, _FEW)
+        return Diverges()
+
+    def _noted(self) -> NeedsFields:
         if self.found is None:
             self.found = NeedsFields([])
-        if self.found.add(need):
-            self._go_on()
+        return self.found
 
-    def _go_on(self) -> None:
-        self.last = int(_LONGER * self.statements) + _MORE
+    def _go_on(self, times: int, more: int) -> None:
+        self.last = max(self.last, times * self.statements + more)
+
+    def refuse_beyond(self) -> None:
+        """Raises what the attempt lacks where it would go on behind a loop whose body it left: what
+        follows is not what the program does."""
+        if self.elsewhere:
+            assert self.found is not None
+            raise self.found
 
     def step(self) -> None:
         """Raises what it lacks where the attempt has gone on for long enough."""

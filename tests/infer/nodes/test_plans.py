@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -136,3 +137,79 @@ def numbered(n: int) -> str:
 def test_plans_without_texts_stay_where_texts_have_no_known_length() -> None:
     assert attempts(numbered, 3) <= 5  # there were 8
     assert_same_outcome(interpreted(numbered, (3,)), plainly(numbered, (3,)))
+
+
+@dataclass
+class Number:
+    value: float
+
+
+@dataclass
+class Negated:
+    of: Any
+
+
+@dataclass
+class Total:
+    left: Any
+    right: Any
+
+
+def parsed(codes: list[int]) -> Any:
+    at = 0
+
+    def term() -> Any:
+        nonlocal at
+        code = codes[at]
+        at += 1
+        if code == 0:
+            return Negated(term())
+        if code == 1:
+            return Total(term(), term())
+        return Number(code * 0.5)
+
+    return term()
+
+
+def value(tree: Any) -> Any:
+    if isinstance(tree, Number):
+        return tree.value
+    if isinstance(tree, Negated):
+        return -value(tree.of)
+    return value(tree.left) + value(tree.right)
+
+
+def value_of_codes(codes: list[int]) -> Any:
+    return value(parsed(codes))
+
+
+def test_nodes_of_other_paths_are_found_where_one_cannot_be_made() -> None:
+    codes = [1, 0, 4, 1, 5, 0, 0, 6]
+    assert attempts(value_of_codes, codes) <= 5  # there were 8
+    assert_same_outcome(interpreted(value_of_codes, (codes,)), plainly(value_of_codes, (codes,)))
+
+
+def spoken(words: list[str]) -> tuple[int, int]:
+    def first(k: int) -> int:
+        if k == 0:
+            return 0
+        count = first(k - 1)
+        if words[k] == "ring":
+            count += 1
+        elif words[k].startswith("wor"):
+            count += 10
+        return 2 * count
+
+    def second(k: int) -> int:
+        if k == 0:
+            return 0
+        count = second(k - 1)
+        return count + words[k].endswith("ed") + 5 * words[k].isdecimal()
+
+    return first(len(words) - 1), second(len(words) - 1)
+
+
+def test_arrays_that_functions_read_are_found_together() -> None:
+    words = ["ring", "word", "red", "7"] * 6
+    assert attempts(spoken, words) == 2  # there was one for each function
+    assert_same_outcome(interpreted(spoken, (words,)), plainly(spoken, (words,)))
