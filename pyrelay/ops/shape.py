@@ -60,7 +60,7 @@ def _reshaped(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 
 def _same_position(s: Any, i: Any, x: Any, **attrs: Any) -> Any:
     """The element of x with the same position in C order."""
-    return x.flat(s.ravel(i, s.result[0].shape))
+    return x(s.regrouped(i, s.result[0].shape, x.shape))
 
 
 reshape = _movement(

@@ -82,6 +82,15 @@ class Emitter:
             flat = flat * extent + k
         return flat
 
+    def regrouped(
+        self, index: Sequence[Any], shape: Sequence[int], other: Sequence[int]
+    ) -> tuple[Any, ...]:
+        flat, found = self.ravel(index, shape), []
+        for extent in reversed(other):
+            found.append(flat % extent)
+            flat = flat // extent
+        return tuple(reversed(found))
+
     def reduce(
         self, name: str, extents: Sequence[int], rule: Callable[..., Any], dtype: DType
     ) -> Any:

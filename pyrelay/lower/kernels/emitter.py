@@ -47,6 +47,7 @@ from pyrelay.lower.kernels.values import (
     Shifted,
     Value,
     outermost,
+    part_of,
     run_at,
 )
 from pyrelay.lower.passes.index_ranges import IndexRanges, polynomial
@@ -546,6 +547,24 @@ class Emitter:
             total = total + term
         return total
 
+    def regrouped(
+        self, index: Sequence[Any], shape: Sequence[Extent], other: Sequence[Extent]
+    ) -> tuple[Any, ...]:
+        """The indices in an array of another shape of the element at the same place in memory. Axes
+        that both have in common stay, and only what lies between them is counted together."""
+        found: tuple[Any, ...] = ()
+        start, begin = 0, 0
+        for end, stop in _common_ends(shape, other):
+            if _runs(index[start:end]) & _runs(index[end:]):
+                continue  # one index counts on both sides
+            axes, extents = index[start:end], other[begin:stop]
+            one = end - start == stop - begin == 1
+            found += (
+                tuple(axes) if one else self.unravel(self.ravel(axes, shape[start:end]), extents)
+            )
+            start, begin = end, stop
+        return found
+
     def _whole(self, run: Run, by: Value | None) -> Value:
         """A run's index, so many elements of its outermost axis behind."""
         return run.index if by is None else run.index + by * self._inner(run)
@@ -569,6 +588,27 @@ class Emitter:
         if run is None:
             run = flat.scope.runs[key] = Run(flat, shape)
         return run.parts()
+
+
+def _runs(index: Sequence[Any]) -> set[Run]:
+    """The runs that indices are parts of."""
+    return {part.run for part in map(part_of, index) if part is not None}
+
+
+def _common_ends(
+    shape: Sequence[Extent], other: Sequence[Extent]
+) -> list[tuple[int, int]]:
+    """Behind how many axes of two shapes of one size as many elements follow in both, as far as
+    that is certain; the last pair is all of both."""
+    ends = [(len(shape), len(other))]
+    behind: dict[Extent, int] = {1: len(other)}  # axes of the other before so many elements
+    for axis in range(len(other) - 1, 0, -1):
+        behind.setdefault(dims.product(other[axis:]), axis)
+    for axis in range(len(shape) - 1, 0, -1):
+        found = behind.get(dims.product(shape[axis:]), 0)
+        if 0 < found < ends[-1][1]:
+            ends.append((axis, found))
+    return ends[::-1]
 
 
 def _alike(s: Emitter, a: Any, b: Any) -> tuple[Value, Value]:

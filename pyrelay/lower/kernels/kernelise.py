@@ -40,7 +40,14 @@ from pyrelay.lower.kernels.schedule import (
     full_reductions,
 )
 from pyrelay.lower.kernels.slice_phases import Phase, SlicePlan, slice_plan
-from pyrelay.lower.kernels.spaces import Space, collapsed, one_by_one, turned_space
+from pyrelay.lower.kernels.spaces import (
+    Space,
+    collapsed,
+    long_rows,
+    longest_rows_first,
+    one_by_one,
+    turned_space,
+)
 from pyrelay.lower.kernels.whole_schedule import Shares, WholeSchedule, is_long, is_small
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
 from pyrelay.lower.passes.long_chunks import long_chunks
@@ -454,6 +461,8 @@ class _Group:
             collapsed(shape, arrays, sliced=True), collapsed(shape, arrays),
             collapsed(shape, [*arrays, *wholes]), *self._turned(shape), one_by_one(shape),
         ]
+        if not self.joins_few:  # threads have their own way
+            spaces = longest_rows_first([*spaces, *long_rows(shape)])
         for space in dict.fromkeys(spaces):
             schedule = Schedule(self._elements(), self.tile)
             extent = write(schedule, space)
@@ -462,7 +471,7 @@ class _Group:
         return finish(schedule, extent, self.spans)
 
     def _turned(self, shape: Shape) -> list[Space]:
-        """The space for the transposes of a shape, if there are any. Threads have their own way."""
+        """The space for the transposes of a shape, if there are any, for the CPU."""
         orders = [
             let.rhs.attrs["axes"] for let in self.function.body.lets
             if isinstance(let.rhs, OpCall) and let.rhs.op.name == "transpose"

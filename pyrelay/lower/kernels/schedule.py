@@ -190,8 +190,9 @@ class Schedule:
     def map(self, results: Sequence[Result], space: Space) -> Extent:
         """Every element of the results, once. Returns the extent of the parallel axis.
 
-        The space of a transpose goes plane by plane: a plane's rows are a loop of their own, which
-        `turned_reads.py` takes block by block."""
+        What has several runs before its rows goes plane by plane: a plane's rows are a loop of
+        their own, which counts without looking whether a plane ends, and which `turned_reads.py`
+        takes block by block in the space of a transpose."""
         s = self.s
         runs = space.run_extents()
         if not runs:
@@ -223,8 +224,11 @@ class Schedule:
             with s.loop(0, s.extent(dims.product(runs[-1]))) as j:
                 self.store_all(results, index + self.run(j, runs[-1]))
 
-        if not space.turned or len(outer) < 2:
+        if len(outer) < 2 or not s.alone:
             self.over_parallel(parallel, row)
+            return parallel
+        if not space.turned:
+            self._over_planes(Value(s, self.end, i64, s.scope), outer_sizes[-1], turned)
             return parallel
         # By planes, or by none where they have few rows, or rows whose lines of memory stay near.
         size, length = s.extent(outer_sizes[-1]), s.extent(dims.product(runs[-1]))

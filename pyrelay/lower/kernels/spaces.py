@@ -7,7 +7,7 @@ runs are as long as the arrays allow without dividing an index for each element.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyrelay.ir.dims import Extent
 from pyrelay.records import dataclass
@@ -33,6 +33,18 @@ class Space:
 def one_by_one(extents: Sequence[Extent]) -> Space:
     """The space with every axis counted by itself."""
     return Space(tuple(extents), (1,) * len(extents))
+
+
+def long_rows(extents: Sequence[Extent]) -> list[Space]:
+    """Spaces whose last axes are one run: rows of pixels, where an image is cut or turned along
+    other axes than that of its colours."""
+    rank = len(extents)
+    return [Space(tuple(extents), (1,) * (rank - k) + (k,)) for k in range(2, rank)]
+
+
+def longest_rows_first(spaces: Iterable[Space]) -> list[Space]:
+    """Spaces by how many axes their last run has."""
+    return sorted(spaces, key=lambda space: -space.runs[-1] if space.runs else 0)
 
 
 def collapsed(

@@ -199,7 +199,7 @@ def run_at(
     """The run whose axes stand in `index` from `axis` on, whole and with the array's extents but
     for the first, and how far behind that it begins; axes of extent 1 are in neither."""
     first = index[axis]
-    part, by = (first.part, first.by) if isinstance(first, Shifted) else (_part(first), None)
+    part, by = (first.part, first.by) if isinstance(first, Shifted) else (part_of(first), None)
     if part is None or part.position not in part.run.long[:1]:
         return None
     run = part.run
@@ -207,13 +207,13 @@ def run_at(
     if list(shape[axis + 1 : axis + len(run.long)]) != [run.extents[k] for k in inner]:
         return None
     for each, k in zip(index[axis + 1 :], inner):  # noqa: B905 (the index goes on)
-        other = _part(each)
+        other = part_of(each)
         if other is None or other.run is not run or other.position != k:
             return None
     return run, by
 
 
-def _part(index: Any) -> Part | None:
+def part_of(index: Any) -> Part | None:
     """The part of a run that an index is, also where it has been taken out of the run's."""
     if isinstance(index, Part):
         return index
