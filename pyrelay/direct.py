@@ -23,12 +23,13 @@ from numpy import array_equal, ascontiguousarray, copyto, may_share_memory, ndar
 from pyrelay import config
 from pyrelay.boundary import Program, note_lost
 from pyrelay.direct_columns import (
+    COLUMN,
     are_all_apart,
     are_apart,
     columns_of,
-    entries_of,
-    read_entries,
     reader_of,
+    text_of_nested,
+    text_of_table,
 )
 from pyrelay.direct_results import result_text
 from pyrelay.direct_text import NeedsMore, Text
@@ -49,9 +50,7 @@ from pyrelay.ir import types
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
 _LEAVES = ("number", "array", "scalar")
-_CONTAINERS = ("dict", "list", "record", "grown", "table", "subclass", "set")
-_COLUMN: Key = ("column",)
-"""The key of an array that parts of a list's items are."""
+_CONTAINERS = ("dict", "list", "record", "grown", "table", "nested", "subclass", "set")
 _CODES: Key = ("codes",)
 """The key of an array that the characters of a text, or the items of bytes, are."""
 _EMPTY: Key = ("table", None, None)
@@ -384,7 +383,7 @@ def _arguments(
                     wanted = text.name(binding.static[leaf])
                     text.test(f"{text.name(array_equal)}({text.leaves[leaf]}, {wanted})")
                 continue
-            if key in (_COLUMN, PLACE, FIELD):  # looked at where they are made
+            if key in (COLUMN, PLACE, FIELD):  # looked at where they are made
                 if leaf in binding.static:
                     raise NeedsMore
                 continue
@@ -442,7 +441,7 @@ def _taken_apart(
     waiting = list(zip(names, keys, strict=True))[::-1]
     while waiting:
         name, key = waiting.pop()
-        if key[0] in _LEAVES or key in (_COLUMN, _CODES):
+        if key[0] in _LEAVES or key in (COLUMN, _CODES):
             text.leaves.append(name)
             text.keys.append(key)
             text.objects += [name] * (key[0] == "array")
@@ -491,7 +490,7 @@ def _structure(
             read = reader_of(item)
             if read is not None:
                 made = f"{text.name(read)}({name}) or {made}"
-            return test, (_COLUMN,) * columns.count_of(item), made
+            return test, (COLUMN,) * columns.count_of(item), made
         case ("dict", keys, *parts):
             test = f"type({name}) is dict and tuple({name}) == {text.name(keys)}"
             return test, tuple(parts), f"{name}.values()"
@@ -499,7 +498,10 @@ def _structure(
             return f"type({name}) is dict and not {name}", (), name
         case ("table", *of):
             test = f"type({name}) is dict and len({name}) > {least}"
-            return test, *_of_table(text, name, of)
+            return test, *text_of_table(text, name, of)
+        case ("nested", *of):
+            test = f"type({name}) is dict and len({name}) > {least}"
+            return test, *text_of_nested(text, name, of)
         case ("subclass", cls, Identity(factory), inner):
             return _of_subclass(text, name, (cls, factory, inner), least)
         case ("set", *items):
@@ -538,16 +540,6 @@ def _structure(
     raise NeedsMore
 
 
-def _of_table(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
-    """The keys of the arrays of a dict that enters as a table, and where they are found."""
-    count = sum(map(columns.count_of, of))
-    made = f"{text.name(entries_of)}({name}, {text.name(tuple(of))})"
-    readers = [reader_of(each) for each in of]
-    if None not in readers:
-        made = f"{text.name(read_entries)}({name}, {text.name(tuple(readers))}) or {made}"
-    return (_COLUMN,) * count, made
-
-
 def _of_subclass(
     text: Text, name: str, of: tuple[type, Any, Key], least: int
 ) -> tuple[str, Key, str]:
@@ -561,16 +553,16 @@ def _of_subclass(
         if inner == _EMPTY:
             test += f" and not {name} and not {text.name(was_emptied)}({name})"
         else:
-            found = _of_table(text, f"dict.fromkeys({name}, True)", inner[1:])
+            found = text_of_table(text, f"dict.fromkeys({name}, True)", inner[1:])
         columns_of_items, made = found
         read = len(text.leaves) + len(columns_of_items) in text.handed
         slots = f"{text.name(layout_of_set)}({name})" if read else "None"
-        return test, (*columns_of_items, _COLUMN), f"*({made}), {slots}"
+        return test, (*columns_of_items, COLUMN), f"*({made}), {slots}"
     if inner == _EMPTY:
         return f"{test} and not {name}", (), name
     if inner[0] == "table":
         test += f" and len({name}) > {least}"
-        return test, *_of_table(text, name, inner[1:])
+        return test, *text_of_table(text, name, inner[1:])
     _, keys, *parts = inner
     return f"{test} and tuple({name}) == {text.name(keys)}", tuple(parts), f"{name}.values()"
 

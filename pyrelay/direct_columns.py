@@ -1,7 +1,8 @@
 """What the short way into a program makes arrays of lists and dicts with (`direct`).
 
-In: lists, and dicts that enter as tables, and the keys of their items. Out: the arrays that these
-are for the program, by native code where that knows such items; ValueError for other items.
+In: lists, dicts that enter as tables, and dicts of dicts or sets, and the keys of their items. Out:
+the arrays that these are for the program, by native code where that knows such items; ValueError
+for other items; and the text that has them made.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from typing import Any
 
 from numpy import ndarray
 
+from pyrelay.direct_text import Text
 from pyrelay.infer.containers import columns
 from pyrelay.infer.structure import Key
+
+COLUMN: Key = ("column",)
+"""The key of an array that parts of a list's items are."""
 
 
 def columns_of(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
@@ -72,3 +77,52 @@ def read_entries(entries: dict[Any, Any], readers: tuple[Any, Any]) -> tuple[Any
     """The same by native code, None where that cannot read them."""
     names, held = readers[0](list(entries)), readers[1](list(entries.values()))
     return None if names is None or held is None else (*names, *held)
+
+
+def nested_of(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
+    """The arrays of a dict of dicts, or of sets. Raises ValueError if they are not of this key."""
+    found = columns.columns_of_nested(entries)
+    if found is None or found[:3] != of:
+        raise ValueError
+    return found[3]
+
+
+def read_nested(
+    entries: dict[Any, Any], cls: type, readers: tuple[Any, Any], *, layouts: bool
+) -> Sequence[Any] | None:
+    """The same by native code, None where that cannot read them; of sets without what says where
+    their items stand, if the program does not read it."""
+    found = columns.items_of_nested(entries)
+    if found is None or found[0] is not cls:
+        raise ValueError
+    names, held = readers[0](list(entries)), readers[1](found[1])
+    if names is None or held is None:
+        return None
+    places: Any = (None, None) * (cls is set)
+    if layouts:
+        places = columns.columns_of_layouts(entries)
+    return None if places is None else (*names, *held, *places)
+
+
+def text_of_table(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
+    """The keys of the arrays of a dict that enters as a table, and where they are found."""
+    count = sum(map(columns.count_of, of))
+    made = f"{text.name(entries_of)}({name}, {text.name(tuple(of))})"
+    readers = [reader_of(each) for each in of]
+    if None not in readers:
+        made = f"{text.name(read_entries)}({name}, {text.name(tuple(readers))}) or {made}"
+    return (COLUMN,) * count, made
+
+
+def text_of_nested(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
+    """The keys of the arrays of a dict of dicts, or of sets, and where they are found."""
+    cls, names, held = of
+    count = columns.count_of(names) + columns.count_of(held)
+    keys = (COLUMN,) * (count + (columns.count_of(columns.LAYOUTS) if cls is set else 0))
+    made = f"{text.name(nested_of)}({name}, {text.name(tuple(of))})"
+    readers = reader_of(names), reader_of(held)
+    if None not in readers:
+        layouts = cls is set and len(text.leaves) + count in text.handed
+        made = (f"{text.name(read_nested)}({name}, {text.name(cls)}, {text.name(readers)}, "
+                f"layouts={layouts}) or {made}")
+    return keys, made

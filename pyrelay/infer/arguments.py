@@ -7,7 +7,7 @@ Out: parameters of the program for leaves, and values and objects made of them.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -23,11 +23,12 @@ from pyrelay.infer.containers import (
     moving,
 )
 from pyrelay.infer.guards import Guards
-from pyrelay.infer.in_python import byte_arrays, counting, hashed_sets, set_order, tables
+from pyrelay.infer.in_python import byte_arrays, counting, hashed_sets, nested, set_order, tables
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.nodes import pool_tables
+from pyrelay.infer.nodes import lengths, pool_tables
 from pyrelay.infer.nodes.datatypes import (
     Child,
+    Family,
     Grows,
     Number,
     Schema,
@@ -82,6 +83,11 @@ class Arguments:
     inside: dict[V.Root, list[object]] = field(default_factory=dict)  # and those of lists in them
     #: of dicts that entered as tables: what the lists that they are made of contained
     tabled: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
+    #: of dicts of dicts, or of sets, that entered as arrays: the lists that these lie in
+    given: dict[V.Root, list[V.Root]] = field(default_factory=dict)
+    #: what these lists contained
+    given_rows: dict[V.Root, Any] = field(default_factory=dict)
+    given_changed: bool = False  # whether the program wrote to some before others entered
     entered: Entered = field(default_factory=lambda: Entered())
     layouts: dict[int, Layout | None] = field(default_factory=dict)  # see Program
     turned: dict[int, tuple[int, ...]] = field(default_factory=dict)  # see Binding
@@ -115,6 +121,16 @@ class Arguments:
                 it.program.entered += [ref.root for ref in content.values()]
             it.heap.new(pool.root, content)
         return values
+
+    def new_pools(self, it: Interpreter, families: Iterable[Family]) -> None:
+        """Pools for the nodes that the program makes, of those data types that have a plan."""
+        for family in families:
+            plan = self.asked.plans.get(family)
+            if plan is not None and family not in it.pools:
+                params = dict(zip(self.parameters, self.params, strict=True))
+                it.pools[family] = pool_tables.new_pool(
+                    it, plan.schema(), lengths.foreseen(it, plan, params)
+                )
 
     def _pool(self, it: Interpreter, schema: Schema) -> V.Ref:
         """The pool of some arguments; one that nodes are added to can hold all that is planned."""
@@ -206,6 +222,8 @@ class Arguments:
                 return self._grown(it, item, leaves)
             case ("table", names, held):
                 return self._table(it, names, held, leaves)
+            case ("nested", cls, names, held):
+                return self._nested(it, cls, names, held, leaves)
             case ("subclass", cls, _, ("table", names, _) as entries, *emptied) if cls is set:
                 return self._set(it, names, entries, leaves, emptied=bool(emptied))
             case ("subclass", cls, factory, entries):
@@ -298,6 +316,49 @@ class Arguments:
         it.program.entered.extend(parts)
         self.tabled[value.root] = {r: it.heap.contents[r] for r in parts[:3]}
         return value
+
+    def _nested(
+        self, it: Interpreter, cls: type, names: Key, held: Key, leaves: Iterator[int]
+    ) -> V.Value:
+        """A dict of dicts, or of sets, that entered as arrays of what they have."""
+        lists = [self._rows(it, item, leaves) for item in (names, held)]
+        made: Any = nested.entered_dicts
+        if cls is set and it.program.ordered:
+            made = nested.entered_ordered_sets
+            lists.append(self._rows(it, columns.LAYOUTS, leaves))
+        elif cls is set:
+            made = nested.entered_sets
+            for _ in range(columns.count_of(columns.LAYOUTS)):
+                next(leaves)
+        self.new_pools(it, map(self.asked.families.declare, ([c] for c in nested.GIVEN[made])))
+        self.given_changed |= self.changes_given(it)
+        before = dict(it.heap.written)
+        value = calls.call(it, V.Known(made), lists, {})
+        it.heap.written = before
+        assert isinstance(value, V.Ref)
+        self.objects.append(value)
+        self.containers.append(value.root)
+        self.entered.dicts = True
+        content = it.heap.contents[value.root]
+        parts = [content[name].root for name in ("names", "held", "alive", "slots")]
+        it.program.entered.extend(parts)
+        self.tabled[value.root] = {r: it.heap.contents[r] for r in parts[:3]}
+        rows = [r for cls in nested.GIVEN[made] for r in self._rows_of(it, cls)]
+        it.program.entered.extend(rows)
+        self.given[value.root] = rows
+        self.given_rows.update((r, it.heap.contents[r]) for r in rows)
+        return value
+
+    def _rows_of(self, it: Interpreter, cls: type) -> Iterator[V.Root]:
+        """The lists that the dicts or sets of a class lie in that are nodes."""
+        family = self.asked.families.declare([cls])
+        for table, rows in it.heap.contents[it.pools[family].root].items():
+            if table.partition(".")[0] == str(family.kinds[cls]):
+                yield rows.root
+
+    def changes_given(self, it: Interpreter) -> bool:
+        """Whether the program writes to a dict or set of the caller's that is in a dict."""
+        return any(it.heap.contents[r] is not content for r, content in self.given_rows.items())
 
     def _subclass(
         self, it: Interpreter, cls: type, factory: Any, entries: Key, leaves: Iterator[int]

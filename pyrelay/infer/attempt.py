@@ -26,7 +26,6 @@ from pyrelay.infer.heap import Heap, Items
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
-from pyrelay.infer.nodes import lengths, pool_tables
 from pyrelay.infer.nodes.annotations import are_related, is_of_many, is_record_class
 from pyrelay.infer.nodes.datatypes import (
     Families,
@@ -198,12 +197,7 @@ class Attempt(Arguments):
         values, named = everything[: len(args)], dict(
             zip(keywords, everything[len(args):], strict=True)
         )
-        for plan in asked.plans.values():
-            if plan.family not in it.pools:
-                params = dict(zip(self.parameters, self.params, strict=True))
-                it.pools[plan.family] = pool_tables.new_pool(
-                    it, plan.schema(), lengths.foreseen(it, plan, params)
-                )
+        self.new_pools(it, asked.plans)
         for need in asked.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])

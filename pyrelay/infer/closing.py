@@ -30,6 +30,7 @@ from pyrelay.infer.flow.handling import settle
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.hashed_sets import Members
+from pyrelay.infer.in_python.nested import GIVEN_CLASSES
 from pyrelay.infer.in_python.set_order import OrderedMembers
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
@@ -125,8 +126,12 @@ class Close:
         for leaf, root in attempt.roots.items():
             if root in changed:
                 mutated[leaf] = self._result(self._as_it_lies(leaf, it.content(root)))
+        if attempt.given_changed:
+            raise NeedsApart  # what they had when the others entered is not known
         for number, root in enumerate(attempt.containers):
-            if root in attempt.tabled:
+            if root in attempt.given:
+                changes += self._nested_change(number, root)
+            elif root in attempt.tabled:
                 if any(it.heap.contents[r] is not c for r, c in attempt.tabled[root].items()):
                     changes.append(self._table_change(number, root))
             elif root in changed and (
@@ -249,6 +254,22 @@ class Close:
                 raise NeedsApart  # a list in it may be another one
         children = [self._items(parts[name].root) for name in ("names", "held", "alive")]
         return ContainerChange(number, "table", (), tuple(children))
+
+    def _nested_change(self, number: int, root: V.Root) -> Iterator[ContainerChange]:
+        """What a dict of dicts, or of sets, contains after the program, if that changed: what those
+        that entered have, and, if these are not all that it has, what it has."""
+        it, before = self.it, self.attempt.tabled[root]
+        outer = any(it.heap.contents[r] is not c for r, c in before.items())
+        inner = [r for r in self.attempt.given[root]
+                 if it.heap.contents[r] is not self.attempt.given_rows[r]]
+        if not (outer or inner):
+            return
+        parts = it.content(root)
+        entered = before[parts["held"].root]
+        children: list[ResultTree] = [grown_tree(it, entered, self._result, self._pool)]
+        if outer:
+            children += [self._items(parts[name].root) for name in ("names", "held", "alive")]
+        yield ContainerChange(number, "nested", (), tuple(children))
 
     def _items(self, root: V.Root) -> ResultTree:
         """What a list contains, as a list of its own."""
@@ -380,6 +401,8 @@ class Close:
 
     def _pool(self, pool: V.Ref) -> PoolResult:
         root = pool.root
+        if self.returning and not GIVEN_CLASSES.isdisjoint(pool.cls.classes):
+            raise NeedsApart  # the caller's own dict or set
         if root in self.attempt.pools and not pool_tables.is_growing(self.it, pool):
             return PoolResult(-1, self.attempt.pools.index(root), None, ())
         known = self.attempt.pools.index(root) if root in self.attempt.pools else None

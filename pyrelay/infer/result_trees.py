@@ -509,14 +509,12 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         columns.store(container, parts[0])
     elif kind == "placed lists":
         columns.store_placed(container, *parts)
+    elif kind == "nested":
+        columns.store_nested(container, *parts)
     elif kind == "table":
         entries = zip(*parts, strict=True)
         if isinstance(container, set):
-            kept = dict.fromkeys(name for name, *_, there in entries if there)
-            for item in [item for item in container if item not in kept]:
-                container.remove(item)
-            for item in kept:  # what is there already keeps its place
-                container.add(item)
+            columns.store_members(container, [name for name, *_, there in entries if there])
             return
         columns.store_entries(container, {k: v for k, v, there in entries if there})
     elif kind == "dict":

@@ -166,7 +166,7 @@ def has_columns(key: Any) -> bool:
     """Whether a list, set or dict of this key enters as arrays."""
     if not isinstance(key, tuple):
         return False
-    return key[:1] in (("grown",), ("table",)) or any(map(has_columns, key))
+    return key[:1] in (("grown",), ("table",), ("nested",)) or any(map(has_columns, key))
 
 
 def mark(into: Flattened) -> tuple[int, ...]:
@@ -516,6 +516,9 @@ def _dict(value: dict[Any, Any], into: Flattened, name: str) -> Key:
         entries = columns.columns_of_dict(value, deep=into.deep)
         if entries is not None:
             return _table(value, entries, into, name)
+        nested = columns.columns_of_nested(value)
+        if nested is not None:
+            return _nested(value, nested, into, name)
     keys = tuple(value)
     return ("dict", keys, *(_flatten(v, into, f"{name}[{k!r}]") for k, v in value.items()))
 
@@ -530,6 +533,17 @@ def _table(
     into.leaves += arrays
     into.names += [name] * len(arrays)
     return ("table", names, held)
+
+
+def _nested(
+    value: dict[Any, Any], found: tuple[type, Key, Key, list[Any]], into: Flattened, name: str
+) -> Key:
+    """The key of a dict of dicts, or sets, that enters as arrays of what they have."""
+    cls, names, held, arrays = found
+    _enter_inner(value.values(), into)
+    into.leaves += arrays
+    into.names += [name] * len(arrays)
+    return ("nested", cls, names, held)
 
 
 def _enter_inner(lists: Iterable[Any], into: Flattened) -> None:

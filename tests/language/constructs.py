@@ -437,6 +437,12 @@ def set_arguments(seen, n):
     return fresh, len(seen)
 
 
+@compiled("Dicts of dicts, or of sets, as arguments", {k: {k + 1: 2 * k} for k in range(20)}, 3)
+def nested_arguments(graph, k):
+    graph[k][0] = 1
+    return sum(w for ways in graph.values() for w in ways.values()), graph[k + 1].get(5)
+
+
 @compiled("deque, defaultdict, Counter; heapq and bisect", np.array([1, 2, 1]))
 def default_dict(x):
     found = defaultdict(int)

@@ -217,6 +217,8 @@ class _Tables:
             reading, places, met = "list", [F.WORD * k for k in range(len(fields))], list
         elif is_entries(cls):
             labels = cls.labels  # type: ignore[attr-defined]
+            if not all(type(label) is str for label in labels):
+                raise _UnsupportedError
             names = [sys.intern(labels[int(name[1:])]) for name in fields]
             reading, places, met = "row", [0] * len(fields), dict
         else:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.containers.code_points import codes_of
+from pyrelay.infer.containers.set_layouts import layout_of_set, was_emptied
 from pyrelay.ir import types
 
 #: All lists enter as arrays that can.
@@ -154,9 +155,10 @@ def is_deep(key: Key | None) -> bool:
 
 
 def is_nested(key: Key) -> bool:
-    """Whether this is the key of a list or dict of lists that enters as arrays."""
+    """Whether this is the key of a list or dict of lists, or of a dict of dicts or sets, that
+    enters as arrays."""
     held = held_in(key)
-    return held is not None and holds_lists(held)
+    return key[0] == "nested" or (held is not None and holds_lists(held))
 
 
 def held_in(key: Key) -> Key | None:
@@ -168,12 +170,13 @@ def held_in(key: Key) -> Key | None:
     return None
 
 
-def lists_in(items: Iterable[Any]) -> Iterator[list[Any]]:
-    """The lists among the items of a container that enters as arrays, and those in them."""
+def lists_in(items: Iterable[Any]) -> Iterator[Any]:
+    """The lists, dicts and sets among the items of a container that enters as arrays, and the lists
+    in lists."""
     for item in items:
-        if type(item) is list:
+        if type(item) in (list, dict, set):
             yield item
-            if item and type(item[0]) is list:
+            if type(item) is list and item and type(item[0]) is list:
                 yield from lists_in(item)
 
 
@@ -212,6 +215,55 @@ def columns_of_dict(
     return (names[0], held[0]), [*names[1], *held[1]]
 
 
+def columns_of_nested(
+    entries: dict[Any, Any],
+) -> tuple[type, Key, Key, list[np.ndarray[Any, Any]]] | None:
+    """Dicts in a dict, or sets: their class, the keys of what finds them and of a list of what each
+    has, and the leaves of both; of sets, where their items stand as well. None if some differ in
+    kind, or one is there twice."""
+    found = items_of_nested(entries)
+    if found is None:
+        return None
+    cls, lists = found
+    names, held = columns_of(list(entries), inner=True), _columns_of_lists(lists, deep=False)
+    if names is None or held is None:
+        return None
+    arrays = [*names[1], *held[1]]
+    if cls is set:
+        layouts = columns_of_layouts(entries)
+        if layouts is None:
+            return None
+        arrays += layouts
+    return cls, names[0], held[0], arrays
+
+
+def items_of_nested(entries: dict[Any, Any]) -> tuple[type, list[list[Any]]] | None:
+    """The class of dicts in a dict, or of sets, and a list of what each has; None if there are
+    others, or one is there twice."""
+    values = list(entries.values())
+    kinds = set(map(type, values))
+    if len(kinds) != 1 or len(set(map(id, values))) != len(values):
+        return None
+    (cls,) = kinds
+    if cls is dict:
+        return dict, [list(v.items()) for v in values]
+    return (set, [*map(list, values)]) if cls is set else None
+
+
+def columns_of_layouts(entries: dict[Any, Any]) -> list[np.ndarray[Any, Any]] | None:
+    """Where the items of each set in a dict stand; None if that is not followed."""
+    if any(map(was_emptied, entries.values())):
+        return None
+    found = _columns_of_lists(
+        [layout_of_set(v).tolist() for v in entries.values()], deep=False
+    )
+    return None if found is None else found[1]
+
+
+LAYOUTS: Key = ("list", ("number", "int"))
+"""The key of where the items of each of several sets stand."""
+
+
 def store_entries(container: dict[Any, Any], entries: dict[Any, Any]) -> None:
     """Give a caller's dict the entries it has after the program, lists in it their own items."""
     kept = {}
@@ -223,6 +275,35 @@ def store_entries(container: dict[Any, Any], entries: dict[Any, Any]) -> None:
         kept[name] = new
     container.clear()
     container.update(kept)
+
+
+def store_members(container: set[Any], items: Iterable[Any]) -> None:
+    """Give a caller's set the items it has after the program; what is there already keeps its
+    place."""
+    kept = dict.fromkeys(items)
+    for item in [item for item in container if item not in kept]:
+        container.remove(item)
+    for item in kept:
+        container.add(item)
+
+
+def store_nested(
+    container: dict[Any, Any], given: list[Any], *entries: list[Any]
+) -> None:
+    """Give the dicts or sets in a caller's dict what those that entered in their places have after
+    the program, and the dict, if it has others, its names, values and which of them are there."""
+    mine = {}
+    for own, new in zip(container.values(), given, strict=True):
+        mine[id(new)] = own
+        if isinstance(own, set):
+            store_members(own, new)
+        else:
+            own.clear()
+            own.update(new)
+    if entries:
+        kept = {k: mine.get(id(v), v) for k, v, there in zip(*entries, strict=True) if there}
+        container.clear()
+        container.update(kept)
 
 
 def store(container: list[Any], items: list[Any]) -> None:

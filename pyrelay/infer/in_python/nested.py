@@ -12,8 +12,8 @@ from typing import Any
 from pyrelay.infer.in_python.containers import Queue, standing_for
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.hashed_sets import Members
-from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
-from pyrelay.infer.in_python.tables import Table
+from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable, laid_out
+from pyrelay.infer.in_python.tables import Table, entered
 
 
 class NestedTable(Table):
@@ -73,6 +73,60 @@ class NestedCounts(Counts):
     of_many = True
 
 
+class GivenTable(NestedTable):
+    """A dict of the caller's in another. Looking at it writes nothing."""
+
+    def begins(self) -> Any:
+        return 0
+
+
+class GivenMembers(NestedMembers):
+    """A set of the caller's in a dict."""
+
+    def __init__(self, iterable: Any = ()) -> None:
+        self.table = GivenTable()
+        self.given = False
+        self.begin(iterable)
+
+
+class GivenOrderedTable(NestedOrderedTable):
+    """The keys of a set of the caller's in a dict, in Python's order."""
+
+
+class GivenOrderedMembers(NestedOrderedMembers):
+    """A set of the caller's in a dict, in Python's order."""
+
+    def __init__(self, iterable: Any = ()) -> None:
+        self.table = GivenOrderedTable()
+        self.update(iterable)
+
+
+def entered_dicts(names: list[Any], held: list[Any]) -> Any:
+    """The dict of the caller's that has these keys, and dicts of these pairs."""
+    return entered(names, [GivenTable(pairs) for pairs in held])
+
+
+def entered_sets(names: list[Any], held: list[Any]) -> Any:
+    """The dict of the caller's that has these keys, and sets of these items."""
+    return entered(names, [GivenMembers(items) for items in held])
+
+
+def entered_ordered_sets(names: list[Any], held: list[Any], layouts: list[Any]) -> Any:
+    """The same with sets in the order of their slots (`set_layouts`)."""
+    return entered(names, [
+        laid_out(GivenOrderedMembers(), list(items), slots)
+        for items, slots in zip(held, layouts, strict=True)
+    ])
+
+
+#: What dicts and sets of the caller's in a dict are, by what makes the dict.
+GIVEN: dict[Any, tuple[type, ...]] = {
+    entered_dicts: (GivenTable,), entered_sets: (GivenTable, GivenMembers),
+    entered_ordered_sets: (GivenOrderedTable, GivenOrderedMembers),
+}
+
+GIVEN_CLASSES = frozenset(cls for given in GIVEN.values() for cls in given)
+
 #: The class in place of each where there are many; of what keys decide about, its kind.
 nested_for: dict[type | str, type] = {
     "dict": NestedTable, "set": NestedMembers, Table: NestedTable, Members: NestedMembers,
@@ -85,7 +139,10 @@ standing_for.update({
 })
 #: What sets that keep their order are where there are many.
 ORDERED = (NestedOrderedTable, NestedOrderedMembers)
-#: When a set is made, its table is a dict of Python's already.
+#: When a set is made, its table is a dict of Python's already; one that keeps its order needs all
+#: that its table says.
 standing_for[NestedMembers] = (set, set, lambda x: (x.table,))
+standing_for[NestedOrderedTable] = (dict, lambda x: x, lambda x: (x,))
+standing_for.update({cls: standing_for[cls.__bases__[0]] for cls in GIVEN_CLASSES})
 
 __all__ = ["ORDERED", "NestedTable", "nested_for", "standing_for"]

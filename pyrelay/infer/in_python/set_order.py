@@ -357,9 +357,13 @@ def as_ordered(other: Any) -> Any:
     return order_wanted(other) if hasattr(other, "table") else ordered(list(other))
 
 
-def entered(names: list[Any], layout: Any) -> OrderedMembers:
+def entered(names: list[Any], layout: Any) -> Any:
     """The set of the caller's with these items, in the order of its slots (`set_layouts`)."""
-    made = OrderedMembers()
+    return laid_out(OrderedMembers(), names, layout)
+
+
+def laid_out(made: Any, names: list[Any], layout: Any) -> Any:
+    """A new set, given these items in the order of its slots."""
     table = made.table
     table.size = len(names)
     table.slots = [int(place) for place in layout[:-1]]
