@@ -397,7 +397,7 @@ class Compiled:
             needed = Flattened(apart=binding.apart, families=binding.families or EVERYWHERE)
             key = self._key(args, keywords, needed, first=True)  # with what was found of nodes
             signature = self._call_text(args, keywords)
-            build = pipeline.compiled(spec, key[-1])
+            build = pipeline.compiled(spec, key[-1], sizes=binding.sizes(needed.leaves))
             program = boundary.Program(binding, build, signature, spec, spent)
             entry, crowded = self._entered(first, key, program)
             store.keep(store.Called(self.__pyrelay__, first), program, key)

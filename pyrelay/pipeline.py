@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from pyrelay.devices.compiler import native
 from pyrelay.grad.expand import expand
 from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.ir import walk
+from pyrelay.ir.dims import Symbol
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, KernelCall, Module, Var
 from pyrelay.ir.show import show
@@ -260,11 +262,14 @@ def _is_for(wanted: Pass, on: str | None) -> bool:
 
 
 def compiled(
-    program: Specialised, on: str | None = None, changed: Callable[[Plan], Plan] = lambda p: p
+    program: Specialised, on: str | None = None, changed: Callable[[Plan], Plan] = lambda p: p,
+    sizes: Mapping[Symbol, int] = MappingProxyType({}),
 ) -> Build:
     """A callable for a specialised program, on a device or on that of the settings.
 
-    changed: what is done with the plan before it is loaded.
+    changed: what is done with the plan before it is loaded. sizes: what extents are in the call
+    that waits for it: parts of kernels that it will reach are compiled now, others when they are
+    reached.
     With PYRELAY_INTERPRET=1 the reference interpreter runs the typed program instead.
     """
     steps: list[Step] = []
@@ -272,11 +277,11 @@ def compiled(
         run = _interpreted(lowered(program.module, "grad", steps), program.binding)
         return Build(run, False, tuple(steps), 0, 0, 0, "interpreter")
     if device_for(program.module, on).native:
-        for text in foreseen(program.module, cpu.target(chosen(program.module))):
+        for text in foreseen(program.module, cpu.target(chosen(program.module)), sizes):
             native.begin(text)
     module = lowered(program.module, "fuse", steps, on)
     started = time.perf_counter()
-    made = changed(planned(program, module, on, native.begin))
+    made = changed(planned(program, module, on, native.begin, sizes))
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)
     started, before = time.perf_counter(), replace(native.counts)
     place = device_for(module, on)
@@ -326,11 +331,12 @@ def _bound(function: Function) -> Iterator[Var]:
 
 def planned(
     program: Specialised, module: Module, on: str | None = None,
-    begin: Callable[[str], object] = str,
+    begin: Callable[[str], object] = str, sizes: Mapping[Symbol, int] = MappingProxyType({}),
 ) -> Plan:
     """The plan, for a device, of a program whose module is at the end of stage `fuse`.
 
-    begin: what is done with the text of each kernel for the CPU meanwhile.
+    begin: what is done with the text of each kernel for the CPU meanwhile, and of what those will
+    call where extents have these `sizes`.
     """
     entry = Entry(
         mutated=program.binding.placed,
@@ -341,7 +347,7 @@ def planned(
     )
     place, choices = device_for(module, on), chosen(program.module)
     target = cpu.target(choices) if place.native else place.target
-    made = as_chosen(plan(module, target, entry, begin if place.native else str), choices)
+    made = as_chosen(plan(module, target, entry, begin if place.native else str, sizes), choices)
     made = coalesced(sunk(made)) if place.native else made
     dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)

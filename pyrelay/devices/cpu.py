@@ -48,7 +48,8 @@ def target(choices: Choices = DEFAULT) -> Target:
         lanes = matmul.panel_lanes(dtype)
         panels = PanelKernel(*matmul.panel_kernels(dtype, None, choices), 2 * lanes, lanes)
         return MatmulKernel(
-            source, matmul.ROW_UNIT, matmul.COLUMN_UNIT, time, matmul.FINISHING_OPERANDS, panels
+            source, matmul.ROW_UNIT, matmul.COLUMN_UNIT, time, matmul.FINISHING_OPERANDS, panels,
+            matmul.ways(dtype, choices),
         )
 
     def attended(dtype: DType) -> AttentionKernel:

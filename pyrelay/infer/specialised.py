@@ -7,7 +7,7 @@ that a call needs, once the program is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
@@ -99,6 +99,13 @@ class Binding:
         """The order of each parameter that enters in another one, by its position."""
         position = {leaf: k for k, leaf in enumerate(self.parameters)}
         return {position[leaf]: order for leaf, order in self.turned.items() if leaf in position}
+
+    def sizes(self, leaves: Sequence[Any]) -> dict[Symbol, int]:
+        """What extents are in a call, but for those of captured objects, by its leaves."""
+        return {
+            symbol: leaves[leaf].shape[axis]
+            for symbol, (leaf, axis) in self.axes.items() if leaf < len(leaves)
+        }
 
     @property
     def placed_leaves(self) -> Mapping[int, int]:

@@ -497,6 +497,14 @@ def evaluate(extent: Extent, values: Mapping[Symbol, int]) -> int:
     return result
 
 
+def evaluated(extent: Extent, values: Mapping[Symbol, int]) -> int | None:
+    """The number, where there is a value for every symbol; else None."""
+    try:
+        return evaluate(extent, values)
+    except KeyError:
+        return None
+
+
 def show(extent: Extent, name: Callable[[Symbol], str] = str) -> str:
     """Text such as `2*n + 1` or `(n + 1)//2`; `name` spells a symbol."""
     if isinstance(extent, int):

@@ -2,7 +2,8 @@
 
 In: kernels as source text. Out: addresses of native functions
 `int64 (int64 block, int64 begin, int64 end)`. The parts that a text imports
-(`routines.calls.Part`) are compiled and loaded as kernels are, whose texts are the imports alone.
+(`routines.calls.Part`) are compiled and loaded as kernels are, whose texts are the imports alone;
+some of them not before they are called (`late_parts`), unless that is foreseen (`begin`).
 
 A kernel is known by a digest of its text and of everything else that decides its machine code:
 versions, CPU, and this package's own code generators. Equal texts share one compiled and one
@@ -22,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay.devices import cache
-from pyrelay.devices.compiler import compile_pool, object_code
+from pyrelay.devices.compiler import compile_pool, late_parts, object_code
 from pyrelay.devices.fingerprints import generators
-from pyrelay.devices.routines.made_of import called_by
+from pyrelay.devices.routines.made_of import called_by, is_often_unused
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
 
@@ -45,6 +46,7 @@ class Counts:
 counts = Counts()
 
 _addresses: dict[str, int] = {}
+_foreseen: set[str] = set()  # parts that programs will call
 _loaded: list[Any] = []  # trackers: object code stays while they do, and kernels stay for good
 _lock = threading.RLock()
 _names = itertools.count()
@@ -74,16 +76,67 @@ def kernel_addresses(sources: Sequence[str]) -> list[int]:
     digests = [kernel_digest(source) for source in sources]
     if any(digest not in _addresses for digest in digests):
         with _lock:
-            store = cache.current()
             parts = [text for source in sources for text in parts_of(source).values()]
-            wanted = {kernel_digest(text): text for text in (*parts, *sources)}
-            missing = {
-                digest: text for digest, text in wanted.items()
-                if digest not in _addresses and not _stored(digest, text, store)
-            }
-            if missing:
-                _compile(missing, store)
+            _fetch([*(text for text in parts if not _waits(text)), *sources], cache.current())
+        if _late.waiting:
+            from pyrelay.devices.runtime.library import runtime  # which is loaded by what is here
+
+            _late.parts.asked_by(runtime().symbols["pyrelay_ask"])
     return [_addresses[digest] for digest in digests]
+
+
+def _fetch(texts: Sequence[str], store: cache.Cache) -> None:
+    """Load kernels and parts, what they need before them; compile those that are not on disk."""
+    wanted = {kernel_digest(text): text for text in texts}
+    missing = {
+        digest: text for digest, text in wanted.items()
+        if digest not in _addresses and not _stored(digest, text, store)
+    }
+    if missing:
+        _compile(missing, store)
+
+
+def _waits(part: str) -> bool:
+    """Whether a part is not made before it is called."""
+    return (
+        is_often_unused(part) and late_parts.supported() and kernel_digest(part) not in _foreseen
+    )
+
+
+class _Late:
+    """The parts that are made when they are called, by the numbers of their addresses.
+
+    waiting: those that are not made yet, and where: number, and the cache they are kept in.
+    """
+
+    def __init__(self) -> None:
+        self.parts = late_parts.LateParts(self._make)
+        self.texts: list[tuple[str, cache.Cache]] = []
+        self.waiting: dict[str, tuple[int, int]] = {}
+
+    def address(self, digest: str, text: str, store: cache.Cache) -> int | None:
+        """Where a part can be called that is not made; None where that cannot be."""
+        if digest not in self.waiting:
+            address = self.parts.address()
+            if address is None:
+                return None
+            self.waiting[digest] = len(self.texts), address
+            self.texts.append((text, store))
+        return self.waiting[digest][1]
+
+    def made(self, digest: str, address: int) -> None:
+        """A part is there."""
+        if digest in self.waiting:
+            self.parts.made(self.waiting.pop(digest)[0], address)
+
+    def _make(self, number: int) -> int:
+        text, store = self.texts[number]
+        with _lock:
+            _fetch([*parts_of(text).values(), text], store)
+            return _addresses[kernel_digest(text)]
+
+
+_late = _Late()
 
 
 _PARTS = re.compile(r"^from (pyrelay\.devices\.routines\.\w+) import (\([^)]*\)|.*)$", re.MULTILINE)
@@ -108,22 +161,35 @@ def _symbol(source: str) -> str:
     return source.split()[-1] if compile_pool.is_part(source) else "pyrelay_kernel"
 
 
-def _linked(source: str, code: bytes) -> int:
-    """Load a kernel, whose parts are loaded, or a part; its address."""
-    parts = {name: _addresses[kernel_digest(text)] for name, text in parts_of(source).items()}
+def _link(digest: str, source: str, code: bytes, store: cache.Cache) -> None:
+    """Load a kernel or a part; those of its parts that do not wait are loaded."""
+    parts = {name: _part(text, store) for name, text in parts_of(source).items()}
     symbol = _symbol(source)
-    return load_all(code, (symbol,), parts)[symbol]
+    _addresses[digest] = load_all(code, (symbol,), parts)[symbol]
+    _late.made(digest, _addresses[digest])
+
+
+def _part(text: str, store: cache.Cache) -> int:
+    """Where a part is called."""
+    digest = kernel_digest(text)
+    if digest not in _addresses:
+        address = _late.address(digest, text, store)
+        if address is not None:
+            return address
+        _fetch([text], store)
+    return _addresses[digest]
 
 
 def _stored(digest: str, source: str, store: cache.Cache) -> bool:
     """Load a kernel or a part from disk; whether it was there, and its parts are loaded."""
-    if any(kernel_digest(text) not in _addresses for text in parts_of(source).values()):
+    parts = parts_of(source).values()
+    if any(kernel_digest(text) not in _addresses and not _waits(text) for text in parts):
         return False
     code = store.get(KIND, digest)
     if code is None:
         return False
     try:
-        _addresses[digest] = _linked(source, code)
+        _link(digest, source, code, store)
     except DeviceError:  # not object code after all: to be made anew
         store.counts.rejected += 1
         return False
@@ -131,10 +197,12 @@ def _stored(digest: str, source: str, store: cache.Cache) -> bool:
 
 
 def begin(source: str) -> None:
-    """A kernel may be asked for: the process that helps to compile begins with it where it is
-    neither loaded nor on disk."""
+    """A kernel, or a part, will be asked for: the process that helps to compile begins with it
+    where it is neither loaded nor on disk."""
     store = cache.current()
-    for text in (*parts_of(source).values(), source):
+    if compile_pool.is_part(source):
+        _foreseen.add(kernel_digest(source))
+    for text in (*(part for part in parts_of(source).values() if not _waits(part)), source):
         digest = kernel_digest(text)
         if digest not in _addresses:
             path = store.path(KIND, digest)
@@ -158,7 +226,7 @@ def _compile(missing: dict[str, str], store: cache.Cache) -> None:
     counts.compile_seconds += time.perf_counter() - started
     for (digest, source), code in zip(missing.items(), codes, strict=True):  # parts before kernels
         store.put(KIND, digest, code)
-        _addresses[digest] = _linked(source, code)
+        _link(digest, source, code, store)
         counts.compiled += not compile_pool.is_part(source)
 
 

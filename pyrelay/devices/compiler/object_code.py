@@ -101,8 +101,7 @@ def _laid(
         _JUMP.pack_into(image, stubs[name], _JUMP_CODE, address)
     _relocate(code, sections, names, image, base, far, stubs)
     ctypes.memmove(base, (ctypes.c_char * len(image)).from_buffer(image), len(image))
-    if _libc().mprotect(base, fixed, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
-        raise _UnknownError
+    _run_only(base, fixed)
     _tell_of_frames(sections, base)
     found = {
         s.name: base + sections[s.section].place + s.value
@@ -205,6 +204,24 @@ def _mapped(size: int) -> int:
     return int(found)
 
 
+def _run_only(base: int, size: int) -> None:
+    """Memory that is written holds code from now on."""
+    if _libc().mprotect(base, size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+        raise _UnknownError
+
+
+def code_and_words(code: bytes, size: int) -> int | None:
+    """A mapping of code, whole pages of it, and behind that so many bytes of zeros, which may be
+    written; None where there is none. It is never given back."""
+    try:
+        base = _mapped(len(code) + size)
+        ctypes.memmove(base, code, len(code))
+        _run_only(base, len(code))
+    except _UnknownError:
+        return None
+    return base
+
+
 @functools.cache
 def _libc() -> ctypes.CDLL:
     found = ctypes.CDLL(None)
@@ -234,4 +251,4 @@ def _register() -> Any:
     return register
 
 
-__all__ = ["load"]
+__all__ = ["code_and_words", "load"]

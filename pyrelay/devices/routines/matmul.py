@@ -36,9 +36,12 @@ the rows then, and the sums are turned at the end.  Other dtypes use plain loops
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyrelay.devices.choices import DEFAULT, Choices
+from pyrelay.devices.routines import matmul_choice
+from pyrelay.devices.routines.made_of import way_text
 
 if TYPE_CHECKING:
     from pyrelay.ir.types import DType
@@ -82,6 +85,22 @@ def matmul_kernel(
         return _plain_kernel(dtype)
     bits = native_vector_bits() if vector_bits is None else vector_bits
     return _TILED.format(vectors=product_name(dtype, bits, choices))
+
+
+@functools.cache
+def ways(
+    dtype: DType, choices: Choices = DEFAULT
+) -> Callable[[Sequence[int | None], bool, bool], list[str]]:
+    """What gives the texts of the parts that a product of floats is likely to call, from m, n and
+    k, of which None is not known, and whether a and b are transposed."""
+    lanes = panel_lanes(dtype)
+    form = product_name(dtype, native_vector_bits(), choices)
+
+    def texts(extents: Sequence[int | None], transpose_a: bool, transpose_b: bool) -> list[str]:
+        taken = matmul_choice.ways(extents, transpose_a, transpose_b, lanes, dtype.size)
+        return [way_text(name, form) for name in taken]
+
+    return texts
 
 
 def panel_kernels(

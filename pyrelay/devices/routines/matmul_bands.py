@@ -29,10 +29,9 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import Flag, Function, Variable, Word
 from pyrelay.devices.routines.calls import Part
+from pyrelay.devices.routines.matmul_choice import LOW
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, pack, tile, turn
 
-LOW = 4
-"""Rows of a lower tile, for the last few."""
 PACKED_ROWS = 8
 """Rows of a that are packed at a time, of which the next overwrite what is extra."""
 
@@ -93,6 +92,21 @@ class Bands:
 
     def at(self, base: Word, index: Word | int) -> Word:
         return base + index * self.size
+
+    @contextmanager
+    def depths(self, k: Word, added: Word) -> Iterator[tuple[Word, Word, Word]]:
+        """Blocks of k: their start, how many values, whether c holds a sum that they add to."""
+        with self.over(0, (k < 1).choose(1, k), self.depth) as k0:
+            yield k0, self.f.smaller(k - k0, self.depth), added | (k0 > 0).word()
+
+    def lead(self, matrix: Word, step: Word) -> Word:
+        """How many columns of a matrix, whose lines are ``step`` apart, stand before a place that
+        vectors are aligned at. NumPy's arrays are 16 bytes behind one: each vector of 64 bytes is
+        then read from two lines of the cache, from the second one at half the speed."""
+        nbytes = self.lanes * self.size
+        apart = (matrix & (self.size - 1)) | (step * self.size & (nbytes - 1))
+        lead = (self.f.number(0) - matrix & (nbytes - 1)).unsigned_div(self.size)
+        return apart.equals(0).choose(lead, 0)
 
     def panels(self, g0: Word, g1: Word, write: Callable[[Word, int], None]) -> None:
         """``write`` what is done with each panel: from its first column and how many vectors wide

@@ -18,7 +18,7 @@ Matrix Multiplication*, ACM TOMS 34, 2008).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,36 +27,28 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler import rooms
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Word
-from pyrelay.devices.routines import matmul_bands
+from pyrelay.devices.routines import matmul_bands, matmul_ways
 from pyrelay.devices.routines.calls import Part
+from pyrelay.devices.routines.made_of import WAYS
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
-from pyrelay.devices.routines.matmul_bands import LOW, PACKED_ROWS, Bands, Sizes, named
-from pyrelay.devices.routines.matmul_columns import column_dots, lay_columns, unload_turned
-from pyrelay.devices.routines.matmul_lines import (
-    bytes_of_panel,
-    gather,
-    headed,
-    lines,
-    single,
-    stacked,
-    sweep,
-    unload,
+from pyrelay.devices.routines.matmul_bands import PACKED_ROWS, Bands, Sizes, named
+from pyrelay.devices.routines.matmul_choice import (
+    DOT_ROWS,
+    DOTTED_ROWS,
+    FAR_LINE,
+    FEW_ROWS,
+    LOW,
+    NARROW_LINE,
+    NEAR_BYTES,
+    STRIPED_ROWS,
+    TURNED_DEPTH,
 )
-from pyrelay.devices.routines.matmul_tiles import Shape, dots, narrow, tile
+from pyrelay.devices.routines.matmul_columns import lay_columns, unload_turned
 from pyrelay.devices.runtime.layout import Status
 
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
 # most 32 KiB) stays in the first cache, a band of a (a multiple of the tiles' 8, 6 or 4 rows) and
 # what fits of a group of panels in the second.
-_NARROW_LINE = 2048  # bytes from one row of a to the next, up to which bands are not packed
-_FEW_ROWS = 16  # of a, for which lines of b that are far apart stream through the cache
-_FAR_LINE = 512  # bytes from one row of b to the next, beyond which stripes of it are read slowly
-_NARROW_ROWS = 8  # of a, which are multiplied together by a vector of each line of b
-_STRIPED_ROWS = 64  # of a, for which b is not packed where it stays in the second cache
-_DOTTED_ROWS = 32  # of a, from which on a few columns of b are laid along k
-_TURNED_DEPTH = 32  # values of k, from which on sums of few columns are turned at their end
-_NEAR_ROWS = 32  # of a, which are read once more for more columns
-_NEAR_BYTES = 1 << 20  # of b: half of a second cache of 2 MiB
 IN_PANELS = 2
 """In place of whether b is transposed: it lies in panels (``matmul_panels``), and a has one row."""
 
@@ -176,7 +168,7 @@ class Product(Bands):
         """A part of the function that packs: room for a band of a and a group of panels of b."""
         f = self.f
         band = max(
-            self.band * self.depth + PACKED_ROWS, _FEW_ROWS * (self.group + 2 * self.lanes)
+            self.band * self.depth + PACKED_ROWS, FEW_ROWS * (self.group + 2 * self.lanes)
         )
         band = -(-band // 16) * 16
         nbytes = (band + self.group * self.depth) * self.size
@@ -210,36 +202,17 @@ class Product(Bands):
             f.store(words, 24, j1)
             f.call_address(self.finisher, words, above + i0, above + i1)
 
-    @contextmanager
-    def depths(self, k: Word, added: Word) -> Iterator[tuple[Word, Word, Word]]:
-        """Blocks of k: their start, how many values, whether c holds a sum that they add to."""
-        with self.over(0, (k < 1).choose(1, k), self.depth) as k0:
-            yield k0, self.f.smaller(k - k0, self.depth), added | (k0 > 0).word()
-
     def _part(self) -> None:
         """One part of a matrix, the way that suits its size and layouts."""
         with self.f.either(self.in_panels) as (yes, no):
             with yes:
-                self._single_row()
+                self._call(
+                    "panel_row", self.a, self.a_step, self.b, self.c, self.j0, self.j1, self.k,
+                    self.added,
+                )  # fmt: skip
                 self._finish(self.i0, self.i1, self.j0, self.j1)
             with no:
                 self._as_it_lies()
-
-    def _single_row(self) -> None:
-        """One row times panels, two at a time: each is read at the speed of the cache that it lies
-        in. Lines of a matrix are too far apart for that where threads share its columns."""
-        f, wide = self.f, 2 * self.lanes
-        apart = bytes_of_panel(self.k, self.lanes, self.size)
-        with self.over(self.j0, self.j1, 2 * wide) as j:
-            left, panel = self.j1 - j, self.b + j.unsigned_div(wide) * apart
-            with f.either(left > wide) as (two, one):
-                for count, branch in ((2, two), (1, one)):
-                    with branch:
-                        self.write(
-                            single, self.shape(count, 2), self.a, self.a_step, panel,
-                            apart.unsigned_div(self.size), self.at(self.c, j), self.k, left,
-                            self.added,
-                        )  # fmt: skip
 
     def _as_it_lies(self) -> None:
         f = self.f
@@ -257,21 +230,21 @@ class Product(Bands):
         dotted = step.equals(1) & vector_step.equals(1)
         with f.either(thin & dotted) as (yes, no):
             with yes:
-                self.as_function(
-                    self._vector_dots, vector, matrix, line, out, length, self.k, self.added
+                self._call(
+                    "vector_dots", vector, matrix, line, out, length, self.k, self.added
                 )
                 self._finish(self.i0, self.i1, self.j0, self.j1)
             with no, f.either(thin & line.equals(1)) as (yes, no):
                 with yes:
-                    self.as_function(
-                        self._vector_times_lines, vector, vector_step, matrix, step, out, length,
-                        self.k, self.added,
+                    self._call(
+                        "vector_lines", vector, vector_step, matrix, step, out, length, self.k,
+                        self.added,
                     )  # fmt: skip
                     self._finish(self.i0, self.i1, self.j0, self.j1)
-                with no, f.either(dotted & (rows < 9)) as (yes, no):
+                with no, f.either(dotted & (rows < DOT_ROWS)) as (yes, no):
                     with yes:
-                        self.as_function(
-                            self._few_rows, self.at(self.a, self.i0 * self.a_line), self.a_line,
+                        self._call(
+                            "few_rows", self.at(self.a, self.i0 * self.a_line), self.a_line,
                             rows, self.b, self.b_line, self.j0, self.j1,
                             self.at(self.c, self.i0 * self.c_line), self.c_line, self.k, self.added,
                         )  # fmt: skip
@@ -279,107 +252,15 @@ class Product(Bands):
                     with no:
                         self._of_lines(rows)
 
-    def _vector_dots(
-        self, vector: Word, matrix: Word, line: Word, out: Word, length: Word, k: Word,
-        added: Word,
-    ) -> None:  # fmt: skip
-        with self.over(0, length, 8) as j:
-            self.write(
-                dots, self.shape(1, 8), vector, 0, self.at(matrix, j * line), line,
-                self.at(out, j), 0, k, 1, self.f.smaller(length - j, 8), added,
-            )  # fmt: skip
-
-    def _vector_times_lines(
-        self, vector: Word, vector_step: Word, matrix: Word, step: Word, out: Word, length: Word,
-        k: Word, added: Word,
-    ) -> None:  # fmt: skip
-        """Where it fits, the result in one vector, in eight, or in four, where masks leave room; a
-        longer one in memory, eight lines of the matrix at a time."""
-        f, lanes = self.f, self.lanes
-        lead = self._lead(matrix, step)
-
-        def at(k0: Word) -> tuple[Word, ...]:
-            return self.at(vector, k0 * vector_step), self.at(matrix, k0 * step)
-
-        def in_four(j: Word) -> None:
-            with self.depths(k, added) as (k0, depth, keep):
-                x, line = at(k0)
-                self.write(
-                    tile, self.shape(1, 4), x, 0, vector_step, self.at(line, j), step,
-                    self.at(out, j), 0, depth, 1, length - j, keep,
-                )  # fmt: skip
-
-        def behind_lead(across: int) -> None:
-            with self.depths(k, added) as (k0, depth, keep):
-                x, line = at(k0)
-                self.write(
-                    headed, self.shape(1, across), x, vector_step, line, step, out, length, lead,
-                    depth, keep,
-                )  # fmt: skip
-
-        def swept(start: Word | int, stop: Word, count: int) -> None:
-            with self.over(start, stop, count) as k0:
-                x, line = at(k0)
-                keep = added | (k0 > 0).word()
-                self.write(
-                    lines, self.shape(count, 1), x, vector_step, line, step, out, length, keep,
-                    lead,
-                )  # fmt: skip
-
-        def in_one() -> None:
-            self.write(
-                stacked, self.shape(8, 1), vector, vector_step, matrix, step, out, length, k, added,
-            )
-
-        four = (lead > 0) & length.equals(4 * lanes)
-        with f.either((length <= 4 * lanes) | (k < 1)) as (few, broad):
-            with few, f.either((length <= lanes) & (k > 0)) as (one, more):
-                with one:
-                    in_one()
-                with more, f.either(four) as (yes, no):
-                    with yes:
-                        behind_lead(4)
-                    with no, self.over(0, length, 4 * lanes) as j:
-                        in_four(j)
-            with broad, f.either(length.equals(8 * lanes)) as (fits, long):
-                with fits:
-                    behind_lead(8)
-                with long:
-                    whole = k.unsigned_div(8) * 8
-                    swept(0, whole, 8)
-                    swept(whole, k, 1)
-
-    def _lead(self, matrix: Word, step: Word) -> Word:
-        """How many columns of a matrix, whose lines are ``step`` apart, stand before a place that
-        vectors are aligned at. NumPy's arrays are 16 bytes behind one: each vector of 64 bytes is
-        then read from two lines of the cache, from the second one at half the speed."""
-        nbytes = self.lanes * self.size
-        apart = (matrix & (self.size - 1)) | (step * self.size & (nbytes - 1))
-        lead = (self.f.number(0) - matrix & (nbytes - 1)).unsigned_div(self.size)
-        return apart.equals(0).choose(lead, 0)
-
-    def _few_rows(
-        self, a: Word, a_line: Word, count: Word, b: Word, b_line: Word, j0: Word, j1: Word,
-        c: Word, c_line: Word, k: Word, added: Word,
-    ) -> None:  # fmt: skip
-        """``a b^T`` with up to 8 rows, as dot products."""
-        f, rows = self.f, self.rows_in_place // 2
-        with self.over(j0, j1, 4) as j, self.over(0, count, rows) as i:
-            self.write(
-                dots, self.shape(rows, 4), self.at(a, i * a_line), a_line,
-                self.at(b, j * b_line), b_line, self.at(c, i * c_line + j), c_line,
-                k, f.smaller(count - i, rows), f.smaller(j1 - j, 4), added,
-            )  # fmt: skip
-
     def _of_lines(self, rows: Word) -> None:
         """A part of which neither operand is read as dot products."""
         f, unit = self.f, self.lanes if self.across > 2 else 2 * self.lanes
         columns = self.j1 - self.j0
-        lead = (rows <= LOW).choose(self._lead(self.at(self.b, self.j0), self.b_line), 0)
+        lead = (rows <= LOW).choose(self.lead(self.at(self.b, self.j0), self.b_line), 0)
         whole = (columns - lead) & -unit
         stripes = (
-            ~self.b_turned & self.a_step.equals(1) & (rows <= _STRIPED_ROWS)
-            & (whole > self.lanes) & (self.k * columns * self.size <= _NEAR_BYTES)
+            ~self.b_turned & self.a_step.equals(1) & (rows <= STRIPED_ROWS)
+            & (whole > self.lanes) & (self.k * columns * self.size <= NEAR_BYTES)
         )  # fmt: skip
         with f.either(self._dotted(rows, columns)) as (yes, no):
             with yes:
@@ -396,8 +277,8 @@ class Product(Bands):
     def _beside(self, rows: Word, columns: Word) -> Flag:
         """Whether rows of ``a`` lie side by side, and fill more lanes than columns do."""
         return (
-            self.a_turned & (columns <= self.lanes // 2) & (rows >= _DOTTED_ROWS)
-            & (self.k >= _TURNED_DEPTH)
+            self.a_turned & (columns <= self.lanes // 2) & (rows >= DOTTED_ROWS)
+            & (self.k >= TURNED_DEPTH)
         )  # fmt: skip
 
     def _few_turned(self, columns: Word) -> None:
@@ -407,8 +288,8 @@ class Product(Bands):
         with self._packing(), self.over(self.i0, self.i1, ROW_UNIT) as h0:
             rows = f.smaller(self.i1 - h0, ROW_UNIT)
             with self.over(0, self.k, self.depth) as k0:
-                self.as_function(
-                    self._turned_tiles, self.at(self.a, h0 + k0 * self.a_line), self.a_line,
+                self._call(
+                    "turned_tiles", self.at(self.a, h0 + k0 * self.a_line), self.a_line,
                     self.at(self.b, k0 * self.b_step + self.j0 * self.b_column), self.b_step,
                     self.b_column, self.packed_b, f.number(line),
                     f.smaller(self.k - k0, self.depth), rows, columns, (k0 > 0).word(),
@@ -420,18 +301,6 @@ class Product(Bands):
             )  # fmt: skip
             self._finish(h0, h0 + rows, self.j0, self.j1)
 
-    def _turned_tiles(
-        self, a: Word, a_line: Word, b: Word, b_step: Word, b_column: Word, sums: Word,
-        line: Word, k: Word, rows: Word, columns: Word, keep: Word,
-    ) -> None:  # fmt: skip
-        tall, wide = self.rows_in_place // 2, 4 * self.lanes
-        with self.over(0, rows, wide) as i, self.over(0, columns, tall) as j:
-            self.write(
-                tile, self.shape(tall, 4), self.at(b, j * b_column), b_column, b_step,
-                self.at(a, i), a_line, self.at(sums, j * line + i), line, k,
-                self.f.smaller(columns - j, tall), rows - i, keep,
-            )  # fmt: skip
-
     def _dotted(self, rows: Word, columns: Word) -> Flag:
         """Whether dot products take fewer instructions than vectors of columns, which take one for
         each element of ``a``: as many for each column and vector of k, and about three to sum the
@@ -439,7 +308,7 @@ class Product(Bands):
         beside = (columns <= 2).choose(2, _ceil(columns, 4) * 4)
         fewer = (_ceil(self.k, self.lanes) + 3) * beside < self.k
         return (
-            fewer & self.a_step.equals(1) & (rows >= _DOTTED_ROWS) & (columns <= self.lanes)
+            fewer & self.a_step.equals(1) & (rows >= DOTTED_ROWS) & (columns <= self.lanes)
         )
 
     def _few_columns(self) -> None:
@@ -456,45 +325,23 @@ class Product(Bands):
             )  # fmt: skip
             with self.over(self.i0, self.i1, ROW_UNIT) as h0:
                 h1 = f.smaller(self.i1, h0 + ROW_UNIT)
-                self.as_function(
-                    self._column_dots, self.at(self.a, h0 * self.a_line + k0), self.a_line,
+                self._call(
+                    "column_dots", self.at(self.a, h0 * self.a_line + k0), self.a_line,
                     self.packed_b, apart, self.at(self.c, h0 * self.c_line + self.j0), self.c_line,
                     depth, h1 - h0, columns, keep,
                 )  # fmt: skip
                 with f.when(k0 + depth >= self.k):
                     self._finish(h0, h1, self.j0, self.j1)
 
-    def _column_dots(
-        self, a: Word, a_line: Word, packed: Word, apart: Word, c: Word, c_line: Word, k: Word,
-        rows: Word, columns: Word, keep: Word,
-    ) -> None:  # fmt: skip
-        f, sums = self.f, 2 * self.rows_in_place  # of a tile, in a register each
-
-        def dotted(across: int, i: Word, count: Word, j: Word, beside: Word) -> None:
-            self.write(
-                column_dots, self.shape(sums // across, across), self.at(a, i * a_line), a_line,
-                self.at(packed, j * apart), apart, self.at(c, i * c_line + j), c_line, k, count,
-                beside, keep,
-            )  # fmt: skip
-
-        with f.either(columns <= 2) as (two, more):
-            with two:
-                dotted(2, f.number(0), rows, f.number(0), columns)
-            with more:
-                across = min(4, self.lanes)
-                with self.over(0, rows, _NEAR_ROWS) as i, self.over(0, columns, across) as j:
-                    count, beside = f.smaller(rows - i, _NEAR_ROWS), f.smaller(columns - j, across)
-                    dotted(across, i, count, j, beside)
-
     def _far_or_packed(self, rows: Word) -> None:
         """Many rows, or so much of ``b`` that it comes from memory, or from another core."""
         f = self.f
-        far = ~self.b_turned & (self.b_line > _FAR_LINE // self.size) & (self.k > 0)
-        with f.either(far & (rows <= _FEW_ROWS)) as (yes, no):
+        far = ~self.b_turned & (self.b_line > FAR_LINE // self.size) & (self.k > 0)
+        with f.either(far & (rows <= FEW_ROWS)) as (yes, no):
             with yes, self._packing():
                 self._swept_rows(rows)
             with no:
-                many = (rows > _FEW_ROWS) & (self.n >= 4 * self.lanes)
+                many = (rows > FEW_ROWS) & (self.n >= 4 * self.lanes)
                 self._blocked(self.b_turned | many)
 
     def _striped(self, lead: Word, whole: Word) -> None:
@@ -510,8 +357,8 @@ class Product(Bands):
             )  # fmt: skip
             for start, stop in ((self.j0, first), (middle, self.j1)):
                 with f.when(start < stop):
-                    self.as_function(
-                        self._in_place, a, self.a_row, self.a_step, b, self.b_line, self.c,
+                    self._call(
+                        "in_place", a, self.a_row, self.a_step, b, self.b_line, self.c,
                         self.c_line, self.i0, self.i1, start, stop, depth, keep,
                     )  # fmt: skip
         self._finish(self.i0, self.i1, self.j0, self.j1)
@@ -525,42 +372,19 @@ class Product(Bands):
             out = self.at(self.c, self.i0 * self.c_line + g0)
             # Block by block of k, as tiles do it: a row's sums are the same among more rows.
             with self.depths(self.k, self.added) as (k0, depth, keep):
-                self.as_function(
-                    self._swept, self.at(self.a, self.i0 * self.a_row + k0 * self.a_step),
+                self._call(
+                    "swept_lines", self.at(self.a, self.i0 * self.a_row + k0 * self.a_step),
                     self.a_row, self.a_step, self.at(self.b, k0 * self.b_line + g0), self.b_line,
                     out, self.c_line, rows, g1 - g0, depth, keep, self.packed_a, self.packed_b,
                 )  # fmt: skip
             self._finish(self.i0, self.i1, g0, g1)
-
-    def _swept(
-        self, a: Word, a_row: Word, a_step: Word, b: Word, b_line: Word, out: Word, c_line: Word,
-        rows: Word, length: Word, depth: Word, keep: Word, sums: Word, factors: Word,
-    ) -> None:  # fmt: skip
-        line = self.group + 2 * self.lanes
-
-        def swept(start: Word, stop: Word, count: int) -> None:
-            self.write(
-                gather, self.shape(count, 2), self.at(a, start * a_step), a_row, a_step, factors,
-                rows, stop - start,
-            )  # fmt: skip
-            with self.over(start, stop, count) as k:
-                self.write(
-                    sweep, self.shape(count, 2), self.at(factors, (k - start) * rows),
-                    self.at(b, k * b_line), b_line, sums, line, rows, length,
-                )  # fmt: skip
-
-        self.f.c("memset", sums, self.f.number(0), rows * (line * self.size))
-        whole = depth & -4
-        swept(self.f.number(0), whole, 4)
-        swept(whole, depth, 1)
-        self.write(unload, self.shape(1, 1), sums, line, out, c_line, rows, length, keep)
 
     def _blocked(self, packs: Flag) -> None:
         """The general case: both operands packed, ``b`` into panels a few vectors wide, ``a`` into
         bands, unless its rows lie near each other; or, where packing would not pay, read in place.
         """
         f = self.f
-        near = ~self.a_turned & (self.a_line <= _NARROW_LINE // self.size)
+        near = ~self.a_turned & (self.a_line <= NARROW_LINE // self.size)
         with self.over(self.j0, self.j1, self.group) as g0:
             g1 = f.smaller(self.j1, g0 + self.group)
             with (
@@ -590,39 +414,19 @@ class Product(Bands):
                         with f.when(k0 + depth >= self.k):
                             self._finish(h0, h1, g0, g1)
                 with in_place:
-                    self.as_function(
-                        self._in_place, self.at(self.a, k0 * self.a_step), self.a_row, self.a_step,
+                    self._call(
+                        "in_place", self.at(self.a, k0 * self.a_step), self.a_row, self.a_step,
                         self.at(self.b, k0 * self.b_line), self.b_line, self.c, self.c_line,
                         self.i0, self.i1, g0, g1, depth, keep,
                     )  # fmt: skip
                     with f.when(k0 + depth >= self.k):
                         self._finish(self.i0, self.i1, g0, g1)
 
-    def _in_place(
-        self, a: Word, a_row: Word, a_step: Word, b: Word, b_line: Word, c: Word, c_line: Word,
-        i0: Word, i1: Word, g0: Word, g1: Word, depth: Word, keep: Word,
-    ) -> None:  # fmt: skip
-        f = self.f
-        with self.over(g0, g1, 2 * self.lanes) as j:
-            place, columns = self.at(b, j), f.smaller(g1 - j, 2 * self.lanes)
-
-            def write(routine: Callable[..., None], shape: Shape, i: Word, count: Word) -> None:
-                self.write(
-                    routine, shape, self.at(a, i * a_row), a_row, a_step, place, b_line,
-                    self.at(c, i * c_line + j), c_line, depth, count, columns, keep,
-                )  # fmt: skip
-
-            with f.either(columns <= self.lanes) as (few, many):
-                with few:
-                    write(narrow, self.shape(_NARROW_ROWS, 1), i0, i1 - i0)
-                with many, self.over(i0, i1, self.rows_in_place) as i:
-                    rows = f.smaller(i1 - i, self.rows_in_place)
-                    write(tile, self.shape(self.rows_in_place, 2), i, rows)
-
     def _call(self, part: str, *args: Word) -> None:
         """Do a band, which is a part of its own."""
         name = self.symbol.replace("product", part)
-        getattr(matmul_bands, name).call(self.f.b, [each.raw for each in args])
+        module = matmul_bands if part in WAYS["matmul_bands"] else matmul_ways
+        getattr(module, name).call(self.f.b, [each.raw for each in args])
 
 
 def leave_without_memory(b: IRBuilder, status: Any) -> None:

@@ -30,8 +30,9 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.compiler.llvm_writer import Function, Variable, Word
 from pyrelay.devices.routines.calls import Part
-from pyrelay.devices.routines.matmul_bands import LOW, named
+from pyrelay.devices.routines.matmul_bands import named
 from pyrelay.devices.routines.matmul_blocks import Product, leave_without_memory
+from pyrelay.devices.routines.matmul_choice import LOW
 from pyrelay.devices.routines.matmul_lines import bytes_of_panel
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, pack, tile, turn
 

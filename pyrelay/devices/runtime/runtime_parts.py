@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 MAIN, LISTS, TREES = "main", "lists", "trees"
 SYMBOLS = {
-    MAIN: ("pyrelay_entry", "pyrelay_whole", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose"),
+    MAIN: ("pyrelay_entry", "pyrelay_whole", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose",
+           "pyrelay_ask"),
     LISTS: ("pyrelay_columns", "pyrelay_single", "pyrelay_items"),
     TREES: ("pyrelay_pack", "pyrelay_unpack", "pyrelay_unpack_all"),
 }
@@ -41,6 +42,7 @@ def build(part: str) -> bytes:
 
 
 def _write_main(module: Module) -> None:
+    from pyrelay.devices.runtime.asking import write_ask
     from pyrelay.devices.runtime.boundary_native import Boundary
     from pyrelay.devices.runtime.executor import Executor
     from pyrelay.devices.runtime.memory import Memory
@@ -49,6 +51,7 @@ def _write_main(module: Module) -> None:
 
     memory = Memory(module)
     executor = Executor(module, memory, Teamwork(module))
+    write_ask(module)
     write_whole(module, Boundary(module, memory, executor.run).entry)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 
 from pyrelay.errors import InvariantError
 from pyrelay.ir import dims, types, walk
@@ -87,15 +88,16 @@ class Entry:
 
 def plan(
     module: Module, target: Target, entry: Entry | None = None,
-    begin: Callable[[str], object] = str,
+    begin: Callable[[str], object] = str, sizes: Mapping[Symbol, int] = MappingProxyType({}),
 ) -> Plan:
-    """The plan of a module. `begin` is told the text of each kernel as soon as there is one.
+    """The plan of a module. `begin` is told the text of each kernel as soon as there is one, and
+    of parts that kernels will call where the entry's extents have these `sizes`.
 
     Raises InvariantError if the program is not what `fuse` leaves, or the arguments do not tell the
     entry's extents.
     """
     module = kernels_only(_with_extents_of_results(module), target)
-    program = Program(target, begin)
+    program = Program(target, begin, sizes)
     entry = _completed(module.main, entry or Entry())
     program.begins_again = not entry.mutated and not any(map(_does_something, _ops(module)))
     forced = {}

@@ -129,8 +129,7 @@ def _launch_matmul(
     assert isinstance(b, TensorType)
     assert isinstance(c, TensorType)
     transpose_a, transpose_b = attrs["transpose_a"], attrs["transpose_b"]
-    m, n = c.shape[-2:]
-    k = a.shape[-2] if transpose_a else a.shape[-1]
+    m, n, k = extents_of_product(attrs, a, c)
     batch = c.shape[:-2]
     target = p.program.target
     if is_half(a.dtype):
@@ -138,6 +137,8 @@ def _launch_matmul(
         kernel = target.half_matmul(a.dtype, c.dtype, len(batch))
     else:
         kernel = target.matmul(c.dtype, len(batch))
+    if panels is None:
+        p.program.expect_product(kernel, (m, n, k), transpose_a, transpose_b)
     source, operands, gates = kernel.source, [*addresses], 1
     by_rows = panels is not None and panels.gates != plan_panels.SINGLE
     form: Value = Immediate(int(transpose_b))
@@ -174,6 +175,13 @@ def _launch_matmul(
             p.sizes.value(cost), evenly=True,
         )
     )
+
+
+def extents_of_product(
+    attrs: Mapping[str, Any], a: TensorType, c: TensorType
+) -> tuple[Extent, Extent, Extent]:
+    """m, n and k of a product c with a left operand a."""
+    return c.shape[-2], c.shape[-1], a.shape[-2 if attrs["transpose_a"] else -1]
 
 
 def batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]:

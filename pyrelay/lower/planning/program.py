@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from pyrelay.errors import Span
-from pyrelay.ir import walk
+from pyrelay.ir import dims, walk
 from pyrelay.ir.digest import digest
-from pyrelay.ir.dims import Symbol
+from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Function, Loop, OpCall
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernels import kernel as kernel_ir
@@ -21,7 +21,7 @@ from pyrelay.lower.kernels.kernel import Lowering
 from pyrelay.lower.kernels.kernelise import kernelise
 from pyrelay.lower.planning.encoded import HostFunction, Kernel, Site, Ufunc
 from pyrelay.lower.planning.finishing import in_place
-from pyrelay.lower.planning.target import Target
+from pyrelay.lower.planning.target import MatmulKernel, Target
 from pyrelay.opt.finishing import product_of
 from pyrelay.records import dataclass
 
@@ -44,8 +44,10 @@ class Group:
 class Program:
     """Kernels by their text, sites in order, and the lowering of each fused group."""
 
-    def __init__(self, target: Target, begin: Callable[[str], object]) -> None:
-        self.target, self.begin = target, begin
+    def __init__(
+        self, target: Target, begin: Callable[[str], object], sizes: Mapping[Symbol, int]
+    ) -> None:
+        self.target, self.begin, self.sizes = target, begin, sizes
         self._lowerings: dict[Function, Group] = {}
         self._by_digest: dict[str, tuple[Function, Group]] = {}
         #: kernels that differ from another one only in the lines that they fail at
@@ -133,6 +135,15 @@ class Program:
             self._by_source[text] = len(self.kernels)
             self.kernels.append(Kernel(name, text, code.spans if code else (), code))
         return self._by_source[text]
+
+    def expect_product(
+        self, kernel: MatmulKernel, extents: Sequence[Extent], transpose_a: bool, transpose_b: bool
+    ) -> None:
+        """A product of these extents will be launched."""
+        if kernel.ways is not None:
+            known = [dims.evaluated(extent, self.sizes) for extent in extents]
+            for text in kernel.ways(known, transpose_a, transpose_b):
+                self.begin(text)
 
     def ufunc(self, ufunc: Ufunc) -> int:
         """The number of a ufunc that the plan calls."""

@@ -5,7 +5,7 @@ In: nothing; `devices` makes one per kind of device. Out: `Target`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
@@ -44,7 +44,9 @@ class MatmulKernel:
     device has it.
 
     The parallel axis counts blocks of `row_unit` by `column_unit` elements of each product, and one
-    multiplication with its addition takes about `picoseconds` on a core.
+    multiplication with its addition takes about `picoseconds` on a core. `ways` gives the texts of
+    parts that the kernel is likely to call where m, n and k are these, None where they are not
+    known, and a and b are transposed or not.
     """
 
     source: str
@@ -53,6 +55,7 @@ class MatmulKernel:
     picoseconds: int
     finishes: int = 0
     panels: PanelKernel | None = None
+    ways: Callable[[Sequence[int | None], bool, bool], Sequence[str]] | None = None
 
 
 # The products of a convolution: of an image and weights, of an image and outputs, of outputs and

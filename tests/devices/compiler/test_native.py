@@ -17,6 +17,7 @@ from kernel_texts import ADD
 from pyrelay import config
 from pyrelay.devices import cache
 from pyrelay.devices.compiler import native
+from pyrelay.devices.compiler.late_parts import supported
 from pyrelay.errors import DeviceError
 from tests.devices.running_kernels import run
 
@@ -52,6 +53,46 @@ def _fresh_process(directory: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(ended.stdout)
     assert found["answer"] == [1.0 + i for i in range(10)]
     return found
+
+
+PRODUCTS = """
+import json, sys
+import numpy as np, pyrelay
+from pyrelay.devices import cache
+
+def made():
+    texts = cache.current().path("kernels", "x").parent.parent.rglob("*.py")
+    return sorted(t.read_text().split()[-1].split("_f32")[0] for t in texts
+                  if t.read_text().startswith("from pyrelay.devices.routines.matmul_"
+                                              ) and t.read_text().count("\\n") == 1)
+
+@pyrelay.jit
+def product(a, b):
+    return a @ b
+
+steps = []
+for m, n, k in ((1, 40, 50), (250, 200, 100), (1, 40, 50)):
+    a, b = (np.ones(shape, np.float32) for shape in ((m, k), (k, n)))
+    assert (product(a, b) == k).all()
+    steps.append(made())
+print(json.dumps(steps))
+"""
+
+
+@pytest.mark.skipif(not supported(), reason="parts are made first on this machine")
+def test_parts_are_made_for_calls_that_reach_them(tmp_path: Path) -> None:
+    """Of a program for all sizes, the first call compiles what it takes, and so do later ones."""
+    environment = {**os.environ, "PYRELAY_CACHE_DIR": str(tmp_path / "cache")}
+    script = tmp_path / "products.py"
+    script.write_text(PRODUCTS)
+    later = ["near_rows", "packed_columns", "product", "vector_lines"]
+    for wanted in (["product", "vector_lines"], later, later), (later,) * 3:
+        ended = subprocess.run(
+            [sys.executable, str(script)], env=environment, capture_output=True, text=True,
+            timeout=120, check=False,
+        )  # fmt: skip
+        assert ended.returncode == 0, ended.stderr
+        assert tuple(json.loads(ended.stdout)) == wanted
 
 
 def object_code_is_laid() -> bool:

@@ -14,6 +14,9 @@ from pyrelay.ir.types import f32
 from pyrelay.lower.planning.target import FORWARD
 
 TARGET = cpu.target()
+PRODUCT = TARGET.matmul(f32, 0)
+assert PRODUCT.ways is not None
+WAYS = PRODUCT.ways((40, 64, 64), False, False)
 
 
 def matrices(x: Any, w: Any) -> Any:
@@ -32,7 +35,7 @@ def small(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "shapes", "kernels"),
     [
-        (matrices, [(40, 64), (64, 64)], [TARGET.matmul(f32, 0).source]),
+        (matrices, [(40, 64), (64, 64)], [PRODUCT.source, *WAYS]),
         (images, [(1, 3, 9, 9), (4, 3, 3, 3)], [TARGET.convolution(f32, FORWARD, False).source]),
         (small, [(5,)], []),
     ],
