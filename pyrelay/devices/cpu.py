@@ -56,7 +56,7 @@ def target(choices: Choices = DEFAULT) -> Target:
         return AttentionKernel(
             attention.attention_kernel(dtype, None, choices), choices.targets,
             round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS, keeps=True,
-            scales=True,
+            scales=True, ways=matmul.ways_by_name(attention.WAYS, dtype, choices),
         )
 
     def attended_gradient(dtype: DType) -> AttentionGradientKernel:
@@ -64,6 +64,7 @@ def target(choices: Choices = DEFAULT) -> Target:
             attention_gradient.attention_gradient_kernel(dtype, None, choices),
             attention_gradient.ROWS, attention_gradient.COLUMNS,
             round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS,
+            ways=matmul.ways_by_name(attention_gradient.WAYS, dtype, choices),
         )
 
     return Target(

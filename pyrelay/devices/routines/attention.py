@@ -47,6 +47,9 @@ from pyrelay.ir.types import DType
 GROUP = 8
 """Blocks of targets for which keys and values are packed once."""
 
+WAYS = ("near_rows", "packed_columns")
+"""Ways that its products go (`made_of.WAYS`)."""
+
 _DEEPEST = 1024  # bytes of a row of q that is scaled
 _MOST_DIVIDED = 2.0**64  # by what q is divided: the reciprocal has all digits
 

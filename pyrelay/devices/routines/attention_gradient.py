@@ -42,6 +42,8 @@ from pyrelay.devices.routines.matmul import (
 from pyrelay.ir.types import DType
 
 ROWS, COLUMNS = 128, 128
+WAYS = ("near_rows", "packed_rows", "packed_columns", "in_place")
+"""Ways that its products go (`made_of.WAYS`)."""
 
 _TEXT = """\
 from math import inf

@@ -36,18 +36,17 @@ the rows then, and the sums are turned at the end.  Other dtypes use plain loops
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyrelay.devices.choices import DEFAULT, Choices
 from pyrelay.devices.routines import matmul_choice
 from pyrelay.devices.routines.made_of import way_text
+from pyrelay.devices.routines.matmul_choice import COLUMN_UNIT, ROW_UNIT
 
 if TYPE_CHECKING:
     from pyrelay.ir.types import DType
 
-ROW_UNIT = 256
-COLUMN_UNIT = 32
 FINISHING_OPERANDS = 40
 
 
@@ -94,13 +93,20 @@ def ways(
     """What gives the texts of the parts that a product of floats is likely to call, from m, n and
     k, of which None is not known, and whether a and b are transposed."""
     lanes = panel_lanes(dtype)
-    form = product_name(dtype, native_vector_bits(), choices)
 
     def texts(extents: Sequence[int | None], transpose_a: bool, transpose_b: bool) -> list[str]:
         taken = matmul_choice.ways(extents, transpose_a, transpose_b, lanes, dtype.size)
-        return [way_text(name, form) for name in taken]
+        return [*ways_by_name(taken, dtype, choices)]
 
     return texts
+
+
+def ways_by_name(
+    names: Iterable[str], dtype: DType, choices: Choices = DEFAULT
+) -> tuple[str, ...]:
+    """The texts of these parts of a product (``made_of.WAYS``)."""
+    form = product_name(dtype, native_vector_bits(), choices)
+    return tuple(way_text(name, form) for name in names)
 
 
 def panel_kernels(

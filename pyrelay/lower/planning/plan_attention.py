@@ -89,6 +89,7 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
         dims.multiply(kernel.picoseconds, dims.add(depth, width)),
         dims.add(_PICOSECONDS_PER_SCORE, shape_cost),
     )
+    p.program.expect(kernel.ways)
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, "attention"), tuple(operands),
@@ -180,6 +181,7 @@ def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> No
         dims.multiply(3, depth), dims.multiply(2, width)
     ))
     each = dims.add(products, dims.add(_PICOSECONDS_PER_SCORE, cost))
+    p.program.expect(kernel.ways)
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, "attention_gradient"), tuple(operands),

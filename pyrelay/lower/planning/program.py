@@ -6,7 +6,7 @@ In: fused groups and places in the user's program. Out: their numbers in the pla
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -142,8 +142,12 @@ class Program:
         """A product of these extents will be launched."""
         if kernel.ways is not None:
             known = [dims.evaluated(extent, self.sizes) for extent in extents]
-            for text in kernel.ways(known, transpose_a, transpose_b):
-                self.begin(text)
+            self.expect(kernel.ways(known, transpose_a, transpose_b))
+
+    def expect(self, parts: Iterable[str]) -> None:
+        """Kernels will call these parts."""
+        for text in parts:
+            self.begin(text)
 
     def ufunc(self, ufunc: Ufunc) -> int:
         """The number of a ufunc that the plan calls."""

@@ -141,7 +141,8 @@ class AttentionKernel:
     and v along it, in elements; those operands, at most `finishes`.
 
     The parallel axis counts blocks of `rows` rows of each entry. One multiplication with its
-    addition takes about `picoseconds` on a core.
+    addition takes about `picoseconds` on a core. `ways` are texts of parts that it is likely to
+    call.
     """
 
     source: str
@@ -150,6 +151,7 @@ class AttentionKernel:
     finishes: int
     keeps: bool = False
     scales: bool = False
+    ways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,7 @@ class AttentionGradientKernel:
     entries, or, for each entry, blocks of `rows` rows and then blocks of `columns` columns. One
     multiplication with its addition takes about `picoseconds` on a core. No item is a whole entry
     where `wholes` is false; nor are scores kept for such a kernel, so that there are none of them.
+    `ways` as in `AttentionKernel`.
     """
 
     source: str
@@ -174,6 +177,7 @@ class AttentionGradientKernel:
     picoseconds: int
     finishes: int
     wholes: bool = True
+    ways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def product(a, b):
     return a @ b
 
 steps = []
-for m, n, k in ((1, 40, 50), (250, 200, 100), (1, 40, 50)):
+for m, n, k in ((1, 40, 50), (250, 192, 100), (1, 40, 50)):
     a, b = (np.ones(shape, np.float32) for shape in ((m, k), (k, n)))
     assert (product(a, b) == k).all()
     steps.append(made())

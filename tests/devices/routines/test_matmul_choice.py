@@ -56,7 +56,11 @@ def test_ways_are_those_that_products_of_all_sizes_take(
         taken.clear()
         lines = k if not transposed[0] else m, n if not transposed[1] else k, n
         form = [*map(int, transposed), 0, *lines, 0, 0, 0]
-        run_at(address, a, b, c, m, n, k, *form, ranges=[(0, units(m, n))])
+        count = units(m, n)
+        run_at(address, a, b, c, m, n, k, *form, ranges=[(0, count)])
+        if m * n * k >= 1 << 20:
+            cuts = [count * piece // 8 for piece in range(9)]
+            run_at(address, a, b, c, m, n, k, *form, ranges=list(itertools.pairwise(cuts)))
         foreseen = set(ways((m, n, k), *transposed, lanes, 4))
         if not set(taken) <= foreseen:
             missed.append((m, n, k, sorted(taken), sorted(foreseen)))
