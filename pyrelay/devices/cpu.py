@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pyrelay.devices.base import Device, Loaded
 from pyrelay.devices.choices import DEFAULT, Choices
+from pyrelay.devices.compiler.native import parts_of
 from pyrelay.devices.routines import (
     attention,
     attention_gradient,
@@ -86,14 +87,15 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
         convolution.convolution_kernel(dtype, what, channels_last), convolution.PIXELS,
         convolution.ROWS, convolution_first.OUTPUTS if first else convolution.COLUMNS,
         round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS if first else 0,
-        evenly=first,
+        evenly=first, calls=convolution.calls(dtype, what, channels_last),
     )
 
 
 def _chain(dtype: DType) -> ChainKernel:
+    source = convolution_chain.chain_kernel(dtype)
     return ChainKernel(
-        convolution_chain.chain_kernel(dtype), convolution_chain.ROOM, convolution_chain.CHANNELS,
-        matmul.FINISHING_OPERANDS,
+        source, convolution_chain.ROOM, convolution_chain.CHANNELS, matmul.FINISHING_OPERANDS,
+        tuple(parts_of(source).values()),
     )
 
 

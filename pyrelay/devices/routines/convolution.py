@@ -35,18 +35,21 @@ Only innermost loops are vectorised, and no element is written twice in one of t
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
+from pyrelay.devices.routines import convolution_choice
 from pyrelay.devices.routines.convolution_first import PIXELS, SHORT, forward_kernel
 from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.routines.kernel_text import counted_on, filled
+from pyrelay.devices.routines.made_of import part_text
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
-from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS
+from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS, ConvolutionSizes
 
 ROWS = 240
 COLUMNS = 128
-_DEPTH = 256
-_SCRATCH = 256 * _DEPTH
+DEPTH = 256
+_SCRATCH = 256 * DEPTH
 
 _KERNEL = """\
 from pyrelay.devices.routines.matmul_blocks import product_{vectors}
@@ -401,6 +404,22 @@ t2 = q2 * stride2 + tap2 * step2 - before2
 
 
 @functools.cache
+def calls(
+    dtype: DType, what: str, channels_last: bool
+) -> Callable[[ConvolutionSizes | None], list[str]]:
+    """What gives the texts of the parts that a kernel is likely to call, from extents, if they are
+    known."""
+    lanes = native_vector_bits() // 8 // dtype.size
+    form = f"{dtype.name}x{lanes}"
+
+    def texts(sizes: ConvolutionSizes | None) -> list[str]:
+        found = convolution_choice.parts(what, channels_last, sizes, lanes, dtype.size)
+        return [part_text(name, form) for name in found]
+
+    return texts
+
+
+@functools.cache
 def convolution_kernel(
     dtype: DType, what: str, channels_last: bool, vector_bits: int | None = None
 ) -> str:
@@ -412,7 +431,7 @@ def convolution_kernel(
         "dtype": dtype.name, "size": dtype.size,
         "vectors": f"{dtype.name}x{bits // 8 // dtype.size}",
         "columns": COLUMNS, "columns_most": COLUMNS - 1, "scratch": _SCRATCH,
-        "scratch_all": _SCRATCH + 64, "depth": _DEPTH, "short": SHORT, "per_line": 64 // dtype.size,
+        "scratch_all": _SCRATCH + 64, "depth": DEPTH, "short": SHORT, "per_line": 64 // dtype.size,
         "pixels": PIXELS, "pixels_most": PIXELS - 1, "rows": ROWS, "row_unit": ROW_UNIT,
         "row_unit_most": ROW_UNIT - 1, "column_unit": COLUMN_UNIT,
         "column_unit_most": COLUMN_UNIT - 1,

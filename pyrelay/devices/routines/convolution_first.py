@@ -39,22 +39,22 @@ PIXELS = 240
 OUTPUTS = 16  # of a unit of work; units of the same positions are done together
 _DEPTH = 160  # values of k at a time
 _PANEL = 256  # of one tap, whose lines are read where they lie
-_MOST_OUTPUTS, _FEWEST_PIXELS = 128, 64  # for that to be faster than to copy them first
-_MOST_IMAGE = 4 * 2**20  # bytes of images for that: memory is slower read a line of a channel each
+MOST_OUTPUTS, FEWEST_PIXELS = 128, 64  # for that to be faster than to copy them first
+MOST_IMAGE = 4 * 2**20  # bytes of images for that: memory is slower read a line of a channel each
 _NEAR_IMAGE = 512 * 1024  # bytes of images that a near cache may hold
 _MORE = 3  # blocks of positions that are done with the one before
-_TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
+TABLE = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
 BAND = 120  # rows of weights that stay in the second cache: whole tiles of six, or of eight
 _SHALLOW = 64  # most values of k of products that are finished
 _FEW_ROWS = 24  # so many rows at a time
 _NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
 _FEWEST_ROWS = 8  # as many as these, at a time
-_STRIDES = 16  # longest that channels by themselves have lines for
+STRIDES = 16  # longest that channels by themselves have lines for
 _FINISHED = 2048  # outputs of such channels that are finished together
-_SMALL = 64  # most rows of planes that are summed several at a time
+SMALL = 64  # most rows of planes that are summed several at a time
 WINDOW = 3  # taps along both axes of windows that are summed as such
-_DIRECT = 48  # columns from which on these are summed where they lie
+DIRECT = 48  # columns from which on these are summed where they lie
 _AHEAD = 4096  # bytes of these that are fetched before they are read
 SHORT = 128  # positions of rows that are copied as a whole
 MOST_TILES = 64  # at a time
@@ -397,7 +397,7 @@ _BLOCK = 32  # channels whose products are added up: of twice as many, errors ha
 _FEW_TILES, _FEW_CHANNELS = 16, 16  # of which the latter are taken at a time
 _SUMS, _VALUES = 5120, 2560  # elements of a plane of sums, and of transforms of the image
 _ROOMS = "values", "sums"  # of 36 planes
-_TILE_WORTH, _WEIGHTS_WORTH = 45, 120  # products that a tile and the weights' transform cost
+TILE_WORTH, WEIGHTS_WORTH = 45, 120  # products that a tile and the weights' transform cost
 
 
 def _winograd(lanes: int) -> str:
@@ -410,7 +410,7 @@ def _winograd(lanes: int) -> str:
         vectors=f"f32x{lanes}", lanes=lanes, lanes_most=lanes - 1, block=_BLOCK,
         few_tiles=_FEW_TILES, few_channels=_FEW_CHANNELS, wide=2 * lanes, wide_most=2 * lanes - 1,
         most_tiles=MOST_TILES, tile_line=MOST_TILES + lanes, sums_most=_SUMS, values_most=_VALUES,
-        tile_worth=_TILE_WORTH, weights_worth=_WEIGHTS_WORTH,
+        tile_worth=TILE_WORTH, weights_worth=WEIGHTS_WORTH,
         spectra_size=6 * (_BLOCK * 2 * lanes + 16), halves_size=6 * planes["halves_plane"] + 64,
         **rooms, **planes,
     )  # fmt: skip
@@ -436,21 +436,21 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         transforms += f"winograd_products_f32x{lanes}"
     single = SINGLE.format(
         dtype=dtype.name, vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes,
-        lanes_most=lanes - 1, scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES,
-        direct=_DIRECT, ahead=_AHEAD, finished=_FINISHED, window=WINDOW,
-        near=_NEAR // dtype.size, fewest=_FEWEST_ROWS, tall=_SMALL, lines_most=2 * _SMALL + 3,
+        lanes_most=lanes - 1, scratch=_SCRATCH, taps_most=TABLE, strides=STRIDES,
+        direct=DIRECT, ahead=_AHEAD, finished=_FINISHED, window=WINDOW,
+        near=_NEAR // dtype.size, fewest=_FEWEST_ROWS, tall=SMALL, lines_most=2 * SMALL + 3,
     )
-    turned = turned_loop(dtype, lanes, _TAPS, OUTPUTS)
+    turned = turned_loop(dtype, lanes, TABLE, OUTPUTS)
     return filled(_FORWARD, dict(
         NEXT, sizes=SIZES, copies=LINES, single=single, winograd=winograd, transforms=transforms,
         turned=turned,
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=OUTPUTS,
         columns_most=OUTPUTS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
-        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
+        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=TABLE, table=TABLE, short=SHORT,
         finishing=5 + FINISHING_OPERANDS, more=_MORE, shallow=_SHALLOW, few_rows=_FEW_ROWS,
         panel=_PANEL, panel_most=_PANEL - 1, band=BAND,
         panel_wide=vectors_across(lanes, dtype.size) * lanes,
-        most_outputs=_MOST_OUTPUTS, fewest_pixels=_FEWEST_PIXELS, most_image=_MOST_IMAGE,
+        most_outputs=MOST_OUTPUTS, fewest_pixels=FEWEST_PIXELS, most_image=MOST_IMAGE,
         near_image=_NEAR_IMAGE,
     ))  # fmt: skip

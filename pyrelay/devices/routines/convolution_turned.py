@@ -18,14 +18,14 @@ from pyrelay.devices.routines.kernel_text import counted_on, filled
 if TYPE_CHECKING:
     from pyrelay.ir.types import DType
 
-_POSITIONS = 240  # at a time
+POSITIONS = 240  # at a time
 _PANEL = 20 * 1024  # bytes at a time of a panel of weights, which stays in the first cache
-_LISTED = 4096  # most positions listed, for all taps
-_FEW_PIXELS = 128  # positions up to which images without a stride are summed this way
-_FEWEST_POSITIONS = 25  # at a time, for weights to be turned
-_FEWEST_PRODUCTS = 4096  # of a position, for its place to be looked up
-_FEW_CHANNELS = 16  # for taps to be gone through one by one, where some lie beyond the image
-_NEAR_IMAGE = 512 * 1024  # bytes that positions see at a time
+LISTED = 4096  # most positions listed, for all taps
+FEW_PIXELS = 128  # positions up to which images without a stride are summed this way
+FEWEST_POSITIONS = 25  # at a time, for weights to be turned
+FEWEST_PRODUCTS = 4096  # of a position, for its place to be looked up
+FEW_CHANNELS = 16  # for taps to be gone through one by one, where some lie beyond the image
+NEAR_IMAGE = 512 * 1024  # bytes that positions see at a time
 
 _TURNED = """\
     # Where a stride would be copied, or columns are left over, unless the weights are read for few
@@ -217,10 +217,10 @@ def turned_loop(dtype: DType, lanes: int, taps_most: int, columns: int) -> str:
         "columns": columns, "taps_most": taps_most, "ends": taps_most + 1,
         "depth": _PANEL // (wide * dtype.size), "lanes": lanes, "lanes_most": lanes - 1,
         "wide_most": wide - 1, "held": taps_most, "held_panels": taps_most // lanes + 1,
-        "positions": _POSITIONS, "listed": _LISTED, "listed_words": 2 * _LISTED + 2,
-        "outer_words": 5 * _POSITIONS, "few_pixels": _FEW_PIXELS, "few_channels": _FEW_CHANNELS,
-        "near_bytes": _NEAR_IMAGE, "fewest_positions": _FEWEST_POSITIONS,
-        "fewest_products": _FEWEST_PRODUCTS,
+        "positions": POSITIONS, "listed": LISTED, "listed_words": 2 * LISTED + 2,
+        "outer_words": 5 * POSITIONS, "few_pixels": FEW_PIXELS, "few_channels": FEW_CHANNELS,
+        "near_bytes": NEAR_IMAGE, "fewest_positions": FEWEST_POSITIONS,
+        "fewest_products": FEWEST_PRODUCTS,
         "next_of_all": counted_on(
             [("q2", "out2"), ("q1", "out1"), ("q0", "out0")], "entry += 1"
         ),

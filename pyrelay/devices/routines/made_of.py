@@ -17,12 +17,23 @@ WAYS = {
 }  # fmt: skip
 """What does a product, by its module: one or some of them, as its size and layouts are."""
 
+PARTS = {
+    **WAYS,
+    "offset_product": ("offset_product", "line_sums", "copy_run", "copy_lines", "window_sums"),
+    "turned_product": ("turned_product", "turned_weights", "turned_sums"),
+    "winograd": (
+        "winograd_lines", "winograd_image", "winograd_outputs", "winograd_finite", "winograd_term",
+    ),
+    "winograd_products": ("winograd_products",),
+}  # fmt: skip
+"""The same, and what does a convolution: most programs that are linked with one never call it."""
+
 _PRODUCT = re.compile(r"from pyrelay\.devices\.routines\.matmul_blocks import product_(\w+)\n")
 
-_WAY = re.compile(
+_PART = re.compile(
     "|".join(
-        rf"from pyrelay\.devices\.routines\.{module} import ({'|'.join(names)})_\w+\n"
-        for module, names in WAYS.items()
+        rf"from pyrelay\.devices\.routines\.{module} import ({'|'.join(names)})_[^_]\w*\n"
+        for module, names in PARTS.items()
     )
 )
 
@@ -31,17 +42,17 @@ def called_by(part: str) -> dict[str, str]:
     """The texts of the parts that a part calls, by their names."""
     match = _PRODUCT.fullmatch(part)
     return {} if match is None else {
-        f"{name}_{match[1]}": way_text(name, match[1])
+        f"{name}_{match[1]}": part_text(name, match[1])
         for names in WAYS.values() for name in names
     }
 
 
-def way_text(way: str, form: str) -> str:
-    """The text of a part that does a product, for what its name says behind ``product_``."""
-    module = next(module for module, names in WAYS.items() if way in names)
-    return f"from pyrelay.devices.routines.{module} import {way}_{form}\n"
+def part_text(part: str, form: str) -> str:
+    """The text of a part of `PARTS`, for what its name says behind that."""
+    module = next(module for module, names in PARTS.items() if part in names)
+    return f"from pyrelay.devices.routines.{module} import {part}_{form}\n"
 
 
 def is_often_unused(part: str) -> bool:
     """Whether most programs that are linked with a part never call it."""
-    return _WAY.fullmatch(part) is not None
+    return _PART.fullmatch(part) is not None

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 
 from pyrelay.devices.choices import DEFAULT, Choices
 from pyrelay.devices.routines import matmul_choice
-from pyrelay.devices.routines.made_of import way_text
+from pyrelay.devices.routines.made_of import part_text
 from pyrelay.devices.routines.matmul_choice import COLUMN_UNIT, ROW_UNIT
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def ways_by_name(
 ) -> tuple[str, ...]:
     """The texts of these parts of a product (``made_of.WAYS``)."""
     form = product_name(dtype, native_vector_bits(), choices)
-    return tuple(way_text(name, form) for name in names)
+    return tuple(part_text(name, form) for name in names)
 
 
 def panel_kernels(

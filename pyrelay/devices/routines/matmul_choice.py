@@ -27,12 +27,14 @@ aligned."""
 
 
 def ways(
-    extents: Sequence[int | None], transpose_a: bool, transpose_b: bool, lanes: int, size: int
-) -> Iterator[str]:
+    extents: Sequence[int | None], transpose_a: bool, transpose_b: bool, lanes: int, size: int,
+    line: int | None = None,
+) -> Iterator[str]:  # fmt: skip
     """Names of parts for m, n, k, of which None is not known: all of them, unless there is a single
-    row or column. Elements have ``size`` bytes, vectors ``lanes`` of them."""
+    row or column. Elements have ``size`` bytes, vectors ``lanes`` of them; a's rows are ``line``
+    apart, or k."""
     m, n, k = extents
-    form = transpose_a, transpose_b, lanes, size
+    form = transpose_a, transpose_b, lanes, size, line or k or 0
     if m is None or n is None or k is None:
         if m == 1 or n == 1:
             yield _thin(m, n, transpose_a, transpose_b)
@@ -59,7 +61,7 @@ def _thin(m: int | None, n: int | None, transpose_a: bool, transpose_b: bool) ->
 
 def _part(
     m: int, columns: int, k: int, n: int, transpose_a: bool, transpose_b: bool, lanes: int,
-    size: int,
+    size: int, line: int,
 ) -> Iterator[str]:  # fmt: skip
     """For m rows by so many columns of a product of n columns."""
     beside = 2 if columns <= 2 else -(-columns // 4) * 4
@@ -84,7 +86,7 @@ def _part(
         yield "swept_lines"
     elif transpose_b or (m > FEW_ROWS and n >= 4 * lanes):
         yield "packed_columns"
-        near = not transpose_a and k * size <= NARROW_LINE
+        near = not transpose_a and line * size <= NARROW_LINE
         yield "near_rows" if near else "packed_rows"
     else:
         yield "in_place"

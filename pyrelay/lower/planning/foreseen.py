@@ -13,7 +13,12 @@ from pyrelay.ir import dims, limits, walk
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.types import TensorType
-from pyrelay.lower.planning.plan_library import convolution_of, extents_of_product
+from pyrelay.lower.planning.plan_library import (
+    convolution_of,
+    extents_of_convolution,
+    extents_of_product,
+)
+from pyrelay.lower.planning.program import known_convolution
 from pyrelay.lower.planning.target import Target
 from pyrelay.opt.halves import is_half
 
@@ -33,7 +38,13 @@ def _kernels(let: Let, target: Target, sizes: Mapping[Symbol, int]) -> Iterator[
     if not isinstance(let.rhs, OpCall) or not isinstance(ty, TensorType) or is_half(ty.dtype):
         return
     if let.rhs.op.name == "convolve":
-        yield convolution_of(target, let.rhs, ty.dtype, ty.dtype).source
+        images = convolution_of(target, let.rhs, ty.dtype, ty.dtype)
+        yield images.source
+        known_sizes = known_convolution(
+            *extents_of_convolution(let.rhs, [*(a.type for a in let.rhs.args), ty]), sizes
+        )
+        if images.calls is not None and known_sizes is not None:
+            yield from images.calls(known_sizes)
     elif let.rhs.op.schedule == "matmul" and ty.dtype.kind == "f":
         most = limits.greatest_size(ty.shape)
         if most is None or most > dims.NEAR:

@@ -331,6 +331,7 @@ def _launch(p: FunctionPlanner, chain: Chain, launched: Sequence[Launched]) -> N
     )))
     cost = dims.quotient(dims.multiply(products, alone.picoseconds), chain.bands)
     units = dims.product((entries, chain.bands, chain.when))
+    p.program.expect(kernel.calls)
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, "convolve_chain"), tuple(operands),

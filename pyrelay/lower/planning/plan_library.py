@@ -198,27 +198,18 @@ def _launch_convolution(
     addresses: Sequence[Value], finish: Finish | None, when: Extent,
 ) -> None:
     """One of the products of a convolution: parameters as `target.ConvolutionKernel` says."""
-    attrs, what = call.attrs, _PRODUCTS[call.op.name]
-    left, right, result = operand_types
+    what, last, groups = _PRODUCTS[call.op.name], call.attrs["channels_last"], call.attrs["groups"]
+    left, _, result = operand_types
     assert isinstance(left, TensorType)
-    assert isinstance(right, TensorType)
     assert isinstance(result, TensorType)
-    x, w, y = {
-        FORWARD: (left, right, result), WEIGHTS: (left, result, right), BACK: (result, right, left)
-    }[what]
-    last, groups = attrs["channels_last"], attrs["groups"]
     kernel = convolution_of(p.program.target, call, left.dtype, result.dtype)
     operands = [*addresses]
-    entries, channels, extents = _image(x, last)
-    _, outputs, positions = _image(y, last)
-    taps = w.shape[:-2] if last else w.shape[2:]
-    share, own = dims.quotient(channels, groups), dims.quotient(outputs, groups)
-    operands += p.sizes.values((entries, groups, share, own))
-    operands += p.sizes.values((1, 1, 1, 1, 1, 0) * (_AXES - len(extents)))
-    for along in zip(
-        extents, taps, positions, attrs["stride"], attrs["dilation"], attrs["before"], strict=True
-    ):
+    sizes, axes = extents_of_convolution(call, operand_types)
+    p.program.expect_convolution(kernel, sizes, axes)
+    for along in (sizes, *axes):
         operands += p.sizes.values(along)
+    entries, _, share, own = sizes
+    extents, taps, positions = (tuple(axis[k] for axis in axes) for k in range(3))
     operands += finishing(finish)
     if finish is not None:
         operands += finish.operands
@@ -259,6 +250,31 @@ def _launch_convolution(
             cost, evenly=kernel.evenly,
         )
     )
+
+
+def extents_of_convolution(
+    call: OpCall, operand_types: Sequence[Type | None]
+) -> tuple[tuple[Extent, ...], list[tuple[Extent, ...]]]:
+    """Entries, groups, channels and outputs of a group, and of three axes what
+    `ConvolutionSizes` says."""
+    attrs, what = call.attrs, _PRODUCTS[call.op.name]
+    left, right, result = operand_types
+    assert isinstance(left, TensorType)
+    assert isinstance(right, TensorType)
+    assert isinstance(result, TensorType)
+    x, w, y = {
+        FORWARD: (left, right, result), WEIGHTS: (left, result, right), BACK: (result, right, left)
+    }[what]
+    last, groups = attrs["channels_last"], attrs["groups"]
+    entries, channels, extents = _image(x, last)
+    _, outputs, positions = _image(y, last)
+    taps = w.shape[:-2] if last else w.shape[2:]
+    axes: list[tuple[Extent, ...]] = [(1, 1, 1, 1, 1, 0)] * (_AXES - len(extents))
+    axes += zip(
+        extents, taps, positions, attrs["stride"], attrs["dilation"], attrs["before"], strict=True
+    )
+    share, own = dims.quotient(channels, groups), dims.quotient(outputs, groups)
+    return (entries, groups, share, own), axes
 
 
 def _convolution_parts(

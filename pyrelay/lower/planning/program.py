@@ -21,7 +21,7 @@ from pyrelay.lower.kernels.kernel import Lowering
 from pyrelay.lower.kernels.kernelise import kernelise
 from pyrelay.lower.planning.encoded import HostFunction, Kernel, Site, Ufunc
 from pyrelay.lower.planning.finishing import in_place
-from pyrelay.lower.planning.target import MatmulKernel, Target
+from pyrelay.lower.planning.target import ConvolutionKernel, ConvolutionSizes, MatmulKernel, Target
 from pyrelay.opt.finishing import product_of
 from pyrelay.records import dataclass
 
@@ -39,6 +39,19 @@ class Group:
 
     lowering: Lowering
     dims: tuple[Symbol, ...]
+
+
+def known_convolution(
+    extents: Sequence[Extent], axes: Sequence[Sequence[Extent]], sizes: Mapping[Symbol, int]
+) -> ConvolutionSizes | None:
+    """The extents of a convolution, where those of a program have these sizes; None where they are
+    not known."""
+    try:
+        batch, groups, channels, outputs = (dims.evaluate(each, sizes) for each in extents)
+        of_axes = tuple(tuple(dims.evaluate(each, sizes) for each in axis) for axis in axes)
+    except KeyError:
+        return None
+    return ConvolutionSizes(batch, groups, channels, outputs, of_axes)
 
 
 class Program:
@@ -143,6 +156,14 @@ class Program:
         if kernel.ways is not None:
             known = [dims.evaluated(extent, self.sizes) for extent in extents]
             self.expect(kernel.ways(known, transpose_a, transpose_b))
+
+    def expect_convolution(
+        self, kernel: ConvolutionKernel, extents: Sequence[Extent],
+        axes: Sequence[Sequence[Extent]],
+    ) -> None:  # fmt: skip
+        """A convolution of these extents (`ConvolutionSizes`) will be launched."""
+        if kernel.calls is not None:
+            self.expect(kernel.calls(known_convolution(extents, axes, self.sizes)))
 
     def expect(self, parts: Iterable[str]) -> None:
         """Kernels will call these parts."""

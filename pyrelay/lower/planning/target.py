@@ -58,6 +58,19 @@ class MatmulKernel:
     ways: Callable[[Sequence[int | None], bool, bool], Sequence[str]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ConvolutionSizes:
+    """Extents of a convolution: `channels` and `outputs` are those of a group; of each of three
+    axes those of the image, of the weights and of the outputs, stride, dilation, and zeros before
+    the image."""
+
+    batch: int
+    groups: int
+    channels: int
+    outputs: int
+    axes: tuple[tuple[int, ...], ...]
+
+
 # The products of a convolution: of an image and weights, of an image and outputs, of outputs and
 # weights; results are outputs, weights, an image.
 FORWARD, WEIGHTS, BACK = "forward", "weights", "back"
@@ -91,7 +104,9 @@ class ConvolutionKernel:
     images where that is not 0). One multiplication takes about `picoseconds` on a core. `evenly`:
     neighbouring blocks of outputs share the patches of an image. `parts`: how long sums are cut, if
     they are; such a product is finished by no other kernel. `in_registers`: a product is finished
-    before it is in memory, and the address of the result is 0 where nothing else reads it.
+    before it is in memory, and the address of the result is 0 where nothing else reads it. `calls`
+    gives the texts of parts that the kernel is likely to call for such extents, None where they are
+    not known.
     """
 
     source: str
@@ -104,6 +119,7 @@ class ConvolutionKernel:
     evenly: bool = False
     parts: SumParts | None = None
     in_registers: bool = False
+    calls: Callable[[ConvolutionSizes | None], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +135,15 @@ class ChainKernel:
     that has (at most `finishes`); those operands.
 
     The parallel axis counts bands of each entry. `room`: bytes that it has for `channels` channels,
-    or more, of the rows that a band of the result sees, and as many for those that it has.
+    or more, of the rows that a band of the result sees, and as many for those that it has. `calls`:
+    the texts of parts that it calls.
     """
 
     source: str
     room: int
     channels: int
     finishes: int
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

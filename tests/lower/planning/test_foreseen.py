@@ -11,11 +11,16 @@ import pyrelay
 from pyrelay import nn, pipeline
 from pyrelay.devices import cpu
 from pyrelay.ir.types import f32
-from pyrelay.lower.planning.target import FORWARD
+from pyrelay.lower.planning.target import FORWARD, ConvolutionSizes
 
 TARGET = cpu.target()
 PRODUCT = TARGET.matmul(f32, 0)
 assert PRODUCT.ways is not None
+IMAGES = TARGET.convolution(f32, FORWARD, False)
+assert IMAGES.calls is not None
+LINES = IMAGES.calls(
+    ConvolutionSizes(1, 1, 3, 4, ((1, 1, 1, 1, 1, 0), (9, 3, 7, 1, 1, 0), (9, 3, 7, 1, 1, 0)))
+)
 WAYS = PRODUCT.ways((40, 64, 64), False, False)
 
 
@@ -36,7 +41,7 @@ def small(x: Any) -> Any:
     ("function", "shapes", "kernels"),
     [
         (matrices, [(40, 64), (64, 64)], [PRODUCT.source, *WAYS]),
-        (images, [(1, 3, 9, 9), (4, 3, 3, 3)], [TARGET.convolution(f32, FORWARD, False).source]),
+        (images, [(1, 3, 9, 9), (4, 3, 3, 3)], [IMAGES.source, *LINES]),
         (small, [(5,)], []),
     ],
 )  # fmt: skip

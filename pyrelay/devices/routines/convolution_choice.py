@@ -1,0 +1,155 @@
+"""Which parts a convolution of some size needs.
+
+In: extents and layouts. Out: names of parts (``made_of.PARTS``) that kernels of convolutions are
+likely to call. They decide by the same limits (``convolution_first``, ``convolution_single``,
+``convolution_turned``); what is not foreseen here is made when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from pyrelay.devices.routines import convolution_first, convolution_turned, matmul_choice
+from pyrelay.devices.routines.made_of import PARTS, WAYS
+from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS, ConvolutionSizes
+
+FORWARD_FIRST = tuple(
+    name for module, names in PARTS.items() if module not in WAYS for name in names
+)
+"""What the kernel of convolutions with the channels first may call."""
+_LINES = "copy_lines", "copy_run"
+_TURNED = "turned_weights", "turned_product", "turned_sums"
+_WINOGRAD = (
+    "winograd_lines", "winograd_image", "turned_weights", "winograd_products", "winograd_outputs",
+    "turned_sums", "winograd_finite",
+)  # fmt: skip
+
+
+def parts(
+    what: str, channels_last: bool, sizes: ConvolutionSizes | None, lanes: int, size: int
+) -> Iterator[str]:
+    """Names of parts for a product of a convolution, or all where ``sizes`` are not known. Elements
+    have ``size`` bytes, vectors ``lanes`` of them."""
+    if what == FORWARD and not channels_last:
+        if sizes is None:
+            yield from FORWARD_FIRST
+        else:
+            yield from _forward(sizes, lanes, size)
+        return
+    transposed = {
+        (FORWARD, True): (False, False), (BACK, True): (False, True), (BACK, False): (True, False),
+    }.get((what, channels_last), (channels_last, not channels_last))  # fmt: skip
+    if sizes is None:
+        yield from _LINES
+        yield from matmul_choice.ways((None,) * 3, *transposed, lanes, size)
+        return
+    if what == WEIGHTS and not channels_last:
+        flat = sizes.axes[0][:3] == (1, 1, 1) and sizes.axes[0][5] == 0
+        yield _copied(flat, sizes.axes[2][2])
+    # Blocks of positions, by blocks of channels, taps or outputs.
+    m, n, k = _extents(what, channels_last, sizes)
+    if what == WEIGHTS and channels_last and n == 1 < sizes.groups:
+        yield "in_place"  # a column whose elements are apart
+    elif what == WEIGHTS or sizes.channels * sizes.outputs != 1:
+        positions = prod(axis[2] for axis in sizes.axes)
+        line = positions if what == WEIGHTS else k
+        yield from matmul_choice.ways((m, n, k), *transposed, lanes, size, line)
+        if what == BACK and not channels_last and n < positions:  # of which some are left over
+            yield from matmul_choice.ways((m, positions % n, k), *transposed, lanes, size)
+
+
+def _copied(flat: bool, out2: int) -> str:
+    return "copy_lines" if flat and out2 <= convolution_first.SHORT else "copy_run"
+
+
+def _extents(what: str, channels_last: bool, sizes: ConvolutionSizes) -> tuple[int, int, int]:
+    """m, n and k of a block's product."""
+    from pyrelay.devices.routines.convolution import COLUMNS, DEPTH, PIXELS, ROWS
+
+    taps, positions = (prod(axis[k] for axis in sizes.axes) for k in (1, 2))
+    columns = min(COLUMNS, sizes.channels if what == BACK else sizes.outputs)
+    values = taps * sizes.channels
+    if what == FORWARD:
+        return min(PIXELS, sizes.batch * positions), columns, min(DEPTH, values)
+    if what == BACK and channels_last:
+        return min(DEPTH, positions), columns, sizes.outputs
+    if what == BACK:
+        return min(columns, max(1, PIXELS // taps)) * taps, min(DEPTH, positions), sizes.outputs
+    if channels_last:
+        return min(ROWS, values), columns, min(DEPTH, sizes.batch * positions)
+    return columns, min(ROWS, values), min(DEPTH, positions)
+
+
+def _forward(sizes: ConvolutionSizes, lanes: int, size: int) -> Iterator[str]:
+    (_, taps0, out0, stride0, step0, before0), axis1, axis2 = sizes.axes
+    extent2, taps2, out2, stride2, step2, before2 = axis2
+    flat = sizes.axes[0][:3] == (1, 1, 1) and before0 == 0
+    if flat:
+        _, taps0, out0, stride0, step0, before0 = axis1
+    extents, taps, positions = (prod(axis[k] for axis in sizes.axes) for k in (0, 1, 2))
+    plain = extents == positions and all(
+        taps == stride == 1 and before == 0 for _, taps, _, stride, _, before in sizes.axes
+    )
+    single = sizes.channels == sizes.outputs == 1
+    if single and flat and taps <= convolution_first.TABLE and stride2 <= convolution_first.STRIDES:
+        windows = taps0 == taps2 == convolution_first.WINDOW and step0 == step2 == 1
+        windows = windows and stride0 == stride2 <= 2
+        direct = windows and extent2 >= convolution_first.DIRECT and before2 >= 0
+        small = windows and out2 <= 2 * lanes and out0 <= convolution_first.SMALL
+        yield "window_sums" if windows else "line_sums"
+        if not direct and not (small and positions <= convolution_first.PIXELS):
+            yield "copy_lines"
+    elif size == 4 and flat and _by_transforms(sizes, out0, out2):
+        yield from _WINOGRAD
+    elif _by_outputs(sizes, taps, positions, lanes, size):
+        yield from _TURNED
+    else:
+        yield "offset_product"
+        if plain and not single:
+            nbytes = sizes.batch * sizes.groups * sizes.channels * extents * size
+            fits = positions >= convolution_first.FEWEST_PIXELS
+            fits = fits and sizes.outputs <= convolution_first.MOST_OUTPUTS
+            if not fits or nbytes > convolution_first.MOST_IMAGE or positions % (2 * lanes):
+                yield "copy_lines"
+        else:
+            yield _copied(flat, out2)
+
+
+def _by_transforms(sizes: ConvolutionSizes, out0: int, out2: int) -> bool:
+    """Whether Winograd's transforms are taken."""
+    if any(axis[1:2] + axis[3:5] != (3, 1, 1) for axis in sizes.axes[1:]):
+        return False
+    across, down = -(-out2 // 4), -(-out0 // 4)
+    if min(sizes.channels, sizes.outputs) < 16 or across > convolution_first.MOST_TILES:
+        return False
+    paid = convolution_first.TILE_WORTH * across * down * sizes.batch
+    return (
+        out0 * out2 * 5 >= across * down * 32
+        and 9 * out0 * out2 * sizes.batch >= paid + convolution_first.WEIGHTS_WORTH
+    )
+
+
+def _by_outputs(
+    sizes: ConvolutionSizes, taps: int, positions: int, lanes: int, size: int
+) -> bool:
+    """Whether vectors lie along the outputs."""
+    channels, outputs, wide = sizes.channels, sizes.outputs, 2 * lanes
+    bordered = any(
+        before > 0 or (out - 1) * stride - before > extent - 1 - (taps - 1) * step
+        for extent, taps, out, stride, step, before in sizes.axes
+    )
+    most = convolution_turned.POSITIONS
+    if bordered:
+        most = min(most, convolution_turned.LISTED // (taps + 1))
+    seen = min(positions * sizes.batch, most)
+    strides = prod(axis[3] for axis in sizes.axes)
+    return (
+        1 < taps <= convolution_first.TABLE
+        and (outputs % wide == 0 or outputs >= 4 * wide)
+        and (sizes.axes[2][3] > 1 or positions <= convolution_turned.FEW_PIXELS)
+        and taps * channels * outputs >= convolution_turned.FEWEST_PRODUCTS
+        and (channels >= convolution_turned.FEW_CHANNELS or not bordered)
+        and seen * channels * strides * size <= convolution_turned.NEAR_IMAGE
+        and seen >= convolution_turned.FEWEST_POSITIONS
+    )
