@@ -16,6 +16,7 @@ of complex-valued gradients with application to statistically optimum beamformin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -253,8 +254,26 @@ def _number(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (TensorType(a.dtype, batch),)
 
 
+#: Product of the norms of a matrix and its inverse up to which this gives the cofactors.
+_WELL_CONDITIONED = 1e6
+
+
 def _cofactors(a: Any) -> Any:
-    """det(a) times the transposed inverse, also where that does not exist."""
+    """det(a) times the transposed inverse, also where that does not exist: by singular values
+    there, and where the inverse is inexact."""
+    wide = a.astype(np.result_type(a, np.float64))
+    try:
+        inverse = np.linalg.inv(wide)
+    except np.linalg.LinAlgError:
+        return _all_cofactors(a)
+    norms = (np.abs(m).sum(axis=-1).max(axis=-1, initial=0.0) for m in (wide, inverse))
+    if not np.all(math.prod(norms) < _WELL_CONDITIONED):
+        return _all_cofactors(a)
+    whole = np.linalg.det(wide)[..., None, None]
+    return (whole * np.swapaxes(inverse, -1, -2)).astype(a.dtype)
+
+
+def _all_cofactors(a: Any) -> Any:
     u, s, v = np.linalg.svd(a)
     size = s.shape[-1]
     kept = np.where(np.eye(size, dtype=bool), 1.0, s[..., None, :])

@@ -139,9 +139,6 @@ class Reader:
         assert all(0 <= k < d for k, d in zip(place, self.shape, strict=True))
         return self.array[place]
 
-    def flat(self, position: Any) -> Any:
-        return self.array.reshape(-1)[int(position)]
-
 
 def _indices(extents: Sequence[int]) -> Any:
     ranges = [[np.int64(k) for k in range(d)] for d in extents]

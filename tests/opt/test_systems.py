@@ -98,6 +98,19 @@ def test_determinants_of_singular_matrices_have_derivatives(m: Any) -> None:
     np.testing.assert_allclose(pyrelay.grad(determinant)(m), wanted, rtol=1e-9, atol=1e-12)
 
 
+def test_determinants_of_large_matrices_have_derivatives() -> None:
+    m = np.eye(40) + 0.01 * RNG.standard_normal((40, 40))
+    derivative = pyrelay.grad(determinant)
+    np.testing.assert_allclose(derivative(m), np.linalg.det(m) * np.linalg.inv(m).T, rtol=1e-9)
+    m[3] = m[7]
+    wanted = np.zeros_like(m)
+    for i in (3, 7):
+        for j in range(40):
+            minor = np.delete(np.delete(m, i, 0), j, 1)
+            wanted[i, j] = (-1) ** (i + j) * np.linalg.det(minor)
+    np.testing.assert_allclose(derivative(m), wanted, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize(("function", "args"), [
     (solved, (np.array([[1.0, 2.0], [2.0, 4.0]]), np.ones(2))), (inverse, (np.zeros((3, 3)),)),
     (inverse, (np.ones((6, 6)),)),

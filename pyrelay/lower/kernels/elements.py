@@ -33,7 +33,7 @@ class _NeededError(Exception):
 
 
 class Reader:
-    """An argument as an element rule sees it: `x(i)`, `x.flat(k)`, `x.shape`, `x.dtype`, ..."""
+    """An argument as an element rule sees it: `x(i)`, `x.shape`, `x.dtype`, ..."""
 
     __slots__ = ("_elements", "atom", "type")
 
@@ -59,10 +59,6 @@ class Reader:
     def __call__(self, index: Sequence[Any]) -> Value:
         """The element at an index tuple; leading entries are dropped, 0 is read at extent 1."""
         return self._elements.read(self.atom, index)
-
-    def flat(self, flat: Value) -> Value:
-        """The element with a C-order flat index."""
-        return self._elements.read(self.atom, self._elements.s.unravel(flat, self.shape))
 
 
 class Elements:
