@@ -341,8 +341,8 @@ def _cotangent_of_cholesky(
     low, moved = (turned(y), turned(g)) if upper else (y, g)
     inner = product(low, moved, left=True)
     half = _lower(inner, -1) + 0.5 * (_lower(inner) - _lower(inner, -1))
-    left = solve(turned(low), half, small=small)
-    both = turned(solve(turned(low), turned(left), small=small))
+    inverse = inv(low, small=small)  # one system, and products, which take less than another
+    both = product(product(inverse, half, left=True), inverse)
     return (_of_triangle(both, upper),)
 
 
