@@ -47,7 +47,11 @@ def target(choices: Choices = DEFAULT) -> Target:
         if dtype.kind != "f":
             return MatmulKernel(source, matmul.ROW_UNIT, matmul.COLUMN_UNIT, time)
         lanes = matmul.panel_lanes(dtype)
-        panels = PanelKernel(*matmul.panel_kernels(dtype, None, choices), 2 * lanes, lanes)
+        panels = PanelKernel(
+            *matmul.panel_kernels(dtype, None, choices), 2 * lanes, lanes,
+            matmul.parts_by_name(["pack"], dtype, choices),
+            matmul.parts_by_name(["panel_row"], dtype, choices),
+        )
         return MatmulKernel(
             source, matmul.ROW_UNIT, matmul.COLUMN_UNIT, time, matmul.FINISHING_OPERANDS, panels,
             matmul.ways(dtype, choices),
@@ -57,7 +61,7 @@ def target(choices: Choices = DEFAULT) -> Target:
         return AttentionKernel(
             attention.attention_kernel(dtype, None, choices), choices.targets,
             round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS, keeps=True,
-            scales=True, ways=matmul.ways_by_name(attention.WAYS, dtype, choices),
+            scales=True, ways=matmul.parts_by_name(attention.WAYS, dtype, choices),
         )
 
     def attended_gradient(dtype: DType) -> AttentionGradientKernel:
@@ -65,7 +69,7 @@ def target(choices: Choices = DEFAULT) -> Target:
             attention_gradient.attention_gradient_kernel(dtype, None, choices),
             attention_gradient.ROWS, attention_gradient.COLUMNS,
             round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS,
-            ways=matmul.ways_by_name(attention_gradient.WAYS, dtype, choices),
+            ways=matmul.parts_by_name(attention_gradient.WAYS, dtype, choices),
         )
 
     return Target(

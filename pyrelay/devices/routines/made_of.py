@@ -19,6 +19,7 @@ WAYS = {
 
 PARTS = {
     **WAYS,
+    "matmul_panels": ("pack",),
     "offset_product": ("offset_product", "line_sums", "copy_run", "copy_lines", "window_sums"),
     "turned_product": ("turned_product", "turned_weights", "turned_sums"),
     "winograd": (
@@ -26,7 +27,8 @@ PARTS = {
     ),
     "winograd_products": ("winograd_products",),
 }  # fmt: skip
-"""The same, and what does a convolution: most programs that are linked with one never call it."""
+"""The same, what lays panels, and what does a convolution: most programs that are linked with one
+never call it."""
 
 _PRODUCT = re.compile(r"from pyrelay\.devices\.routines\.matmul_blocks import product_(\w+)\n")
 

@@ -96,15 +96,15 @@ def ways(
 
     def texts(extents: Sequence[int | None], transpose_a: bool, transpose_b: bool) -> list[str]:
         taken = matmul_choice.ways(extents, transpose_a, transpose_b, lanes, dtype.size)
-        return [*ways_by_name(taken, dtype, choices)]
+        return [*parts_by_name(taken, dtype, choices)]
 
     return texts
 
 
-def ways_by_name(
+def parts_by_name(
     names: Iterable[str], dtype: DType, choices: Choices = DEFAULT
 ) -> tuple[str, ...]:
-    """The texts of these parts of a product (``made_of.WAYS``)."""
+    """The texts of these parts (``made_of.PARTS``), as products of a form call them."""
     form = product_name(dtype, native_vector_bits(), choices)
     return tuple(part_text(name, form) for name in names)
 
@@ -154,7 +154,8 @@ BY_HAND = True
 
 
 def kernel(block, begin, end):
-    {name}(block, begin, end)
+    if begin < end:  # else the part may not be there
+        {name}(block, begin, end)
     return 0
 """
 

@@ -137,10 +137,10 @@ def _launch_matmul(
         kernel = target.half_matmul(a.dtype, c.dtype, len(batch))
     else:
         kernel = target.matmul(c.dtype, len(batch))
-    if panels is None:
-        p.program.expect_product(kernel, (m, n, k), transpose_a, transpose_b)
     source, operands, gates = kernel.source, [*addresses], 1
     by_rows = panels is not None and panels.gates != plan_panels.SINGLE
+    if not by_rows:
+        p.program.expect_product(kernel, (m, n, k), transpose_a, transpose_b)
     form: Value = Immediate(int(transpose_b))
     line = n
     if panels is not None:

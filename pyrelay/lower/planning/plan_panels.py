@@ -91,8 +91,7 @@ def _pays(p: FunctionPlanner, key: Key, loop: Loop) -> Value | None:
         return Immediate(1)
     ty = key[0].type
     assert isinstance(ty, TensorType)
-    size = dims.product((*ty.shape, ty.dtype.size))
-    large = p.sizes.value(dims.minimum(dims.quotient(size, _LARGE), 1))
+    large = p.sizes.value(dims.minimum(dims.quotient(_nbytes(ty), _LARGE), 1))
     if large == Immediate(0):
         return None
     if loop.count is None:
@@ -104,6 +103,10 @@ def _pays(p: FunctionPlanner, key: Key, loop: Loop) -> Value | None:
     p.frame.emit(Binary("le.i64", many, Immediate(_FEW_ROUNDS), rounds))
     p.frame.emit(Binary("mul.i64", both, Slot(many), large))
     return Slot(both)
+
+
+def _nbytes(ty: TensorType) -> Extent:
+    return dims.product((*ty.shape, ty.dtype.size))
 
 
 def of_operation(p: FunctionPlanner, call: OpCall, out: Var) -> Panels | None:
@@ -194,6 +197,10 @@ def _launch(p: FunctionPlanner, key: Key, kernel: PanelKernel, pays: Value) -> P
     deep = dims.multiply(dims.quotient_up(k, kernel.rows), kernel.rows)
     panel = dims.multiply(deep, kernel.columns)
     size, slot = dims.product((count, panel, ty.dtype.size)), p.frame.slot()
+    if gates != SINGLE:
+        p.program.expect(kernel.laying)
+    elif (dims.evaluated(_nbytes(ty), p.program.sizes) or _LARGE) >= _LARGE:
+        p.program.expect((*kernel.laying, *kernel.single))
     p.frame.allocate(slot, _if_it_pays(p, pays, size))
     (address,) = p.value(matrix)
     sizes = p.sizes.values((k, n, ty.shape[-1], int(turned)))

@@ -23,13 +23,16 @@ class PanelKernel:
     parameters of `lays`: addresses of the matrix and the panels; k, n as above; elements from one
     line of the matrix to the next; 1 or 0 for whether it is transposed. Its parallel axis counts
     panels of `columns` columns, each with `rows` rows or a multiple of them. `MatmulKernel.source`
-    takes panels too if a has one row: 2 stands for whether b is transposed then.
+    takes panels too if a has one row: 2 stands for whether b is transposed then. `laying` and
+    `single` are texts of parts that laying panels calls, and a product of one row.
     """
 
     source: str
     lays: str
     columns: int
     rows: int
+    laying: tuple[str, ...] = ()
+    single: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
