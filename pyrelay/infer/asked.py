@@ -222,9 +222,7 @@ class Asked:
             case NeedsFields(needs=found, captures=captures):
                 for need in found:
                     planned(self.plans, need)
-                for capture in captures:
-                    if all(capture.value is not other.value for other in self.captured):
-                        self._capture(capture)
+                self.note_captures(captures)
                 self.granted += 1
             case NeedsNodes():
                 if not self.nodes.note(error):
@@ -241,6 +239,12 @@ class Asked:
             case _:
                 return error
         return None
+
+    def note_captures(self, found: Iterable[needs.NeedsCapture]) -> None:
+        """Begin with arrays that an attempt went on without."""
+        for need in found:
+            if all(need.value is not other.value for other in self.captured):
+                self._capture(need)
 
     def note_tables(self, attempt: Attempt) -> None:
         """Behind a grant: dicts and sets that were given nodes can be nothing but tables."""

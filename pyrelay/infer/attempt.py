@@ -162,8 +162,12 @@ class Attempt(Arguments):
                 open_layouts.sequences_of_run_time_length(sequences)
             ):
                 made = self._run(program, make_callee, args, keywords)
-        except Exception:  # which may come of what it did without
-            if program.lacking.found is None:
+        except Exception as ended:  # which may come of what it did without
+            found = program.lacking.found
+            if found is None:
+                raise
+            if not found.needs and ended is not found:  # of arrays alone nothing comes
+                asked.note_captures(found.captures)
                 raise
         finally:
             self.entered.ragged |= shapes.wanted
