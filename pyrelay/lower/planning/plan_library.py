@@ -131,6 +131,10 @@ def _launch_matmul(
     transpose_a, transpose_b = attrs["transpose_a"], attrs["transpose_b"]
     m, n, k = extents_of_product(attrs, a, c)
     batch = c.shape[:-2]
+    if a.rank > b.rank == 2 and not transpose_a and panels is None:
+        # The rows of all matrices follow each other: they are those of one.
+        m, batch = dims.product((*batch, m)), ()
+        a = TensorType(a.dtype, (m, k))
     target = p.program.target
     if is_half(a.dtype):
         assert target.half_matmul is not None

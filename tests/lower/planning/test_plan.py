@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from core_programs import PROGRAMS, Program, do, single
 from plan_machine import Machine
 
+import pyrelay
 from pyrelay.devices.cpu import TARGET
 from pyrelay.devices.runtime.entry import MISMATCH, Executable
 from pyrelay.ir import dims
@@ -214,3 +217,23 @@ def test_a_negative_extent_is_refused() -> None:
 def test_recursion_is_as_deep_as_memory_allows() -> None:
     executable = Executable(encode(planned(PROGRAMS["mutual_recursion"]())))
     assert executable.call(100_000) == (True,)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, w: x @ w, lambda x, w: np.maximum(x @ w.T.T + 1, 0), lambda x, w: (x @ w).sum(0),
+])  # fmt: skip
+def test_products_of_many_with_one_matrix_are_one_product(function: Any) -> None:
+    compiled, w = pyrelay.jit(function), np.arange(20.0).reshape(4, 5)
+    for shape in ((2, 3, 4), (0, 3, 4), (7, 1, 4), (90, 3, 4), (2, 3, 2, 4)):
+        x = np.arange(math.prod(shape)).reshape(shape) % 7 - 2.5
+        np.testing.assert_array_equal(compiled(x, w), function(x, w))
+        (given,) = re.findall(r"launch matmul_kernel\(([^)]*)\)", str(compiled.code(x, w)))
+        assert given.split(", ")[12] == "0"  # batch axes
+
+
+def test_products_of_matrix_by_matrix_are_not() -> None:
+    function = pyrelay.jit(lambda x, w: x @ w)
+    for x, w in ((np.ones((2, 3, 4)), np.ones((2, 4, 5))), (np.ones((3, 4)), np.ones((2, 4, 5)))):
+        np.testing.assert_array_equal(function(x, w), x @ w)
+        (given,) = re.findall(r"launch matmul_kernel\(([^)]*)\)", str(function.code(x, w)))
+        assert given.split(", ")[12] == "1"
