@@ -104,6 +104,8 @@ class FloatBounds:
                 return _less(a, b, name == "less_equal")
             case "greater" | "greater_equal", [(_, _) as a, (_, _) as b]:
                 return _less(b, a, name == "greater_equal")
+            case "equal" | "not_equal", [(low, high), (least, most)] if high < least or most < low:
+                return name == "not_equal"
         return None
 
     def assume(self, name: str, args: Sequence[Operand], truth: bool) -> None:

@@ -40,6 +40,14 @@ def cut(image: Any) -> Any:
     return out
 
 
+def brighter(image: Any) -> Any:
+    out = np.zeros_like(image)
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            out[y, x] = int(255 * (image[y, x] / 255) ** 0.5)
+    return out
+
+
 def boxes(x: Any) -> Any:
     counts = np.zeros(8, np.int64)
     for v in x:
@@ -59,7 +67,8 @@ def last_box(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "given"), [
-    (edges, BYTES), (cut, BYTES), (boxes, np.array([0.0, 0.99, 1.0, np.nan, -1e300, np.inf])),
+    (edges, BYTES), (cut, BYTES), (brighter, BYTES),
+    (boxes, np.array([0.0, 0.99, 1.0, np.nan, -1e300, np.inf])),
 ])  # fmt: skip
 def test_what_is_certain_is_not_asked(function: Any, given: Any) -> None:
     compiled = pyrelay.jit(function)
@@ -133,6 +142,9 @@ def test_comparisons_say_of_what_is_no_number_nothing() -> None:
     assert bounds.truth("less", (x, one)) is False
     assert bounds.truth("isnan", (x,)) is False
     assert bounds.truth("isinf", (x,)) is None
+    assert bounds.truth("equal", (x, one)) is None
+    assert bounds.truth("equal", (x, Literal(0.5, f64))) is False
+    assert bounds.truth("not_equal", (x, Literal(-math.inf, f64))) is True
     bounds.assume("greater", (x, one), False)
     assert bounds.of(x) == (1, 1)
     bounds.undo(mark)
