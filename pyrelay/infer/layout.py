@@ -617,12 +617,14 @@ def cases_in(template: Layout, union: LUnion) -> list[int] | None:
 
     None if some are no case of it.
     """
+    from pyrelay.infer.containers.open_layouts import is_open
+
     free = dict(enumerate(union.cases))
     found = []
     for case in template.cases if isinstance(template, LUnion) else (template,):
         fits = (
             k for k, other in free.items() if same_structure(case, other) and (
-                isinstance(case, LKnown)
+                isinstance(case, LKnown) or (is_open(other) and not is_open(case))
                 or getattr(case, "head", ("",))[:2] == getattr(other, "head", ("",))[:2]
             )
         )

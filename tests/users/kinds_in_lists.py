@@ -116,3 +116,49 @@ def truths_and_narrow_numbers(x):
         flags.append(v > 5 if v < -0.3 else True if v > 0 else 0)
         narrow.append(np.float32(v) if v > 0 else i)
     return flags, narrow
+
+
+PROGRAM = [
+    ("push", 9), ("store", "n"), ("push", 1), ("store", "acc"), ("label", "loop"), ("load", "n"),
+    ("jz", "end"), ("load", "acc"), ("load", "n"), ("mul", None), ("store", "acc"), ("load", "n"),
+    ("push", 1), ("sub", None), ("store", "n"), ("jmp", "loop"), ("label", "end"), ("load", "acc"),
+]
+
+
+@use((PROGRAM,))
+def a_stack_of_arguments(program):
+    labels = {arg: k for k, (op, arg) in enumerate(program) if op == "label"}
+    stack, variables, at = [], {}, 0
+    while at < len(program):
+        op, arg = program[at]
+        at += 1
+        if op == "push":
+            stack.append(arg)
+        elif op == "load":
+            stack.append(variables[arg])
+        elif op == "store":
+            variables[arg] = stack.pop()
+        elif op == "mul":
+            b, a = stack.pop(), stack.pop()
+            stack.append(a * b)
+        elif op == "sub":
+            b, a = stack.pop(), stack.pop()
+            stack.append(a - b)
+        elif op == "jz":
+            at = labels[arg] if stack.pop() == 0 else at
+        elif op == "jmp":
+            at = labels[arg]
+    return stack, variables
+
+
+@use((PROGRAM,))
+def sums_of_neighbours(program):
+    found, at = [], 0
+    while at < len(program) - 1:
+        a, b = program[at][1], program[at + 1][0]
+        if isinstance(a, str):
+            found.append(a + b)
+        else:
+            found.append(a)
+        at += 1
+    return found

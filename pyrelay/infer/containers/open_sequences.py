@@ -224,10 +224,13 @@ def as_item(it: Interpreter, value: V.Value) -> V.Value:
             return replace(value, items=tuple(as_item(it, item) for item in items))
         case V.Text(function) if function not in (chr, from_codes, from_items):
             pass
-        case V.Union() if _may_be_text(value) and any(
+        case V.Union() if V.node_of(value) is None and any(
             isinstance(case, V.Text) and case.function is not chr for case in value.possible
         ):
-            pass
+            if not _may_be_text(value):
+                from pyrelay.infer.flow.unions import distribute
+
+                return distribute(it, value, lambda case: as_item(it, case))
         case _:
             return value
     state = sequences()
