@@ -121,3 +121,22 @@ def words_that_follow_each_word(text):
     for a, b in zip(words, words[1:]):
         chain[a].append(b)
     return {a: " ".join(following) for a, following in chain.items()}, chain["w1"][-1]
+
+
+WORDS = "the quick brown fox jumps over the lazy dog and the cat sat on the mat in spain".split()
+
+
+@use((WORDS,), (WORDS[:1],))
+def words_by_length_in_order(words):
+    groups = defaultdict(list)
+    for w in words:
+        groups[len(w)].append(w)
+    return {n: own for n, own in sorted(groups.items())}
+
+
+@use((" ".join(WORDS),), ("a",))
+def first_letters_of_a_text(text):
+    groups = {}
+    for w in text.split():
+        groups.setdefault(w[0], []).append(w)
+    return [(c, len(own), own[0]) for c, own in sorted(groups.items())]

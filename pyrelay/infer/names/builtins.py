@@ -40,6 +40,7 @@ from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes import sets_of_nodes
 from pyrelay.infer.nodes.datatypes import is_anonymous
 from pyrelay.infer.nodes.dicts import new_dict
+from pyrelay.infer.nodes.fixed_lists import new_list
 from pyrelay.infer.operators import (
     binary,
     compare,
@@ -174,6 +175,8 @@ def tuple_of_class(
 @handles(list)
 def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """list(iterable)."""
+    if isinstance(iterable, V.Tuple) and not iterable.items:
+        return new_list(it, ())
     if is_generator(iterable):
         return collected(it, iterable)
     if protocols.has_next(it, iterable):

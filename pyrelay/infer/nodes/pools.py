@@ -393,6 +393,8 @@ class Unpacker:
         match sort:
             case Child():
                 yield self._place(path, row)
+            case Items(_, Number() | Text()):
+                return
             case Items(_, item):
                 for k in self._range(path, row):
                     yield from self._places(item, f"{path}[]", k)
@@ -460,6 +462,10 @@ class Unpacker:
             case Child():
                 place = self._place(path, row)
                 return None if place[0] == NO_NODE else self.made[place]
+            case Items(cls, Text()):
+                there = self._range(path, row)
+                texts = self.columns[f"{path}[]"][there.start : there.stop]
+                return cls(texts_of(texts[:, 1:], texts[:, 0]))
             case Items(cls, item):
                 return cls(self._value(item, f"{path}[]", k) for k in self._range(path, row))
             case Struct(parts):

@@ -76,3 +76,16 @@ def depth(text: str) -> int:
 def test_lists_are_nodes_where_they_nest_without_end() -> None:
     text = "(()(()))."
     assert pyrelay.jit(depth)(text) == depth(text) == 4
+
+
+def test_lists_of_words_are_one_program_for_any_words() -> None:
+    def by_length(text: str) -> dict[int, list[str]]:
+        groups: dict[int, list[str]] = {}
+        for word in text.split():
+            groups.setdefault(len(word), []).append(word)
+        return dict(sorted(groups.items()))
+
+    compiled = pyrelay.jit(by_length)
+    for text in ("the cat sat on it", "a dog", "all is well that ends well"):
+        assert list(compiled(text).items()) == list(by_length(text).items())
+    assert compiled.cache_info().compilations == 1
