@@ -18,8 +18,8 @@ from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.in_python.nested import ORDERED, NestedTable
 from pyrelay.infer.in_python.nested_lists import NestedList
 from pyrelay.infer.memoising import Memo, NeedsMemo
-from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
-from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
+from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes, group_of
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, Family
 from pyrelay.infer.nodes.plans import NeedsFields, NeedsNodesOf, NeedsPool, Plan, planned
 from pyrelay.infer.program import Place
 from pyrelay.infer.specialised import Specialised
@@ -128,6 +128,8 @@ class Asked:
     keys_wanted: bool = False
     sequences: bool | None = None  # tuples and strings may have run-time lengths; or may not again
     sequences_wanted: bool = False  # or would have had
+    #: data types whose plans are of attempts without these, as long as they turn out to do
+    retained: frozenset[Family] = frozenset()
     losing: Specialised | None = None  # the program that follows less of what it raises
     refusal: Exception | None = None  # what is said if nothing helps: the first failure
     granted: int = 0
@@ -153,6 +155,12 @@ class Asked:
 
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
+        if not self.retained.isdisjoint(self._lacking(error)):
+            if isinstance(error, NeedsFields):
+                self.note_captures(error.captures)
+            self._retain_nothing()
+            self.granted += 1
+            return None
         match error:
             case needs.NeedsStatic():
                 return self._grant_static(error)
@@ -348,9 +356,38 @@ class Asked:
             self.families.declare([cls])
 
     def _open_sequences(self) -> None:
-        """Tuples that meet others of other lengths are of run-time length, and no nodes."""
-        self.sequences, self.nodes = True, Groups()
-        self.plans = {f: plan for f, plan in self.plans.items() if not plan.has_sequences()}
+        """Tuples that meet others of other lengths are of run-time length, and no nodes.
+
+        Those that nest without end are, and pools are taken to hold what they held before.
+        """
+        self.sequences, self.nodes = True, self.nodes.nesting()
+        stay = {f for f in self.plans if group_of(f) in (None, *self.nodes.groups)}
+        self.retained = frozenset(
+            f for f in stay if self.plans[f].has_sequences() or group_of(f) is not None
+        )
+        self._keep_plans(self.retained)
+
+    def _retain_nothing(self) -> None:
+        """What is retained of nodes is found anew."""
+        self.retained, self.nodes = frozenset(), Groups()
+        self._keep_plans(frozenset())
+
+    def _keep_plans(self, retained: Set[Family]) -> None:
+        """Forget what pools have to hold, but these, and those without tuples and texts."""
+        self.plans = {
+            f: plan for f, plan in self.plans.items() if f in retained or not plan.has_sequences()
+        }
+
+    def _lacking(self, error: Exception) -> Set[Family]:
+        """The data types among those retained that turn out to be something else."""
+        match error:
+            case NeedsPool(family=family):
+                return {family}
+            case NeedsFields(needs=found):
+                return {need.family for need in found}
+            case NeedsNodes():
+                return self.retained
+        return set()
 
     def _capture(self, need: needs.NeedsCapture) -> None:
         """Begin with an object, and with all arrays that the code that read it names, with a text
@@ -451,6 +488,10 @@ class Asked:
             self.tables |= hollow.keys()
             self.keyed -= self.nested
             self._declare({NestedTable, *hollow.values()})
+        elif self.retained:
+            self._retain_nothing()
+            self._anew()
+            return None
         else:
             raise (self.refusal or failure) from None
         if not of_keys:  # what tables take says nothing of what may be wrong with them

@@ -267,3 +267,31 @@ def test_objects_of_many_rounds_are_nodes() -> None:
 
 def test_objects_that_cannot_be_nodes_are_apart() -> None:
     assert pyrelay.jit(totals)(6) == totals(6)
+
+
+def turns(codes: list[int]) -> list[str]:
+    """Tuples that nest without end, and texts that a function lengthens for itself."""
+    tree = None
+    for code in codes:
+        tree = (code, tree, None) if code % 2 else (code, None, tree)
+    found: list[str] = []
+
+    def walk(tree: Any, way: str) -> None:
+        if tree is None:
+            return
+        code, left, right = tree
+        found.append(way + str(code))
+        walk(left, way + "l")
+        walk(right, way + "r")
+
+    walk(tree, "")
+    return found
+
+
+def test_nodes_that_nest_without_end_stay_where_texts_have_no_known_length(
+    attempts: list[Attempt],
+) -> None:
+    codes = [3, 6, 7, 2, 9, 4, 1, 8]
+    with config.override(interpret=True):
+        assert pyrelay.jit(turns)(codes) == turns(codes)
+    assert len(attempts) == 5  # there were 8: what nodes hold was found anew

@@ -46,12 +46,14 @@ class Group:
     """Expressions that make nodes of one data type, and its classes by what `_key` tells.
 
     words: the keys that each expression was met with; of those with many, texts are data.
+    nests: its tuples stand in each other without end, whatever the lengths of tuples may be.
     """
 
     sites: set[Let] = field(default_factory=set)
     classes: dict[Any, type] = field(default_factory=dict)
     family: Family | None = None
     words: dict[Let, set[Any]] = field(default_factory=dict)
+    nests: bool = False
 
     def class_of(self, families: Families, site: Let, items: Sequence[V.Value]) -> type:
         """The class of the tuples that are like one with these items, made by an expression.
@@ -89,12 +91,14 @@ class NeedsNodes(Exception):
     """Tuples made at these places nest without end, or meet nodes of these groups.
 
     error: what is wrong if nodes are no help. begins_anew: the nodes are of other classes now.
+    nests: they stand in each other without end.
     """
 
     sites: frozenset[Let]
     groups: Sequence[Group] = ()
     error: Exception | None = None
     begins_anew: bool = False
+    nests: bool = False
 
 
 @dataclass
@@ -107,6 +111,10 @@ class Groups:
         """The group of an expression, if it makes nodes."""
         return next((g for g in self.groups if site in g.sites), None)
 
+    def nesting(self) -> Groups:
+        """Those whose tuples nest without end."""
+        return Groups([group for group in self.groups if group.nests])
+
     def note(self, need: NeedsNodes) -> bool:
         """Enter what an attempt found; false if that is nothing new."""
         known = [self.of(s) for s in need.sites]
@@ -115,12 +123,13 @@ class Groups:
             return False
         joined = met[0] if len(met) == 1 and not need.begins_anew else Group()
         joined.sites |= need.sites.union(*(g.sites for g in met))
+        joined.nests |= need.nests or any(g.nests for g in met)
         joined.words = {site: keys for g in met for site, keys in g.words.items()}
         self.groups = [g for g in self.groups if g not in met] + [joined]
         return True
 
 
-def group_of(schema: Schema) -> Group | None:
+def group_of(schema: Schema | Family) -> Group | None:
     """The group whose nodes a pool holds, None for nodes of the user's classes."""
     return next((g for c in schema.classes if (g := vars(c).get("group")) is not None), None)
 
@@ -171,7 +180,7 @@ def refuse_deeper_fields(
             cases = value.possible if isinstance(value, V.Union) else (value,)
             made = frozenset(s for c in cases if isinstance(c, V.Tuple) for s in c.made)
             if made and _tuples(known[name]):
-                raise NeedsNodes(made)
+                raise NeedsNodes(made, nests=True)
 
 
 def _tuples(sort: Sort) -> int:
@@ -196,7 +205,7 @@ def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:
         return
     tuples, others = _nested(now)
     if tuples:
-        raise NeedsNodes(tuples)
+        raise NeedsNodes(tuples, nests=True)
     grown = next(filter(_makes_empty_list, others), None)
     if grown is not None:
         raise needs.NeedsNestedList(grown)
