@@ -32,12 +32,13 @@ class FloatBounds:
 
     def __init__(self) -> None:
         self._known: dict[Local, Ends | None] = {}
-        self._trail: list[tuple[Local, Ends | None]] = []
+        self._unless_nan: dict[Local, Ends | None] = {}  # of those that may be NaN
+        self._trail: list[tuple[Local, Ends | None, Ends | None]] = []
 
     def copy(self) -> FloatBounds:
         """The same, of which more can be found out apart."""
         new = FloatBounds()
-        new._known = dict(self._known)
+        new._known, new._unless_nan = dict(self._known), dict(self._unless_nan)
         return new
 
     def mark(self) -> int:
@@ -47,8 +48,8 @@ class FloatBounds:
     def undo(self, mark: int) -> None:
         """Forget what was found out since then."""
         while len(self._trail) > mark:
-            local, before = self._trail.pop()
-            self._known[local] = before
+            local, before, unless_nan = self._trail.pop()
+            self._known[local], self._unless_nan[local] = before, unless_nan
 
     def of(self, operand: Operand) -> Ends | None:
         """The ends of a float that is not NaN; None if it may be."""
@@ -57,12 +58,12 @@ class FloatBounds:
             return None if math.isnan(value) else (value, value)
         return self._known.get(operand)
 
-    def put(self, local: Local, ends: Ends | None) -> None:
-        """Note all that is known of a float from here on."""
-        before = self._known.get(local)
-        if before != ends:
-            self._trail.append((local, before))
-            self._known[local] = ends
+    def put(self, local: Local, ends: Ends | None, unless_nan: Ends | None = None) -> None:
+        """Note all that is known of a float from here on, and what is if it is not NaN."""
+        before = self._known.get(local), self._unless_nan.get(local)
+        if before != (ends, unless_nan):
+            self._trail.append((local, *before))
+            self._known[local], self._unless_nan[local] = ends, unless_nan
 
     def of_each(self, variables: Sequence[Local]) -> list[Ends | None]:
         """What is known of some variables here."""
@@ -109,16 +110,28 @@ class FloatBounds:
         return None
 
     def assume(self, name: str, args: Sequence[Operand], truth: bool) -> None:
-        """Note that a comparison of two floats holds: then neither is NaN. Or that it does not,
-        which says something of those that are not NaN anyway."""
+        """Note that a comparison of two floats holds: then neither is NaN. Or that it does not:
+        then one may be, and something is known of it if it is not."""
         a, b = args if (name in ("less", "less_equal")) is truth else reversed(args)
-        if not truth and (self.of(a) is None or self.of(b) is None):
-            return
-        least, most = self.of(a) or _EVERY, self.of(b) or _EVERY
-        if isinstance(a, Local):
-            self.put(a, (least[0], min(least[1], most[1])))
-        if isinstance(b, Local):
-            self.put(b, (max(least[0], most[0]), most[1]))
+        numbers = [truth or self.of(each) is not None for each in (a, b)]
+        (low, high), (least, most) = self._of_number(a), self._of_number(b)
+        if isinstance(a, Local) and numbers[1]:
+            self._narrow(a, (low, min(high, most)), numbers[0])
+        if isinstance(b, Local) and numbers[0]:
+            self._narrow(b, (max(least, low), most), numbers[1])
+
+    def assume_number(self, operand: Operand) -> None:
+        """Note that a float is not NaN."""
+        if isinstance(operand, Local):
+            self.put(operand, self._of_number(operand))
+
+    def _of_number(self, operand: Operand) -> Ends:
+        """The ends of a float if it is not NaN."""
+        unless_nan = self._unless_nan.get(operand) if isinstance(operand, Local) else None
+        return self.of(operand) or unless_nan or _EVERY
+
+    def _narrow(self, local: Local, ends: Ends, is_number: bool) -> None:
+        self.put(local, ends if is_number else None, None if is_number else ends)
 
 
 def _spelled(s: Compute) -> str:

@@ -373,6 +373,8 @@ class _Walk:
                 self.known.assume_at_most(b, a, -1 - less)
         elif name in _COMPARED and args[0].dtype.kind == "f":
             self.known.floats.assume(name, args, truth)
+        elif name == "isnan" and not truth:
+            self.known.floats.assume_number(args[0])
 
     def _assume_exact(self, name: str, args: Sequence[Operand]) -> None:
         """Note what a sum, a difference or a product is that has not left 64 bits."""

@@ -48,6 +48,16 @@ def brighter(image: Any) -> Any:
     return out
 
 
+def stretched(image: Any, factor: float) -> Any:
+    """That a pixel times a factor is a number is asked, and nothing else of it."""
+    out = np.zeros_like(image)
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            level = factor * image[y, x]
+            out[y, x] = 0 if level < 0 else 255 if level > 255 else int(level)
+    return out
+
+
 def boxes(x: Any) -> Any:
     counts = np.zeros(8, np.int64)
     for v in x:
@@ -89,6 +99,21 @@ def test_what_a_loop_changes_is_asked(worst: float) -> None:
             return next(t for t in type(error).__mro__ if not t.__module__.startswith("pyrelay"))
 
     assert outcome(pyrelay.jit(last_box)) == outcome(last_box)
+
+
+@pytest.mark.parametrize("width", [3, 40])
+def test_what_may_be_no_number_is_asked_for_that_alone(width: int) -> None:
+    image = np.resize(BYTES, (3, width))
+    compiled = pyrelay.jit(stretched)
+    for factor in (1.5, -0.5, np.inf):
+        with np.errstate(all="ignore"):
+            given = np.maximum(image, 1)
+            np.testing.assert_array_equal(compiled(given, factor), stretched(given, factor))
+    with pytest.raises(ValueError, match="cannot convert float NaN to integer"):
+        compiled(image, np.nan)
+    code = str(compiled.code(image, 1.5))
+    assert "isnan" in code
+    assert not any(name in code for name in ("isinf", "truncated"))
 
 
 def made(primitive: str, *args: Any, dtype: Any = f64) -> Any:
@@ -136,12 +161,18 @@ def test_comparisons_say_of_what_is_no_number_nothing() -> None:
     assert bounds.truth("less", (x, one)) is None
     mark = bounds.mark()
     bounds.assume("less", (x, one), False)
+    bounds.assume("greater", (x, Literal(5.0, f64)), False)
+    assert bounds.of(x) is None
+    inner = bounds.mark()
+    bounds.assume_number(x)
+    assert bounds.of(x) == (1, 5)
+    bounds.undo(inner)
     assert bounds.of(x) is None
     bounds.assume("greater_equal", (x, one), True)
-    assert bounds.of(x) == (1, math.inf)
+    assert bounds.of(x) == (1, 5)
     assert bounds.truth("less", (x, one)) is False
     assert bounds.truth("isnan", (x,)) is False
-    assert bounds.truth("isinf", (x,)) is None
+    assert bounds.truth("isinf", (x,)) is False
     assert bounds.truth("equal", (x, one)) is None
     assert bounds.truth("equal", (x, Literal(0.5, f64))) is False
     assert bounds.truth("not_equal", (x, Literal(-math.inf, f64))) is True
