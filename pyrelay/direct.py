@@ -501,6 +501,8 @@ def _structure(
             return test, *text_of_table(text, name, of)
         case ("nested", *of):
             test = f"type({name}) is dict and len({name}) > {least}"
+            if of[1] is None:
+                test = f"type({name}) is list and len({name}) > {apart}"
             return test, *text_of_nested(text, name, of)
         case ("subclass", cls, Identity(factory), inner):
             return _of_subclass(text, name, (cls, factory, inner), least)

@@ -79,8 +79,9 @@ def read_entries(entries: dict[Any, Any], readers: tuple[Any, Any]) -> tuple[Any
     return None if names is None or held is None else (*names, *held)
 
 
-def nested_of(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
-    """The arrays of a dict of dicts, or of sets. Raises ValueError if they are not of this key."""
+def nested_of(entries: Any, of: Key) -> list[ndarray[Any, Any]]:
+    """The arrays of a dict of dicts, or of sets, or of a list of sets. Raises ValueError if they
+    are not of this key."""
     found = columns.columns_of_nested(entries)
     if found is None or found[:3] != of:
         raise ValueError
@@ -88,14 +89,15 @@ def nested_of(entries: dict[Any, Any], of: Key) -> list[ndarray[Any, Any]]:
 
 
 def read_nested(
-    entries: dict[Any, Any], cls: type, readers: tuple[Any, Any], *, layouts: bool
+    entries: Any, cls: type, readers: tuple[Any, Any], *, layouts: bool
 ) -> Sequence[Any] | None:
     """The same by native code, None where that cannot read them; of sets without what says where
     their items stand, if the program does not read it."""
     found = columns.items_of_nested(entries)
     if found is None or found[0] is not cls:
         raise ValueError
-    names, held = readers[0](list(entries)), readers[1](found[1])
+    names = readers[0](list(entries)) if readers[0] is not None else ()
+    held = readers[1](found[1])
     if names is None or held is None:
         return None
     places: Any = (None, None) * (cls is set)
@@ -117,11 +119,11 @@ def text_of_table(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
 def text_of_nested(text: Text, name: str, of: Sequence[Any]) -> tuple[Key, str]:
     """The keys of the arrays of a dict of dicts, or of sets, and where they are found."""
     cls, names, held = of
-    count = columns.count_of(names) + columns.count_of(held)
+    count = columns.count_of(held) + (columns.count_of(names) if names is not None else 0)
     keys = (COLUMN,) * (count + (columns.count_of(columns.LAYOUTS) if cls is set else 0))
     made = f"{text.name(nested_of)}({name}, {text.name(tuple(of))})"
     readers = reader_of(names), reader_of(held)
-    if None not in readers:
+    if readers[1] is not None and (readers[0] is not None or names is None):
         layouts = cls is set and len(text.leaves) + count in text.handed
         made = (f"{text.name(read_nested)}({name}, {text.name(cls)}, {text.name(readers)}, "
                 f"layouts={layouts}) or {made}")

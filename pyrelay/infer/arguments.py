@@ -318,10 +318,12 @@ class Arguments:
         return value
 
     def _nested(
-        self, it: Interpreter, cls: type, names: Key, held: Key, leaves: Iterator[int]
+        self, it: Interpreter, cls: type, names: Key | None, held: Key, leaves: Iterator[int]
     ) -> V.Value:
-        """A dict of dicts, or of sets, that entered as arrays of what they have."""
-        lists = [self._rows(it, item, leaves) for item in (names, held)]
+        """A dict of dicts, or of sets, or a list of sets, that entered as arrays of what they
+        have."""
+        keys = self._rows(it, names, leaves)
+        lists = [self._rows(it, held, leaves)]
         made: Any = nested.entered_dicts
         if cls is set and it.program.ordered:
             made = nested.entered_ordered_sets
@@ -334,13 +336,17 @@ class Arguments:
         self.given_changed |= self.changes_given(it)
         before = dict(it.heap.written)
         value = calls.call(it, V.Known(made), lists, {})
+        if names is not None:
+            value = calls.call(it, V.Known(tables.entered), (keys, value), {})
         it.heap.written = before
         assert isinstance(value, V.Ref)
         self.objects.append(value)
         self.containers.append(value.root)
         self.entered.dicts = True
-        content = it.heap.contents[value.root]
-        parts = [content[name].root for name in ("names", "held", "alive", "slots")]
+        parts = [value.root]
+        if names is not None:
+            content = it.heap.contents[value.root]
+            parts = [content[name].root for name in ("names", "held", "alive", "slots")]
         it.program.entered.extend(parts)
         self.tabled[value.root] = {r: it.heap.contents[r] for r in parts[:3]}
         rows = [r for cls in nested.GIVEN[made] for r in self._rows_of(it, cls)]

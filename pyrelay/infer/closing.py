@@ -132,7 +132,7 @@ class Close:
             if root in attempt.given:
                 changes += self._nested_change(number, root)
             elif root in attempt.tabled:
-                if any(it.heap.contents[r] is not c for r, c in attempt.tabled[root].items()):
+                if self._is_changed(root):
                     changes.append(self._table_change(number, root))
             elif root in changed and (
                 root in it.heap.written or not isinstance(it.heap.contents[root], V.Growing)
@@ -238,6 +238,15 @@ class Close:
                 hints=("let a list of your own have them: rows = [row[:] for row in rows]",),
             )
 
+    def _is_changed(self, root: V.Root) -> bool:
+        """Whether a dict that entered as a table has other lists now, or other items in them."""
+        contents, before = self.it.heap.contents, self.attempt.tabled[root]
+        own = contents[root]
+        now = {v.root for v in own.values() if isinstance(v, V.Ref)} if isinstance(own, dict) else (
+            before.keys()
+        )
+        return not before.keys() <= now or any(contents[r] is not c for r, c in before.items())
+
     def _table_change(self, number: int, root: V.Root) -> ContainerChange:
         """What a dict that entered as a table contains after the program."""
         parts = self.it.content(root)
@@ -245,7 +254,7 @@ class Close:
             children = [self._items(parts[name].root) for name in ("names", "alive")]
             return ContainerChange(number, "table", (), tuple(children))
         held = parts["held"].root
-        before = self.attempt.tabled[root][held]
+        before = self.attempt.tabled[root].get(held)
         if isinstance(before, V.Growing) and growing.inner_lists(before.template):
             after = self.it.content(held)
             if not isinstance(after, V.Growing) or places_of(after.slots) is not before.slots or (
@@ -256,19 +265,23 @@ class Close:
         return ContainerChange(number, "table", (), tuple(children))
 
     def _nested_change(self, number: int, root: V.Root) -> Iterator[ContainerChange]:
-        """What a dict of dicts, or of sets, contains after the program, if that changed: what those
-        that entered have, and, if these are not all that it has, what it has."""
+        """What a dict of dicts, or of sets, or a list of sets contains after the program, if that
+        changed: what those that entered have, and, if these are not all that it has, what it has.
+        """
         it, before = self.it, self.attempt.tabled[root]
-        outer = any(it.heap.contents[r] is not c for r, c in before.items())
+        outer = self._is_changed(root)
         inner = [r for r in self.attempt.given[root]
                  if it.heap.contents[r] is not self.attempt.given_rows[r]]
         if not (outer or inner):
             return
-        parts = it.content(root)
-        entered = before[parts["held"].root]
+        parts = [root]
+        if root not in before:  # a dict
+            content = it.content(root)
+            parts = [content[name].root for name in ("held", "names", "alive")]
+        entered = before[parts[0]]
         children: list[ResultTree] = [grown_tree(it, entered, self._result, self._pool)]
         if outer:
-            children += [self._items(parts[name].root) for name in ("names", "held", "alive")]
+            children += map(self._items, parts)
         yield ContainerChange(number, "nested", (), tuple(children))
 
     def _items(self, root: V.Root) -> ResultTree:

@@ -446,6 +446,9 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
         found = columns.columns_of(value, texts=texts, listed=True, deep=into.deep)
         if found is not None:
             return _grown(value, found, into, name)
+        nested = columns.columns_of_nested(value)
+        if nested is not None and nested[0] is set:
+            return _nested(value, nested, into, name)
     if isinstance(value, list):
         return ("list", *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
     if type(value) in (Counter, OrderedDict, defaultdict):
@@ -536,11 +539,13 @@ def _table(
 
 
 def _nested(
-    value: dict[Any, Any], found: tuple[type, Key, Key, list[Any]], into: Flattened, name: str
+    value: dict[Any, Any] | list[Any], found: tuple[type, Key | None, Key, list[Any]],
+    into: Flattened, name: str,
 ) -> Key:
-    """The key of a dict of dicts, or sets, that enters as arrays of what they have."""
+    """The key of a dict of dicts, or of sets, or of a list of sets, that enters as arrays of what
+    they have."""
     cls, names, held, arrays = found
-    _enter_inner(value.values(), into)
+    _enter_inner(columns.values_of(value), into)
     into.leaves += arrays
     into.names += [name] * len(arrays)
     return ("nested", cls, names, held)

@@ -1,4 +1,4 @@
-"""Dicts of dicts, and of sets, of the caller's: graphs, looked through and changed."""
+"""Dicts of dicts, and of sets, and lists of sets of the caller's, looked through and changed."""
 
 from __future__ import annotations
 
@@ -103,6 +103,51 @@ def changed_before_an_error(graph, last):
 def one_given_back(graph, u):
     graph[u][99] = 1
     return graph[u]
+
+
+SETS = [{(7 * k + j * j) % 23 for j in range(5)} for k in range(12)]
+
+
+@use((SETS, 20))
+def greedy_cover(sets, many):
+    covered, chosen = set(), []
+    while len(covered) < many:
+        best = max(range(len(sets)), key=lambda k: (len(sets[k] - covered), -k))
+        chosen.append(best)
+        covered |= sets[best]
+    return chosen, sorted(covered)
+
+
+@use((SETS, 3))
+def sets_taken_from_a_list(sets, k):
+    sets[1].add(100)
+    sets[0] = sets[2]
+    sets.pop(5)
+    for own in sets:
+        own.discard(k)
+    sets.sort(key=lambda own: (len(own), min(own)))
+    return [min(own) for own in sets]
+
+
+@use((SETS,), (SETS[:2],))
+def all_sets_together(sets):
+    return sorted(set.union(*sets)), sorted(set().union(*sets)), sorted(set.intersection(*sets))
+
+
+@use((SETS, {1, 50}))
+def a_set_is_given_all(sets, own):
+    own.update(*sets)
+    return own.union(*[each for each in sets if 3 in each]) == own
+
+
+@use((SETS, 3))
+def sets_in_a_list_with_a_new_one(sets, k):
+    sets[1].add(100)
+    sets.append({1})
+    sets[0] = sets[2]
+    for own in sets:
+        own.discard(k)
+    return len(sets)
 
 
 @use(([1, 2, 3, 9, 17] * 4,))

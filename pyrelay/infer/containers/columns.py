@@ -216,16 +216,19 @@ def columns_of_dict(
 
 
 def columns_of_nested(
-    entries: dict[Any, Any],
-) -> tuple[type, Key, Key, list[np.ndarray[Any, Any]]] | None:
-    """Dicts in a dict, or sets: their class, the keys of what finds them and of a list of what each
-    has, and the leaves of both; of sets, where their items stand as well. None if some differ in
-    kind, or one is there twice."""
+    entries: dict[Any, Any] | list[Any],
+) -> tuple[type, Key | None, Key, list[np.ndarray[Any, Any]]] | None:
+    """Dicts or sets in a dict, or in a list: their class, the keys of what finds them in a dict and
+    of a list of what each has, and the leaves of both; of sets, where their items stand as well.
+    None if some differ in kind, or one is there twice."""
     found = items_of_nested(entries)
     if found is None:
         return None
     cls, lists = found
-    names, held = columns_of(list(entries), inner=True), _columns_of_lists(lists, deep=False)
+    held = _columns_of_lists(lists, deep=False)
+    names: Found | None = (None, [])  # type: ignore[assignment]
+    if isinstance(entries, dict):
+        names = columns_of(list(entries), inner=True)
     if names is None or held is None:
         return None
     arrays = [*names[1], *held[1]]
@@ -237,10 +240,12 @@ def columns_of_nested(
     return cls, names[0], held[0], arrays
 
 
-def items_of_nested(entries: dict[Any, Any]) -> tuple[type, list[list[Any]]] | None:
-    """The class of dicts in a dict, or of sets, and a list of what each has; None if there are
-    others, or one is there twice."""
-    values = list(entries.values())
+def items_of_nested(
+    entries: dict[Any, Any] | list[Any],
+) -> tuple[type, list[list[Any]]] | None:
+    """The class of dicts or sets in a dict, or in a list, and a list of what each has; None if
+    there are others, or one is there twice."""
+    values = values_of(entries)
     kinds = set(map(type, values))
     if len(kinds) != 1 or len(set(map(id, values))) != len(values):
         return None
@@ -250,13 +255,19 @@ def items_of_nested(entries: dict[Any, Any]) -> tuple[type, list[list[Any]]] | N
     return (set, [*map(list, values)]) if cls is set else None
 
 
-def columns_of_layouts(entries: dict[Any, Any]) -> list[np.ndarray[Any, Any]] | None:
-    """Where the items of each set in a dict stand; None if that is not followed."""
-    if any(map(was_emptied, entries.values())):
+def values_of(entries: dict[Any, Any] | list[Any]) -> list[Any]:
+    """The values of a dict, or the items of a list."""
+    return list(entries.values()) if isinstance(entries, dict) else entries
+
+
+def columns_of_layouts(
+    entries: dict[Any, Any] | list[Any],
+) -> list[np.ndarray[Any, Any]] | None:
+    """Where the items of each set in a dict or list stand; None if that is not followed."""
+    sets = values_of(entries)
+    if any(map(was_emptied, sets)):
         return None
-    found = _columns_of_lists(
-        [layout_of_set(v).tolist() for v in entries.values()], deep=False
-    )
+    found = _columns_of_lists([layout_of_set(v).tolist() for v in sets], deep=False)
     return None if found is None else found[1]
 
 
@@ -288,20 +299,23 @@ def store_members(container: set[Any], items: Iterable[Any]) -> None:
 
 
 def store_nested(
-    container: dict[Any, Any], given: list[Any], *entries: list[Any]
+    container: dict[Any, Any] | list[Any], given: list[Any], *entries: list[Any]
 ) -> None:
-    """Give the dicts or sets in a caller's dict what those that entered in their places have after
-    the program, and the dict, if it has others, its names, values and which of them are there."""
+    """Give the dicts or sets in a caller's dict or list what those that entered in their places
+    have after the program, and the container, if it has others, its items: of a dict the values,
+    the names and which of them are there."""
     mine = {}
-    for own, new in zip(container.values(), given, strict=True):
+    for own, new in zip(values_of(container), given, strict=True):
         mine[id(new)] = own
         if isinstance(own, set):
             store_members(own, new)
         else:
             own.clear()
             own.update(new)
-    if entries:
-        kept = {k: mine.get(id(v), v) for k, v, there in zip(*entries, strict=True) if there}
+    if entries and isinstance(container, list):
+        container[:] = [mine.get(id(v), v) for v in entries[0]]
+    elif entries and isinstance(container, dict):
+        kept = {k: mine.get(id(v), v) for v, k, there in zip(*entries, strict=True) if there}
         container.clear()
         container.update(kept)
 

@@ -7,10 +7,11 @@ the length of a starred one is known only to the running program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import FunctionType
+from types import FunctionType, MethodDescriptorType
+from typing import Any
 
 from pyrelay.infer import values as V
-from pyrelay.infer.containers import lists
+from pyrelay.infer.containers import lists, sets
 from pyrelay.infer.in_python import hashed_sets, tables
 from pyrelay.infer.interpreter import Interpreter
 
@@ -74,6 +75,11 @@ def called(
     from pyrelay.infer.calls import bind_arguments, call, call_bound, function_value
     from pyrelay.infer.names import handlers
 
+    of_sets = _of_sets(callee)
+    if of_sets is not None:
+        if tuple(words) != ("*",) or not is_open(it, given[0]):
+            return None
+        return call(it, V.Known(of_sets[0]), (*of_sets[1:], *given), {})
     if isinstance(callee, V.Known) and isinstance(callee.value, FunctionType) and (
         handlers.lookup(callee.value) is None and not hasattr(callee.value, "__pyrelay__")
     ):
@@ -92,6 +98,21 @@ def called(
     bound = bind_arguments(it, callee, before, named)
     bound[kinds.index("var_positional")] = call(it, V.Known(tuple), (spread,), {})
     return call_bound(it, callee, bound)
+
+
+def _of_sets(callee: V.Value) -> tuple[Any, ...] | None:
+    """What does for any number of sets in a list what a method of sets does for those that it is
+    given, and the set whose method it is; None for other functions."""
+    if isinstance(callee, V.Known) and isinstance(callee.value, MethodDescriptorType):
+        found = hashed_sets.OF_SEVERAL.get(callee.value)
+        return None if found is None else (found,)
+    if isinstance(callee, V.Method) and (
+        sets.is_set(callee.receiver)
+        or issubclass(getattr(callee.receiver, "cls", None) or object, hashed_sets.Members)
+    ):
+        found = hashed_sets.WITH_SEVERAL.get(callee.name)
+        return None if found is None else (found, callee.receiver)
+    return None
 
 
 def is_open(it: Interpreter, value: V.Value) -> bool:

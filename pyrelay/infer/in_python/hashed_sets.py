@@ -230,3 +230,48 @@ def with_table(table: Table) -> Members:
     made.table = table
     made.given = True
     return made
+
+
+def union_of(sets: Any) -> Any:
+    """set.union(*sets)."""
+    if not sets:
+        raise TypeError("unbound method set.union() needs an argument")
+    made = sets[0].copy()
+    for other in sets[1:]:
+        made.update(other)
+    return made
+
+
+def intersection_of(sets: Any) -> Any:
+    """set.intersection(*sets)."""
+    if not sets:
+        raise TypeError("unbound method set.intersection() needs an argument")
+    made = sets[0].copy()
+    for other in sets[1:]:
+        made.intersection_update(other)
+    return made
+
+
+def union_with(own: Any, others: Any) -> Any:
+    """own.union(*others)."""
+    if not others:
+        return own.copy()
+    made = own | others[0]
+    for other in others[1:]:
+        made.update(other)
+    return made
+
+
+def updated_with(own: Any, others: Any) -> None:
+    """own.update(*others)."""
+    for other in others:
+        own.update(other)
+
+
+#: The same for methods of a set.
+WITH_SEVERAL: dict[str, Any] = {"union": union_with, "update": updated_with}
+
+#: What stands for methods of sets that are called with a list of them.
+OF_SEVERAL: dict[Any, Any] = {
+    set.union: union_of, set.intersection: intersection_of,
+}

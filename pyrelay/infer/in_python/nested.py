@@ -13,7 +13,7 @@ from pyrelay.infer.in_python.containers import Queue, standing_for
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.hashed_sets import Members
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable, laid_out
-from pyrelay.infer.in_python.tables import Table, entered
+from pyrelay.infer.in_python.tables import Table
 
 
 class NestedTable(Table):
@@ -101,25 +101,25 @@ class GivenOrderedMembers(NestedOrderedMembers):
         self.update(iterable)
 
 
-def entered_dicts(names: list[Any], held: list[Any]) -> Any:
-    """The dict of the caller's that has these keys, and dicts of these pairs."""
-    return entered(names, [GivenTable(pairs) for pairs in held])
+def entered_dicts(held: list[Any]) -> Any:
+    """Dicts of the caller's that have these pairs."""
+    return [GivenTable(pairs) for pairs in held]
 
 
-def entered_sets(names: list[Any], held: list[Any]) -> Any:
-    """The dict of the caller's that has these keys, and sets of these items."""
-    return entered(names, [GivenMembers(items) for items in held])
+def entered_sets(held: list[Any]) -> Any:
+    """Sets of the caller's that have these items."""
+    return [GivenMembers(items) for items in held]
 
 
-def entered_ordered_sets(names: list[Any], held: list[Any], layouts: list[Any]) -> Any:
-    """The same with sets in the order of their slots (`set_layouts`)."""
-    return entered(names, [
+def entered_ordered_sets(held: list[Any], layouts: list[Any]) -> Any:
+    """The same in the order of their slots (`set_layouts`)."""
+    return [
         laid_out(GivenOrderedMembers(), list(items), slots)
         for items, slots in zip(held, layouts, strict=True)
-    ])
+    ]
 
 
-#: What dicts and sets of the caller's in a dict are, by what makes the dict.
+#: What dicts and sets of the caller's in a dict or list are, by what makes them.
 GIVEN: dict[Any, tuple[type, ...]] = {
     entered_dicts: (GivenTable,), entered_sets: (GivenTable, GivenMembers),
     entered_ordered_sets: (GivenOrderedTable, GivenOrderedMembers),

@@ -466,6 +466,9 @@ class Unpacker:
                 there = self._range(path, row)
                 texts = self.columns[f"{path}[]"][there.start : there.stop]
                 return cls(texts_of(texts[:, 1:], texts[:, 0]))
+            case Items(cls, Number(ty)) if ty.weak:
+                there = self._range(path, row)
+                return cls(self._cells(f"{path}[]")[there.start : there.stop])
             case Items(cls, item):
                 return cls(self._value(item, f"{path}[]", k) for k in self._range(path, row))
             case Struct(parts):

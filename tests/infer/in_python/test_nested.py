@@ -56,3 +56,16 @@ def test_a_dict_in_two_places_stays_one() -> None:
     pyrelay.jit(change)(given)
     assert given[8] is given[7]
     assert given[8][77] == 1
+
+
+def test_sets_in_a_list_stay_where_they_are() -> None:
+    def change(of: list[set[int]]) -> None:
+        of[3].add(77)
+        of.append(of[0])
+        of[1], of[2] = of[2], of[1]
+
+    given = [{k, k + 1} for k in range(8)]
+    before = list(given)
+    pyrelay.jit(change)(given)
+    assert [id(own) for own in given] == [id(before[k]) for k in (0, 2, 1, 3, 4, 5, 6, 7, 0)]
+    assert given[3] == {3, 4, 77}
