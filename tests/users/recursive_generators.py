@@ -214,3 +214,16 @@ def known_depth_beside_numbers(a, b):
     for k, x in enumerate(halves(6, a, b)):
         total += k * x * x
     return total
+
+
+@use((4,), long=True)
+def queens_in_tuples(n):
+    def placed(row, columns):
+        if row == n:
+            yield columns
+            return
+        for c in range(n):
+            if all(c != k and abs(c - k) != row - r for r, k in enumerate(columns)):
+                yield from placed(row + 1, (*columns, c))
+
+    return list(placed(0, ()))

@@ -17,6 +17,7 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
+from pyrelay.infer.containers.open_layouts import is_open, is_string
 from pyrelay.infer.flow import resuming
 from pyrelay.infer.flow.revisits import reachable
 from pyrelay.infer.flow.unions import lazy_of_cases
@@ -204,13 +205,12 @@ def _note_sources(it: Interpreter, ref: V.Ref, values: Sequence[V.Value]) -> Non
 
 
 def _has_grown(it: Interpreter, outer: Sequence[L.Layout], inner: Sequence[L.Layout]) -> bool:
-    """Whether arguments are the same but for lists and tuples in them, which have more items."""
+    """Whether arguments are the same but for lists and tuples in them, which have more items, and
+    strings that are made of others."""
     from pyrelay.infer import specialisation
 
-    return all(
-        _is_longer(a, b) or specialisation.would_do(it, [a], [b])
-        for a, b in zip(outer, inner, strict=True)
-    )
+    others = [(a, b) for a, b in zip(outer, inner, strict=True) if not _is_longer(a, b)]
+    return specialisation.would_do(it, [a for a, _ in others], [b for _, b in others])
 
 
 def _is_longer(outer: L.Layout, inner: L.Layout) -> bool:
@@ -222,6 +222,8 @@ def _is_longer(outer: L.Layout, inner: L.Layout) -> bool:
             return len(now) > len(before)
         case L.LNode(("tuple", None, _), before), L.LNode(("tuple", None, _), now):
             return len(now) > len(before)
+        case _, L.LNode(("text", *_)) if is_string(outer) and not is_open(inner):
+            return outer != inner
     return False
 
 

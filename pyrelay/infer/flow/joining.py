@@ -219,7 +219,7 @@ class Joiner:
             if isinstance(here, LPlace) and here.key == place.key and here.content is not None:
                 return here.content
             pending.extend(parts_of(here))
-        raise AssertionError(place)
+        raise JoinError(place, place, "an object that is mentioned in several places")
 
     def content(self, kind: str, a: Any, b: Any) -> Any:
         """The join of two contents of an object; lists of different lengths make a growing one."""
