@@ -413,7 +413,7 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
         if not it.program.unfolds and is_inside(it, value, obj.cls) and (
             it.program.families.of(obj.cls) is None
         ):
-            raise it.program.lacking.instead(NeedsPool(EVERYWHERE.declare([obj.cls])))
+            raise NeedsPool(EVERYWHERE.declare([obj.cls]))
         put_attribute(it, obj, name, value)  # of a node: it is being made
         return
     if isinstance(obj, V.Data):
@@ -510,7 +510,7 @@ def construct(
     if it.program.families.of(cls) is None:
         parts = () if it.program.unfolds else contents(it, made)
         if any(is_inside(it, part, cls) for part in parts):
-            raise it.program.lacking.instead(NeedsPool(EVERYWHERE.declare([cls])))
+            raise NeedsPool(EVERYWHERE.declare([cls]))
         if isinstance(made, V.Ref):
             it.constructing.pop(made.root, None)
         return made

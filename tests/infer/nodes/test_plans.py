@@ -185,7 +185,7 @@ def value_of_codes(codes: list[int]) -> Any:
 
 def test_nodes_of_other_paths_are_found_where_one_cannot_be_made() -> None:
     codes = [1, 0, 4, 1, 5, 0, 0, 6]
-    assert attempts(value_of_codes, codes) <= 5  # there were 8
+    assert attempts(value_of_codes, codes) <= 6  # there were 8
     assert_same_outcome(interpreted(value_of_codes, (codes,)), plainly(value_of_codes, (codes,)))
 
 
