@@ -52,13 +52,25 @@ _lock = threading.RLock()
 _names = itertools.count()
 
 
-def _after_fork() -> None:
-    """In a child: a thread that is gone may have held the lock."""
+def _before_fork() -> None:
+    """Wait for a thread that compiles: a child would inherit LLVM as it is just then, and its lock
+    with it."""
+    _lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    _lock.release()
+
+
+def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)  # fmt: skip
 
 
 def kernel_digest(source: str) -> str:

@@ -95,6 +95,47 @@ def test_parts_are_made_for_calls_that_reach_them(tmp_path: Path) -> None:
         assert tuple(json.loads(ended.stdout)) == wanted
 
 
+FORKS = """
+import os, threading
+from pyrelay.devices.compiler import native
+from pyrelay.devices.runtime.library import runtime
+
+TEXT = "def kernel(block, begin, end):\\n    return {}\\n"
+runtime()
+ended = threading.Event()
+
+def compile_more():
+    number = 0
+    while not ended.is_set():
+        number += 1
+        native.kernel_address(TEXT.format(number))
+
+thread = threading.Thread(target=compile_more)
+thread.start()
+answers = []
+for number in range(12):
+    child = os.fork()
+    if child == 0:
+        native.kernel_address(TEXT.format(-number - 1))
+        os._exit(0)
+    answers.append(os.waitpid(child, 0)[1])
+ended.set()
+thread.join()
+print(answers)
+"""
+
+
+def test_a_child_that_is_forked_while_a_thread_compiles_compiles_too(tmp_path: Path) -> None:
+    environment = {
+        **os.environ, "PYRELAY_CACHE_DIR": str(tmp_path), "PYRELAY_COMPILE_PROCESSES": "1",
+    }  # fmt: skip
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKS], env=environment, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.stdout.strip() == str([0] * 12), ended.stderr
+
+
 def object_code_is_laid() -> bool:
     """Whether objects of this machine are loaded without LLVM."""
     machine = llvm.get_process_triple()
