@@ -18,7 +18,6 @@ import ctypes
 import os
 import struct
 import sys
-import traceback
 from collections.abc import Callable
 
 from pyrelay.devices.compiler import object_code
@@ -48,6 +47,8 @@ class LateParts:
             try:
                 return make(number)
             except BaseException:  # there is nobody to tell: a kernel is half way
+                import traceback  # which takes longer to import than all else here
+
                 traceback.print_exc()
                 sys.stderr.flush()
                 os.abort()

@@ -88,8 +88,9 @@ def kernel_addresses(sources: Sequence[str]) -> list[int]:
     digests = [kernel_digest(source) for source in sources]
     if any(digest not in _addresses for digest in digests):
         with _lock:
+            store = cache.current()
             parts = [text for source in sources for text in parts_of(source).values()]
-            _fetch([*(text for text in parts if not _waits(text)), *sources], cache.current())
+            _fetch([*(text for text in parts if not _waits(text, store)), *sources], store)
         if _late.waiting:
             from pyrelay.devices.runtime.library import runtime  # which is loaded by what is here
 
@@ -108,11 +109,14 @@ def _fetch(texts: Sequence[str], store: cache.Cache) -> None:
         _compile(missing, store)
 
 
-def _waits(part: str) -> bool:
-    """Whether a part is not made before it is called."""
-    return (
-        is_often_unused(part) and late_parts.supported() and kernel_digest(part) not in _foreseen
-    )
+def _waits(part: str, store: cache.Cache) -> bool:
+    """Whether a part is not made before it is called. What is on disk is: to load it takes less
+    than to be called for it."""
+    if not is_often_unused(part) or not late_parts.supported():
+        return False
+    digest = kernel_digest(part)
+    path = store.path(KIND, digest)
+    return digest not in _foreseen and (path is None or not path.exists())
 
 
 class _Late:
@@ -195,7 +199,7 @@ def _part(text: str, store: cache.Cache) -> int:
 def _stored(digest: str, source: str, store: cache.Cache) -> bool:
     """Load a kernel or a part from disk; whether it was there, and its parts are loaded."""
     parts = parts_of(source).values()
-    if any(kernel_digest(text) not in _addresses and not _waits(text) for text in parts):
+    if any(kernel_digest(text) not in _addresses and not _waits(text, store) for text in parts):
         return False
     code = store.get(KIND, digest)
     if code is None:
@@ -214,7 +218,8 @@ def begin(source: str) -> None:
     store = cache.current()
     if compile_pool.is_part(source):
         _foreseen.add(kernel_digest(source))
-    for text in (*(part for part in parts_of(source).values() if not _waits(part)), source):
+    parts = [part for part in parts_of(source).values() if not _waits(part, store)]
+    for text in (*parts, source):
         digest = kernel_digest(text)
         if digest not in _addresses:
             path = store.path(KIND, digest)
