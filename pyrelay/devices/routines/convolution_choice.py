@@ -11,13 +11,10 @@ from collections.abc import Iterator
 from math import prod
 
 from pyrelay.devices.routines import convolution_first, convolution_turned, matmul_choice
-from pyrelay.devices.routines.made_of import PARTS, WAYS
+from pyrelay.devices.routines.made_of import PARTS
 from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS, ConvolutionSizes
 
-FORWARD_FIRST = tuple(
-    name for module, names in PARTS.items() if module not in WAYS for name in names
-)
-"""What the kernel of convolutions with the channels first may call."""
+_TRANSFORMING = "winograd", "winograd_products"  # modules for float32 alone
 _LINES = "copy_lines", "copy_run"
 _TURNED = "turned_weights", "turned_product", "turned_sums"
 _WINOGRAD = (
@@ -32,10 +29,12 @@ def parts(
     """Names of parts for a product of a convolution, or all where ``sizes`` are not known. Elements
     have ``size`` bytes, vectors ``lanes`` of them."""
     if what == FORWARD and not channels_last:
-        if sizes is None:
-            yield from FORWARD_FIRST
-        else:
+        if sizes is not None:
             yield from _forward(sizes, lanes, size)
+            return
+        for module in ("offset_product", "turned_product", *_TRANSFORMING):
+            if size == 4 or module not in _TRANSFORMING:
+                yield from PARTS[module]
         return
     transposed = {
         (FORWARD, True): (False, False), (BACK, True): (False, True), (BACK, False): (True, False),

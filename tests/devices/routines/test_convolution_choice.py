@@ -10,10 +10,10 @@ import pytest
 
 from pyrelay.devices.compiler import native
 from pyrelay.devices.compiler.kernel_compiler import kernel_object
-from pyrelay.devices.routines.convolution import convolution_kernel
+from pyrelay.devices.routines.convolution import calls, convolution_kernel
 from pyrelay.devices.routines.convolution_choice import parts
 from pyrelay.devices.routines.matmul import native_vector_bits
-from pyrelay.ir.types import DTYPES
+from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower.planning.target import ConvolutionSizes
 from tests.devices.routines.test_convolution import CASES, Case, units
 from tests.devices.running_kernels import run_at
@@ -57,6 +57,18 @@ def kernels(request: Any) -> Any:
         linked = native.load_all(kernel_object(text, "kernel"), ("pyrelay_kernel",), known)
         made[last] = linked["pyrelay_kernel"]
     return request.param, made, taken, kept
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+@pytest.mark.parametrize("what", ["forward", "weights", "back"])
+@pytest.mark.parametrize("dtype", [f32, DTYPES["f64"]], ids=str)
+def test_all_parts_are_expected_of_unknown_extents(dtype: DType, what: str, last: bool) -> None:
+    """But for those that only loops ask for."""
+    found = calls(dtype, what, last)(None)
+    linked = native.parts_of(convolution_kernel(dtype, what, last))
+    fixed = {n for n in linked if n.startswith(("product", "panel_row", "next_part"))}
+    assert {text.split()[-1] for text in found} <= set(linked)
+    assert set(linked) - fixed <= {text.split()[-1] for text in found}
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
