@@ -13,6 +13,7 @@ from pyrelay.devices.routines import (
     attention_gradient,
     convolution,
     convolution_chain,
+    convolution_choice,
     convolution_first,
     matmul,
     sorting,
@@ -91,7 +92,7 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
         convolution.convolution_kernel(dtype, what, channels_last), convolution.PIXELS,
         convolution.ROWS, convolution_first.OUTPUTS if first else convolution.COLUMNS,
         round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS if first else 0,
-        evenly=first, calls=convolution.calls(dtype, what, channels_last),
+        evenly=first, calls=convolution_choice.calls(dtype, what, channels_last),
     )
 
 

@@ -35,16 +35,13 @@ Only innermost loops are vectorised, and no element is written twice in one of t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
-from pyrelay.devices.routines import convolution_choice
 from pyrelay.devices.routines.convolution_first import PIXELS, SHORT, forward_kernel
 from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.routines.kernel_text import counted_on, filled
-from pyrelay.devices.routines.made_of import part_text
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
-from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS, ConvolutionSizes
+from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS
 
 ROWS = 240
 COLUMNS = 128
@@ -401,22 +398,6 @@ t1 = q1 * stride1 + tap1 * step1 - before1
 t2 = q2 * stride2 + tap2 * step2 - before2
 """,
 }
-
-
-@functools.cache
-def calls(
-    dtype: DType, what: str, channels_last: bool
-) -> Callable[[ConvolutionSizes | None], list[str]]:
-    """What gives the texts of the parts that a kernel is likely to call, from extents, if they are
-    known."""
-    lanes = native_vector_bits() // 8 // dtype.size
-    form = f"{dtype.name}x{lanes}"
-
-    def texts(sizes: ConvolutionSizes | None) -> list[str]:
-        found = convolution_choice.parts(what, channels_last, sizes, lanes, dtype.size)
-        return [part_text(name, form) for name in found]
-
-    return texts
 
 
 @functools.cache

@@ -1,17 +1,21 @@
 """Which parts a convolution of some size needs.
 
-In: extents and layouts. Out: names of parts (``made_of.PARTS``) that kernels of convolutions are
-likely to call. They decide by the same limits (``convolution_first``, ``convolution_single``,
-``convolution_turned``); what is not foreseen here is made when it is called.
+In: extents and layouts. Out: names, and texts, of parts (``made_of.PARTS``) that kernels of
+convolutions are likely to call. They decide by the same limits (``convolution_first``,
+``convolution_single``, ``convolution_turned``); what is not foreseen is made when it is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from math import prod
 
 from pyrelay.devices.routines import convolution_first, convolution_turned, matmul_choice
-from pyrelay.devices.routines.made_of import PARTS
+from pyrelay.devices.routines.convolution import COLUMNS, DEPTH, PIXELS, ROWS
+from pyrelay.devices.routines.made_of import PARTS, part_text
+from pyrelay.devices.routines.matmul import native_vector_bits
+from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS, ConvolutionSizes
 
 _TRANSFORMING = "winograd", "winograd_products"  # modules for float32 alone
@@ -21,6 +25,22 @@ _WINOGRAD = (
     "winograd_lines", "winograd_image", "turned_weights", "winograd_products", "winograd_outputs",
     "turned_sums", "winograd_finite",
 )  # fmt: skip
+
+
+@functools.cache
+def calls(
+    dtype: DType, what: str, channels_last: bool
+) -> Callable[[ConvolutionSizes | None], list[str]]:
+    """What gives the texts of the parts that a kernel is likely to call, from extents, if they are
+    known."""
+    lanes = native_vector_bits() // 8 // dtype.size
+    form = f"{dtype.name}x{lanes}"
+
+    def texts(sizes: ConvolutionSizes | None) -> list[str]:
+        found = parts(what, channels_last, sizes, lanes, dtype.size)
+        return [part_text(name, form) for name in found]
+
+    return texts
 
 
 def parts(
@@ -64,8 +84,6 @@ def _copied(flat: bool, out2: int) -> str:
 
 def _extents(what: str, channels_last: bool, sizes: ConvolutionSizes) -> tuple[int, int, int]:
     """m, n and k of a block's product."""
-    from pyrelay.devices.routines.convolution import COLUMNS, DEPTH, PIXELS, ROWS
-
     taps, positions = (prod(axis[k] for axis in sizes.axes) for k in (1, 2))
     columns = min(COLUMNS, sizes.channels if what == BACK else sizes.outputs)
     values = taps * sizes.channels

@@ -256,7 +256,7 @@ def test_long_kernels_and_parts_written_by_hand_are_taken_to_last_longer() -> No
         f"from pyrelay.devices.routines.matmul_{name}_f32x8\n"
         for name in ("panels import pack", "bands import near_rows")
     )
-    texts = [line, part + line, pack, line * 30, near, part, line * 200]
+    texts = [line, part + line, pack, line * 30, part, near, line * 200]
     seconds = [Task(text, "").seconds for text in texts]
     assert seconds == sorted(seconds)
     assert len(set(seconds)) == len(texts)

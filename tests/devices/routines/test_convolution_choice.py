@@ -10,8 +10,8 @@ import pytest
 
 from pyrelay.devices.compiler import native
 from pyrelay.devices.compiler.kernel_compiler import kernel_object
-from pyrelay.devices.routines.convolution import calls, convolution_kernel
-from pyrelay.devices.routines.convolution_choice import parts
+from pyrelay.devices.routines.convolution import convolution_kernel
+from pyrelay.devices.routines.convolution_choice import calls, parts
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower.planning.target import ConvolutionSizes
