@@ -5,8 +5,14 @@ In: an llvmlite module. Out: in it, `pyrelay_ask`, which has a function of Pytho
 
 from __future__ import annotations
 
+import sys
+
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Function
+
+_STATE = "PyThreadState_GetUnchecked" if sys.version_info >= (3, 13) else (
+    "_PyThreadState_UncheckedGet"
+)  # fmt: skip
 
 
 def write_ask(module: ir.Module) -> Function:
@@ -20,7 +26,7 @@ def write_ask(module: ir.Module) -> Function:
     number, make = f.parameters
     thread, found = (f.address(f.local_words(1)) for _ in range(2))
     f.store(found, 0, 0)
-    state = f.c("_PyThreadState_UncheckedGet")
+    state = f.c(_STATE)
     own = state.differs(0) & f.c("PyGILState_GetThisThreadState").equals(state)
     kept = f.variable(0)
     with f.when(own):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 import threading
 from types import CellType
 from typing import Any
@@ -84,7 +85,8 @@ def expect_first_program() -> None:
 
 
 def _key(part: str) -> str:
-    return f"{generators()}-{part}"
+    # Versions of Python share a cache, and what they call their functions differs.
+    return f"{generators()}-{sys.implementation.cache_tag}-{part}"
 
 
 _starting = threading.Lock()

@@ -1,6 +1,8 @@
 """The parts of the native run time, as object code.
 
-In: the name of a part. Out: `build`, its object code for this machine; `SYMBOLS`, what it exports.
+In: the name of a part. Out: `written`, it as LLVM IR; `build`, its object code for this machine;
+`SYMBOLS`, what it exports.
+
 Most programs need `MAIN` only; `LISTS` reads and makes lists of many items, `TREES` packs and
 unpacks objects that refer to each other.
 """
@@ -26,6 +28,18 @@ def build(part: str) -> bytes:
     import llvmlite.binding as llvm  # what is on disk is loaded without what makes it
 
     from pyrelay.devices.compiler.codegen import runtime_machine, tidy
+
+    machine = runtime_machine()
+    reference = llvm.parse_assembly(str(written(part)))
+    reference.verify()
+    tidy(reference, machine)
+    code: bytes = machine.emit_object(reference)
+    return code
+
+
+def written(part: str) -> Module:
+    """A part as LLVM IR: what it exports is external, and what it calls of others is declared."""
+    from pyrelay.devices.compiler.codegen import runtime_machine
     from pyrelay.devices.compiler.llvm_ir import Module
 
     machine = runtime_machine()
@@ -34,11 +48,7 @@ def build(part: str) -> bytes:
     for function in module.functions:
         if not function.is_declaration and function.name not in SYMBOLS[part]:
             function.linkage = "internal"
-    reference = llvm.parse_assembly(str(module))
-    reference.verify()
-    tidy(reference, machine)
-    code: bytes = machine.emit_object(reference)
-    return code
+    return module
 
 
 def _write_main(module: Module) -> None:
