@@ -105,7 +105,8 @@ def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> Record:
     parameters, kept = _parameter_table(plan.parameters)
     results = _result_table(plan.results)
     lent = _lent_slots(plan.parameters)
-    control = np.zeros(Control.BYTES // WORD, np.int64).view(Record)
+    words = np.zeros(Control.BYTES // WORD, np.int64)
+    control = words.view(Record)
     for field, value in (
         (Control.PROCESS, machine.process),
         (Control.CODE, code.ctypes.data),
@@ -135,7 +136,7 @@ def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> Record:
     control.owners = (
         code, constants, arrays, raiser, gate, parameters, kept, results, lent, plan, machine,
     )  # fmt: skip
-    _disposed_of(control, machine)
+    _disposed_of(control, words, machine)
     return control
 
 
@@ -155,7 +156,8 @@ def guarded(
     for row, (kind, place, key, found) in zip(table, guards, strict=True):
         number = fields.GUARD_KINDS.index(kind)
         row[:] = number, id(place), id(key), 0 if found is NOTHING else id(found)
-    own = control.copy()
+    words = np.array(control)
+    own = words.view(Record)
     for field, value in (
         (Control.IDLE, 0), (Control.GUARD_COUNT, len(guards)), (Control.GUARDS, table.ctypes.data),
         (Control.SERVED, served.ctypes.data),
@@ -164,7 +166,7 @@ def guarded(
     if whole is not None and not _answers(own, whole):
         return None
     own.owners = (control, table, tuple(guards), served, whole)
-    _disposed_of(own, runtime())
+    _disposed_of(own, words, runtime())
     return c_function(own, _whole_method() if whole is not None else _method())
 
 
@@ -193,10 +195,16 @@ def _self_of_whole(call: Callable[..., Any] | None) -> int:
     return id(own) if isinstance(own, Record) and own[Control.OTHERWISE // WORD] else 0
 
 
-def _disposed_of(control: Record, machine: Runtime) -> None:
-    """Give back what calls have left to a control record when nobody has it any more."""
+def _disposed_of(control: Record, words: np.ndarray[Any, Any], machine: Runtime) -> None:
+    """Give back what calls have left to a control record, a view of words, when nobody has it any
+    more."""
     dispose = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(machine.symbols["pyrelay_dispose"])
-    weakref.finalize(control, dispose, control.ctypes.data).atexit = False
+    # An array gives back its memory before it says that it dies (NumPy 2.5): the words stay.
+    weakref.finalize(control, _dispose_of, dispose, words).atexit = False
+
+
+def _dispose_of(dispose: Callable[[int], int], words: np.ndarray[Any, Any]) -> None:
+    dispose(words.ctypes.data)
 
 
 # ------------------------------------------------------------------------------------ tables

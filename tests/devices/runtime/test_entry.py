@@ -236,6 +236,19 @@ def test_the_function_outlives_its_executable_and_frees_everything_with_itself()
     np.testing.assert_array_equal(result, np.arange(5.0))
 
 
+def test_words_of_a_program_are_there_until_its_memory_is_given_back() -> None:
+    # What hears of it last is asked first; NumPy 2.5 has given the memory back by then.
+    call = _copy("float64", 1).call
+    call(np.arange(5.0))
+    words = weakref.ref(call.__self__.base)
+    left: list[bool] = []
+    weakref.finalize(call.__self__, lambda: left.append(words() is not None))
+    del call
+    gc.collect()
+    assert left == [True]
+    assert words() is None
+
+
 def test_no_reference_leaks_over_many_calls() -> None:
     array, marker = np.arange(5.0), object()
     program = _program(
