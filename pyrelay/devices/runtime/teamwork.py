@@ -3,12 +3,12 @@
 In: an llvmlite module. Out: in it, `launch_shared`, which splits a kernel's range over the team,
 and the workers' function. `threads.py` makes the team and starts the workers.
 
-One job runs at a time; a second caller finds the team busy and runs its kernel alone. A job is
-cut into chunks whose number and bounds depend on the range and the work only, so results do not
-depend on who runs what; of several failing chunks the first one's error is reported. Workers spin
-for some microseconds after a job, then sleep on a condition variable, without the GIL. They are
-started by Python but run no Python, so nothing waits for them when the process ends. A forked
-child begins with a team of its own.
+One job runs at a time; a second caller finds the team busy and runs its kernel alone. A job is cut
+into chunks whose number and bounds depend on the range and the work only, so results do not depend
+on who runs what; of several failing chunks the first one's error is reported. Workers spin for some
+microseconds after a job, letting others run, then sleep on a condition variable, without the GIL.
+They are started by Python but run no Python, so nothing waits for them when the process ends. A
+forked child begins with a team of its own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ ALIGNED = 64
 WORKER_SPINS = 8000
 """Rounds, some 0.2 ms: shorter than what programs do between two kernels that pay to be shared, a
 sleeping worker costs each such kernel a wake-up, and shorter ones the help."""
-CALLER_SPINS = 4000
+YIELD_SPINS = 64
+"""Rounds between two yields of a worker: where other processes keep the CPUs busy, it may be on the
+caller's, which would wait for it to fall asleep. A yield is some 0.2 microseconds else."""
+CALLER_SPINS = 400
+"""Rounds of waiting for the others, some 10 microseconds, from which on a caller yields at each."""
 POLL_SPINS = 1 << 15
 """Rounds of waiting for the others, some milliseconds, between two looks for Ctrl-C."""
 
@@ -210,6 +214,8 @@ class Teamwork:
             with f.while_(lambda: self._waiting(team).equals(0) & (spins.now < WORKER_SPINS)):
                 spins.set(spins.now + 1)
                 f.pause()
+                with f.when((spins.now & (YIELD_SPINS - 1)).equals(0), likely=False):
+                    f.do("sched_yield")
             with f.when(self._waiting(team).equals(0)):
                 f.do("pthread_mutex_lock", team + Team.MUTEX)
                 f.atomic_add(team, Team.SLEEPERS, 1)

@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from pyrelay.devices.runtime.layout import Process, Team, allocate
+from pyrelay.devices.runtime.layout import Process, Team
 
 
 class Pool:
@@ -32,14 +32,10 @@ class Pool:
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        """No team yet: at first, and in a forked child, where the parent's threads are missing.
-
-        Nobody is left in the old team, so its memory may go.
-        """
+        """No team yet: at first, and in a forked child, where the parent's threads are missing."""
         self._lock = threading.Lock()
         self._process.value = 0
         self._address = 0
-        self._owner: object = None
         self._started = 1
 
     def use(self, threads: int) -> None:
@@ -49,8 +45,12 @@ class Pool:
                 self._process.value = 0
                 return
             if not self._address:
-                self._address, self._owner = allocate(Team.BYTES)
                 library = ctypes.CDLL(None)
+                # Never freed: workers look for jobs in it when the interpreter is gone.
+                library.calloc.restype = ctypes.c_void_p
+                self._address = library.calloc(ctypes.c_size_t(1), ctypes.c_size_t(Team.BYTES))
+                if not self._address:
+                    raise MemoryError
                 for name, field in (("mutex", Team.MUTEX), ("cond", Team.CONDITION)):
                     initialise = getattr(library, f"pthread_{name}_init")
                     initialise(ctypes.c_void_p(self._address + field), None)

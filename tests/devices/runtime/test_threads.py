@@ -187,6 +187,22 @@ def test_a_process_with_waiting_workers_ends_at_once() -> None:
     assert ended.returncode == 0
 
 
+def test_workers_have_their_team_when_the_interpreter_is_gone() -> None:
+    script = (
+        "import numpy as np\n"
+        "from pyrelay.devices.runtime.library import runtime\n"
+        "pool = runtime().pool\npool.use(4)\n"
+        "vars(pool).clear()\n"  # as what ends the interpreter does
+        "taken = [np.full(128, 3) for _ in range(100)]\n"
+        "for _ in range(100):\n"
+        "    np.full(128, 3)\n"
+        "print('done')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                           timeout=60, check=False)  # fmt: skip
+    assert (ended.stdout, ended.returncode) == ("done\n", 0)
+
+
 def test_kernels_are_shared_between_programs() -> None:
     _add()
     before = native.counts.loaded, native.counts.compiled
