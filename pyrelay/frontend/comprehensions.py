@@ -13,6 +13,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from pyrelay import python_sums
 from pyrelay.frontend import closures
 from pyrelay.frontend.assignment import assign
 from pyrelay.frontend.expressions import alternatives, call, condition, gone_through
@@ -123,11 +124,22 @@ def total(
     first = yield gone_through(low, generator.generators[0].iter)
     begin = (yield evaluate(low, start[0])) if start else Const(0)
 
+    span = low.span(node)
+    if python_sums.CARRIES:
+        begin = low.py("tuple", (begin, Const(0.0)), span, starred=(False, False))
+
     def element(so_far: Atom) -> Work[Atom]:
         value = yield evaluate(low, generator.elt)
-        return low.py("binary", (so_far, value), low.span(generator.elt), op="+")
+        at = low.span(generator.elt)
+        if not python_sums.CARRIES:
+            return low.py("binary", (so_far, value), at, op="+")
+        step = Const(python_sums.with_item)
+        return low.py("call", (step, so_far, value), at, keywords=(None, None))
 
-    return (yield rounds(low, generator, 0, first, begin, element, stops=False))
+    found = yield rounds(low, generator, 0, first, begin, element, stops=False)
+    if not python_sums.CARRIES:
+        return found
+    return low.py("call", (Const(python_sums.total_of), found), span, keywords=(None,))
 
 
 def extreme(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay import python_sums
 from pyrelay.infer.in_python.ranges import elements
 
 
@@ -239,6 +240,14 @@ def total_of(items: Any, start: Any) -> Any:
     for item in items:
         total = total + item
     return total
+
+
+def carried_total_of(items: Any, start: Any) -> Any:
+    """sum(items, start) where what floats lose by rounding is carried along."""
+    so_far = start, 0.0
+    for item in items:
+        so_far = python_sums.with_item(so_far, item)
+    return python_sums.total_of(so_far)
 
 
 def least_item(items: Any, key: Any, default: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyrelay import errors
+from pyrelay import errors, python_sums
 from pyrelay.infer import kinds
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -38,6 +38,8 @@ def _of_one_kind(content: V.Growing) -> bool:
     """Whether the items are numbers, all of them Python's or NumPy's, ints or floats."""
     return isinstance(content.template, L.LScalar) and not content.template.kinds
 
+
+_NOTHING_LOST = V.Known(0.0)
 
 _EMPTY = {"min": in_python.NO_LEAST, "max": in_python.NO_GREATEST}
 
@@ -170,19 +172,67 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     items = without_order(it, iterable)
     content = lists.growing_content(it, items)
     numbers = content is not None and _of_one_kind(content)
-    if content is not None and numbers and (
-        items is iterable or not content.template.type.dtype.is_float
-    ):
+    whole = numbers and not content.template.type.dtype.is_float  # type: ignore[union-attr]
+    if content is not None and numbers and (whole or (items is iterable and not _carries(content))):
         total = it.call("sum", list_arrays.to_array(it, content), axes=(0,), keepdims=False)
         total = list_arrays.as_item_kind(it, content, total)
         total = _of_none(it, total, content.count)
         return total if _is_zero(start) else binary(it, "+", start, total)
     if content is not None or not lists.has_known_length(it, iterable):
-        return call(it, V.Known(in_python.total_of), (iterable, start), {})
-    total = start
+        carried = python_sums.CARRIES
+        function = in_python.carried_total_of if carried else in_python.total_of
+        return call(it, V.Known(function), (iterable, start), {})
+    so_far = V.Tuple((start, _NOTHING_LOST))
     for item in sequence_of(it, iterable):
-        total = binary(it, "+", total, item)
-    return total
+        so_far = with_item(it, so_far, item)
+    return total_of(it, so_far)
+
+
+def _carries(content: V.Growing) -> bool:
+    """Whether the errors of a sum of these numbers are carried along: they are Python's floats."""
+    return python_sums.CARRIES and content.template.type == types.PY_FLOAT
+
+
+@handles(python_sums.with_item)
+def with_item(it: Interpreter, so_far: V.Tuple, item: V.Value) -> V.Tuple:
+    """One step of a sum."""
+    total, lost = so_far.items
+    new = binary(it, "+", total, item)
+    floats = V.number_type(total) == V.number_type(item) == types.PY_FLOAT
+    if python_sums.CARRIES and floats:
+        lost = binary(it, "+", lost, _rounding_error(it, total, item, new))
+    return V.Tuple((new, lost))
+
+
+def _rounding_error(it: Interpreter, a: V.Value, b: V.Value, s: V.Value) -> V.Value:
+    """What s, which is a + b, lost by rounding. It has no derivative."""
+    if isinstance(a, V.Known) and isinstance(b, V.Known):
+        return V.Known(python_sums.rounding_error(a.value, b.value))
+    a, b, s = (it.call("stop_gradient", x) for x in (a, b, s))
+    part = binary(it, "-", s, a)
+    return binary(
+        it, "+", binary(it, "-", a, binary(it, "-", s, part)), binary(it, "-", b, part)
+    )
+
+
+@handles(python_sums.total_of)
+def total_of(it: Interpreter, so_far: V.Tuple) -> V.Value:
+    """A sum when all items are in."""
+    total, lost = so_far.items
+    if isinstance(lost, V.Known) and isinstance(total, V.Known):
+        return V.Known(python_sums.total_of((total.value, lost.value)))
+    if isinstance(lost, V.Known) or V.number_type(total) != types.PY_FLOAT:
+        return total
+    b = it.builder
+    counts = b.call(
+        OPS["logical_and"], b.call(OPS["isfinite"], it.atom(lost)),
+        b.call(OPS["not_equal"], it.atom(lost), 0.0),
+    )  # fmt: skip
+    more = b.call(OPS["add"], it.atom(total), it.atom(lost))
+    found = b.call(OPS["where"], counts, more, it.atom(total)).atom
+    if isinstance(total, V.Scalar):
+        return V.Scalar(types.PY_FLOAT, found, kinds=total.kinds, kind=total.kind)
+    return V.Scalar(types.PY_FLOAT, found)
 
 
 @handles(any)
