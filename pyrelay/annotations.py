@@ -1,7 +1,8 @@
 """`Tensor`: what users write in annotations to say which axes an array has.
 
 In: what stands between the brackets of `Tensor[...]`. Out: a `Declaration`, which Python ignores
-and compiled functions check before they are compiled (infer/declared.py).
+and compiled functions check before they are compiled (infer/declared.py). `annotations_of` is what
+stands in annotations, `signature_of` the parameters of what they may stand in.
 
 The words for axes are jaxtyping's (github.com/patrick-kidger/jaxtyping), whose annotations are read
 as well; so is the way in which static checkers see the array alone: to them, `Tensor` is
@@ -11,8 +12,10 @@ as well; so is the way in which static checkers see the array alone: to them, `T
 from __future__ import annotations
 
 import ast
+import inspect
 import operator
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -33,6 +36,28 @@ _COMPUTED = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod,
     ast.USub, ast.Name, ast.Load, ast.Constant,
 )  # fmt: skip
+
+
+def annotations_of(owner: Any) -> dict[str, Any]:
+    """What stands in the annotations of a function, or of a class itself; of names that nothing has
+    yet, which Python asks for only when somebody reads them (PEP 649), what is written."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)
+    return inspect.get_annotations(owner)
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """The parameters of what can be called, whatever names stand in its annotations.
+
+    Raises TypeError and ValueError as `inspect.signature` does.
+    """
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return inspect.signature(function, annotation_format=annotationlib.Format.FORWARDREF)
+    return inspect.signature(function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,4 +244,4 @@ else:
             return declaration(items)
 
 
-__all__ = ["Tensor"]
+__all__ = ["Tensor", "annotations_of", "signature_of"]

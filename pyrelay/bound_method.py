@@ -12,6 +12,8 @@ import inspect
 import types as python_types
 from typing import Any
 
+from pyrelay.annotations import signature_of
+
 
 def unbound(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """What is called, with which arguments: of a bound method the function, its object first."""
@@ -55,7 +57,7 @@ class BoundMethod:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        signature = inspect.signature(self.__func__)
+        signature = signature_of(self.__func__)
         return signature.replace(parameters=tuple(signature.parameters.values())[1:])
 
     def __reduce__(self) -> Any:

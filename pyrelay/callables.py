@@ -13,6 +13,7 @@ import types as python_types
 from collections.abc import Sequence
 from typing import Any
 
+from pyrelay.annotations import signature_of
 from pyrelay.infer.objects import below_numba
 
 
@@ -49,7 +50,7 @@ def keep_source(function: Any) -> None:
 def positional(function: Any) -> list[inspect.Parameter]:
     """The parameters that may be given by position; none if a callable does not tell."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except (TypeError, ValueError):
         return []
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -58,7 +58,7 @@ LANGUAGE: dict[str, Read | Refused] = {
     # functions
     "FunctionDef": _read(
         "name args body decorator_list", returns=_TYPE, type_comment=_COMMENT,
-        type_params="refused where not empty",
+        type_params=_TYPE,
     ),
     "ClassDef": _read(
         "name", bases=_CLASS, keywords=_CLASS, body=_CLASS, decorator_list=_CLASS,
@@ -223,8 +223,6 @@ def _refusal_here(
             return Refused(":= in a generator kept for later", "assign before or after it")
         case ast.comprehension(is_async=1):
             return _ASYNC
-        case ast.FunctionDef() if getattr(node, "type_params", ()):
-            return _TYPE_PARAMETER
         case ast.Delete(targets=targets) if any(isinstance(t, ast.Attribute) for t in targets):
             return Refused("del of an attribute", "assign None to it")
         case ast.ExceptHandler(body=body):

@@ -342,7 +342,7 @@ def _argument_names(callee: Any, count: int) -> list[str]:
             fn = fn.args[0]
         else:
             fn = fn.callee if isinstance(fn, V.Derivative) else fn.value
-    signature = calls.signature_of(fn)
+    signature = calls.known_signature(fn)
     names = [] if signature is None else [
         p.name for p in signature.parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.annotations import signature_of
 from pyrelay.infer import class_attributes, kinds, random_state, users_lines
 from pyrelay.infer import values as V
 from pyrelay.infer.generated_inits import bound, has_generated
@@ -587,7 +588,7 @@ def _enum_member(it: Interpreter, cls: Any, args: Sequence[V.Value]) -> V.Value:
 def _namedtuple(
     it: Interpreter, cls: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
-    given = bound(it, cls.__name__, inspect.signature(cls), args, keywords)
+    given = bound(it, cls.__name__, signature_of(cls), args, keywords)
     defaults = cls._field_defaults
     items = tuple(
         given[f] if f in given else captured(it, defaults[f]) for f in cls._fields

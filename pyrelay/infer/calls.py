@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.annotations import signature_of
 from pyrelay.infer import (
     fitting,
     generated_inits,
@@ -470,9 +471,9 @@ def run_body(
         it.frames.pop()
 
 
-def signature_of(fn: Any) -> inspect.Signature | None:
+def known_signature(fn: Any) -> inspect.Signature | None:
     """The signature of a Python callable, None if it has none."""
     try:
-        return inspect.signature(fn)
+        return signature_of(fn)
     except (TypeError, ValueError):
         return None

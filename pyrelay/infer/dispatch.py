@@ -6,12 +6,12 @@ of values (several outputs), or None (no output).
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.annotations import signature_of
 from pyrelay.infer import attributes, calls, in_place, needs, operators, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
@@ -202,7 +202,7 @@ def _call(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 def _binding(attrs: Any, callee: Any, *given: Any) -> None:
     """Raises what a call of a callee with these arguments does if it does not take as many."""
     try:
-        signature = inspect.signature(callee)
+        signature = signature_of(callee)
     except (TypeError, ValueError):  # nothing at hand that could be called, or nobody knows
         return
     if any(value is NotImplemented for value in given):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.annotations import signature_of
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 
@@ -46,7 +47,7 @@ def made(
     it: Interpreter, cls: type, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """A new object of a dataclass."""
-    fields, handed = _fields(it, cls, inspect.signature(cls), args, keywords)
+    fields, handed = _fields(it, cls, signature_of(cls), args, keywords)
     obj = it.new_ref("object", fields, cls)
     _finished(it, obj, cls, handed)
     return obj
@@ -60,7 +61,7 @@ def initialise(
     from pyrelay.infer.names.operator import class_behind
 
     obj, *rest = args
-    whole = inspect.signature(cls.__init__)  # type: ignore[misc]
+    whole = signature_of(cls.__init__)  # type: ignore[misc]
     own = whole.replace(parameters=list(whole.parameters.values())[1:])
     fields, handed = _fields(it, cls, own, rest, keywords)
     for name, value in fields.items():

@@ -10,7 +10,6 @@ it says nothing.
 
 from __future__ import annotations
 
-import inspect
 import sys
 import types as python_types
 import typing
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.annotations import ANY_AXES, Declaration, Tensor, of_jaxtyping
+from pyrelay.annotations import ANY_AXES, Declaration, Tensor, annotations_of, of_jaxtyping
 from pyrelay.errors import PyrelayError, Span
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import NameGuard
@@ -83,7 +82,7 @@ def _hints(closure: V.Closure) -> Mapping[str, Any]:
     if home is None or str(owner.__globals__.get("__name__")).startswith("pyrelay."):
         return {}
     if home.module.functions[home.module.entry] is closure.function:
-        found: Mapping[str, Any] = owner.__annotations__
+        found: Mapping[str, Any] = annotations_of(owner)
     else:
         found = home.annotations[closure.function.name]
     return found
@@ -183,7 +182,7 @@ class _Reader:
         outer = self.owner
         for each in reversed(cls.__mro__):
             self.owner = each
-            for name, hint in inspect.get_annotations(each).items():
+            for name, hint in annotations_of(each).items():
                 said = self.read(hint)
                 if said is not None and getattr(each, name, hint) is None:  # its default
                     said = Either((said,), False, True)

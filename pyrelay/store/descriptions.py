@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.annotations import Declaration
+from pyrelay.annotations import Declaration, annotations_of
 from pyrelay.infer.guards import ABSENT
 from pyrelay.infer.nodes.datatypes import Schema, Sort
 from pyrelay.infer.objects import below_numba, is_constant_object, loaded_classes
@@ -308,7 +308,7 @@ class Description:
         lines = _lines(value)
         self.text(len(lines), *lines)
         self.inner(value.__defaults__)
-        for each in (value.__kwdefaults__, value.__annotations__, value.__dict__):
+        for each in (value.__kwdefaults__, annotations_of(value), value.__dict__):
             self.text(len(each or ()))
             for name, item in (each or {}).items():
                 self.text(name)

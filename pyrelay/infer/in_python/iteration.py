@@ -248,6 +248,15 @@ def pairs(items: Iterable[Any]) -> Iterator[Any]:
         yield pool[i], pool[i + 1]
 
 
+def batches(items: Iterable[Any], n: int, strict: bool) -> Iterator[Any]:
+    """itertools.batched(items, n, strict=strict)."""
+    pool = list(items)
+    for start in range(0, len(pool), n):
+        if strict and start + n > len(pool):
+            raise ValueError("batched(): incomplete batch")
+        yield tuple(pool[start : start + n])
+
+
 def zipped_to_the_longest(fill: Any, *iterables: Iterable[Any]) -> Iterator[Any]:
     """itertools.zip_longest(*iterables, fillvalue=fill)."""
     pools = [list(each) for each in iterables]

@@ -296,11 +296,40 @@ def _two_sum(a: float, b: float) -> Any:
 
 
 def sumprod(p: Any, q: Any) -> Any:
-    """The sum of products of two sequences of one length."""
-    total = 0
-    for a, b in zip(p, q, strict=True):
-        total = total + a * b
-    return total
+    """The sum of products of two sequences of one length, of Python's floats as if in three times
+    the precision (Ogita, Rump and Oishi, "Accurate sum and dot product", 2005, algorithm 5.10)."""
+    if len(p) != len(q):
+        raise ValueError("Inputs are not the same length")
+    total, high, low, tiny = 0, 0.0, 0.0, 0.0
+    floats, rounded_sum = False, 0.0
+    for a, b in zip(p, q):  # noqa: B905
+        if (type(a) is float or type(b) is float) and _is_plain(a) and _is_plain(b):
+            x, y = float(a), float(b)
+            floats = True
+            rounded_sum += x * y
+            high, lost = _two_sum(high, x * y)
+            low, more = _two_sum(low, _product_error(x, y))
+            low, rest = _two_sum(low, lost)
+            tiny += more + rest
+        else:
+            total = total + a * b
+    if not floats:
+        return total
+    last, error = _two_sum(low, high)
+    exact = tiny + error + last
+    return total + (exact if math.isfinite(exact) else rounded_sum)
+
+
+def _is_plain(x: Any) -> bool:
+    return type(x) is float or type(x) is int
+
+
+def _product_error(x: float, y: float) -> float:
+    """What x * y loses by rounding (Dekker, as above)."""
+    a, b = 134217729.0 * x, 134217729.0 * y
+    a, b = a - (a - x), b - (b - y)
+    c, d = x - a, y - b
+    return ((a * b - x * y) + a * d + c * b) + c * d
 
 
 def dist(p: Any, q: Any) -> float:

@@ -227,6 +227,28 @@ for _fn, _meaning, _of_any_length in (
     handles(_fn)(_arrangements(_fn, _meaning, _of_any_length))
 
 
+def batched(
+    it: Interpreter, iterable: V.Value, n: V.Value, *, strict: V.Value = V.Known(False)
+) -> V.Value:
+    """itertools.batched(iterable, n, strict=strict)."""
+    size = it.static(n, "the length of a batch")
+    if size < 1:
+        text = "n must be at least one"
+        raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
+    items = _items(it, iterable)
+    if items is None:
+        return call(it, V.Known(iteration.batches), (iterable, n, strict), {})
+    if it.static(strict, "strict") and len(items) % size:
+        return call(it, V.Known(iteration.batches), (V.Tuple(items), n, strict), {})
+    return V.Tuple(
+        tuple(V.Tuple(items[k : k + size]) for k in range(0, len(items), size))
+    )
+
+
+if hasattr(itertools, "batched"):  # since 3.12
+    handles(itertools.batched)(batched)
+
+
 @handles(itertools.accumulate)
 def accumulate(
     it: Interpreter, iterable: V.Value, func: V.Value = V.NONE, *, initial: V.Value = V.NONE

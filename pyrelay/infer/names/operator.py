@@ -43,6 +43,9 @@ for _name, _symbol in {"neg": "-", "pos": "+", "inv": "~", "not_": "not"}.items(
     handles(getattr(operator, _name))(lambda it, a, s=_symbol: unary(it, s, a))
 handles(operator.invert)(lambda it, a: unary(it, "~", a))
 handles(operator.truth)(lambda it, a: truth(it, a))
+for _name, _symbol in {"is_none": "is", "is_not_none": "is not"}.items():
+    if hasattr(operator, _name):  # since 3.14
+        handles(getattr(operator, _name))(lambda it, a, s=_symbol: compare(it, s, a, V.NONE))
 handles(operator.contains)(lambda it, a, b: compare(it, "in", b, a))
 
 

@@ -7,7 +7,8 @@ goes through it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 
 from pyrelay import errors
 from pyrelay.infer import values as V
@@ -20,6 +21,7 @@ from pyrelay.infer.flow.generators import (
     listed_view,
     taken,
 )
+from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import iterate
 from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.truth import truth
@@ -69,20 +71,30 @@ def zip_(it: Interpreter, *iterables: V.Value, strict: V.Value = V.Known(False))
     together = bool(it.static(strict, "strict"))
     if not together and _are_one_iterator(iterables):
         return call(it, V.Known(groups), (iterables[0], V.Known(len(iterables))), {})
-    iterables = tuple(
-        gone_through(it, listed_view(it, taken(it, iterable))) for iterable in iterables
-    )
+    iterables = _gone_through(it, iterables)
     if not together:
         return _iterator(it, "zip", iterables)
-    given = [narrowed(it, x) for x in iterables]
+    return _together(it, "zip", iterables, lambda given: _iterator(it, "zip", given))
+
+
+def _gone_through(it: Interpreter, iterables: Sequence[V.Value]) -> tuple[V.Value, ...]:
+    return tuple(gone_through(it, listed_view(it, taken(it, each))) for each in iterables)
+
+
+def _together(
+    it: Interpreter, word: str, iterables: Sequence[V.Value],
+    made: Callable[[Sequence[V.Value]], V.Value],
+) -> V.Value:
+    """What is made of iterables that have to be of one length."""
+    given = [narrowed(it, x) for x in _gone_through(it, iterables)]
     for k, value in enumerate(given):
         if isinstance(value, V.Union):
             return distribute(
                 it, value,
-                lambda c, k=k: zip_(it, *given[:k], c, *given[k + 1 :], strict=strict),  # type: ignore[misc]
+                lambda c, k=k: _together(it, word, [*given[:k], c, *given[k + 1 :]], made),  # type: ignore[misc]
             )
-    _same_counts(it, tuple(given))
-    return _iterator(it, "zip", given)
+    _same_counts(it, word, given)
+    return made(given)
 
 
 def _are_one_iterator(iterables: Sequence[V.Value]) -> bool:
@@ -93,13 +105,13 @@ def _are_one_iterator(iterables: Sequence[V.Value]) -> bool:
     )
 
 
-def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
+def _same_counts(it: Interpreter, word: str, iterables: Sequence[V.Value]) -> None:
     """Raise what zip(strict=True) raises in the end, if the iterables have different lengths."""
 
     if any(map(is_generator, iterables)):
         raise it.failure(
             errors.UnsupportedOperationError,
-            "zip(..., strict=True) of a generator is not compiled",
+            f"{word}(..., strict=True) of a generator is not compiled",
             hints=("leave out strict=True, or make a list of the generator's items first",),
         )
     counts = [
@@ -107,9 +119,9 @@ def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
     ]
     for k, count in enumerate(counts[1:], 2):
         others = "argument 1" if k == 2 else f"arguments 1-{k - 1}"
-        for op, word in (("<", "shorter"), (">", "longer")):
+        for op, found in (("<", "shorter"), (">", "longer")):
             differs = truth(it, compare(it, op, count, counts[0]))
-            message = f"zip() argument {k} is {word} than {others}"
+            message = f"{word}() argument {k} is {found} than {others}"
             if differs == V.Known(True):
                 raise raised(it, ValueError(message))
             if differs != V.Known(False):
@@ -124,6 +136,15 @@ def reversed_(it: Interpreter, sequence: V.Value) -> V.Value:
 
 @handles(map)
 @keeps_unions
-def map_(it: Interpreter, function: V.Value, *iterables: V.Value) -> V.Value:
-    """map(function, *iterables)."""
-    return _iterator(it, "map", iterables, function)
+def map_(
+    it: Interpreter, function: V.Value, *iterables: V.Value, strict: V.Value | None = None
+) -> V.Value:
+    """map(function, *iterables, strict=strict)."""
+    if strict is not None and sys.version_info < (3, 14):
+        text = "map() takes no keyword arguments"
+        raise certain(it, it.failure(errors.SignatureError, text), TypeError, text)
+    if strict is None or not it.static(strict, "strict"):
+        return _iterator(it, "map", iterables, function)
+    return _together(
+        it, "map", iterables, lambda given: _iterator(it, "map", given, function)
+    )

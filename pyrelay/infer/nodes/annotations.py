@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.annotations import annotations_of
 from pyrelay.records import dataclass
 
 
@@ -82,11 +83,10 @@ def _hints(owner: Any, cls: type) -> dict[str, Any]:
         pass
     namespace = {**vars(typing), **vars(sys.modules.get(cls.__module__, typing))}
     namespace[cls.__name__] = cls
-    sources = (
-        [vars(c).get("__annotations__", {}) for c in reversed(cls.__mro__)] if owner is cls
-        else [owner.__annotations__]
-    )
-    return {k: _resolved(hint, namespace) for s in sources for k, hint in s.items()}
+    sources = reversed(cls.__mro__) if owner is cls else (owner,)
+    return {
+        k: _resolved(hint, namespace) for s in sources for k, hint in annotations_of(s).items()
+    }
 
 
 def _resolved(hint: Any, namespace: dict[str, Any]) -> Any:
