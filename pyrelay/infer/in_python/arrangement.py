@@ -350,15 +350,25 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
     """Elements moved along axes; those beyond the end enter at the start."""
     x = np.asarray(a)
     if axis is None:
-        by = sum(shift) if isinstance(shift, (tuple, list)) else shift
-        return _rolled(np.ravel(x), by, 0).reshape(x.shape)
+        return _rolled(np.ravel(x), _shifts(shift, 1)[0], 0).reshape(x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
-    if len(axes) == 1:
-        axes = axes * len(shifts)
-    for by, k in list(zip(shifts * len(axes) if len(shifts) == 1 else shifts, axes, strict=True)):
+    for by, k in list(zip(_shifts(shift, len(axes)), axes, strict=True)):
         x = _rolled(x, by, k)
     return x
+
+
+def _shifts(shift: Any, axes: int) -> tuple[Any, ...]:
+    """By how much each of so many axes is rolled: all that one is rolled by is added up."""
+    listed = isinstance(shift, (tuple, list))
+    if not listed and np.ndim(shift) == 0:
+        return (shift,) * axes
+    if axes == 1:
+        return (sum(shift) if listed else np.sum(shift),)
+    np.broadcast_shapes((len(shift),), (axes,))
+    if listed:
+        return tuple(shift) * axes if len(shift) == 1 else tuple(shift)
+    along = np.broadcast_to(shift, (axes,))
+    return tuple([along[k] for k in range(axes)])
 
 
 def _rolled(x: Array, shift: Any, axis: int) -> Array:
