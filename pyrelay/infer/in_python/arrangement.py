@@ -421,15 +421,17 @@ def broadcast_shapes(*args: Any) -> Any:
     rank = max([len(s) for s in shapes])
     found = []
     for k in range(rank):
-        extent = 1
-        for s in shapes:
+        extent, source = 1, 0
+        for number, s in enumerate(shapes):
             place = k - rank + len(s)
             if place >= 0 and s[place] != 1:
                 if extent not in (1, s[place]):
                     raise ValueError(
-                        "shape mismatch: objects cannot be broadcast to a single shape"
+                        "shape mismatch: objects cannot be broadcast to a single shape.  Mismatch "
+                        f"is between arg {source} with shape {shapes[source]} and arg {number} "
+                        f"with shape {s}."
                     )
-                extent = s[place]
+                extent, source = s[place], number
         found.append(extent)
     return tuple(found)
 
