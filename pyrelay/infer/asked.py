@@ -6,7 +6,7 @@ that it starts with: numbers taken as known, objects as captured, what becomes a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,8 @@ class Asked:
     open_keys: frozenset[Let] = frozenset()
     ranges: frozenset[Let] = frozenset()  # makers of sets that were ranges in fields of nodes
     nested: frozenset[Let] = frozenset()  # makers of containers that are nodes
+    nested_wanted: dict[Let, type] = field(default_factory=dict)  # what the last attempt would have
+    deep_wanted: bool = False  # lists in lists would have held lists
     keyed: frozenset[Let] = frozenset()  # makers of dicts that are nodes with a field for each key
     keyed_wanted: frozenset[Let] = frozenset()  # or those that could be
     fixed_wanted: frozenset[Let] = frozenset()  # makers of lists that could be nodes likewise
@@ -150,6 +152,8 @@ class Asked:
         self.fixed_wanted |= attempt.fixed()
         self.shared_at |= attempt.shared_at
         self.in_lists, self.leaves = attempt.listed(), attempt.flat.leaves
+        self.nested_wanted = attempt.nested()
+        self.deep_wanted = attempt.entered.deep
         if self.own is not None:
             self.own |= attempt.own
 
@@ -304,6 +308,15 @@ class Asked:
                 not self.compares and self.in_lists and self.tables
             ):  # what is made of the entries of a table is as many as only the program knows
                 self._list_quickly(self.in_lists)
+            case needs.NeedsStatic(origin=("loops", _)) if self.nested_wanted:
+                self._nest(self.nested_wanted)  # nor are dicts in dicts reason to unroll it
+                self._have_tables(self.open_keys)
+                self._anew()
+            case needs.NeedsStatic(origin=("loops", _)) if (
+                self.nested and self.deep_wanted and not self.deep
+            ):  # whose keys may be texts, so lists
+                self.deep = True
+                self._anew()
             case needs.NeedsStatic(origin=("loops", _)) if (
                 (self.gathered or self.tables) and not self.shared_at <= self.lent_at
             ):  # lists that a generator or a table gives one by one become items as copies
@@ -350,6 +363,12 @@ class Asked:
         """Forget what was taken as known: the next attempt asks for what it needs of that."""
         self.known, self.unrolled, self.exact = {}, frozenset(), 0
         self.granted += 1
+
+    def _nest(self, made: Mapping[Let, type]) -> None:
+        """Have containers that are items of others be nodes."""
+        self.nested |= made.keys()
+        self.keyed -= self.nested
+        self._declare({NestedTable, *made.values(), *(ORDERED if self.ordered else ())})
 
     def _declare(self, classes: Iterable[type]) -> None:
         for cls in classes:
@@ -444,13 +463,11 @@ class Asked:
         listed, nested = attempt.listed(), attempt.nested()
         if self.nests:
             nested.update(dict.fromkeys(self.fixed_wanted - self.nested, NestedList))
-        self.nested |= nested.keys()
-        self.keyed -= self.nested
+        if nested:
+            self._nest(nested)
         self.open_keys |= attempt.outgrown
         of_keys = not self.open_keys <= self.tables and isinstance(failure, errors.StaticValueError)
         keyed = self.keyed_wanted - self.keyed - self.nested - self.tables - self.open_keys
-        if nested:
-            self._declare({NestedTable, *nested.values(), *(ORDERED if self.ordered else ())})
         if self.memos:  # the next attempt computes everything anew
             self.memos, self.remembers = [], False
         elif not self.open_keys <= self.tables:

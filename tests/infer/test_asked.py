@@ -295,3 +295,20 @@ def test_nodes_that_nest_without_end_stay_where_texts_have_no_known_length(
     with config.override(interpret=True):
         assert pyrelay.jit(turns)(codes) == turns(codes)
     assert len(attempts) == 5  # there were 8: what nodes hold was found anew
+
+
+def letters_by_word(pairs: list[tuple[str, int]]) -> dict[str, dict[str, int]]:
+    """Dicts in a dict, one for each item of a list that a loop makes."""
+    words = sorted([word for word, _ in pairs])
+    found = {}
+    for word in words:
+        found[word] = {word[0]: len(word)}
+    return found
+
+
+def test_dicts_in_dicts_are_no_reason_to_unroll_loops() -> None:
+    compiled = pyrelay.jit(letters_by_word)
+    for n in (20, 33, 50):
+        pairs = [(f"w{k % 7}", k) for k in range(n)]
+        assert compiled(pairs) == letters_by_word(pairs)
+    assert compiled.cache_info().compilations == 1

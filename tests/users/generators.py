@@ -704,3 +704,24 @@ def pairs_until_one_is_found(xs):
 def runs_decoded(text):
     it = iter(text)
     return "".join(c * int(n) for c, n in zip(it, it))
+
+
+def _fields(lines):
+    for line in lines:
+        if line:
+            yield line.split(",")
+
+
+def _records(rows):
+    names = next(rows)
+    for row in rows:
+        yield dict(zip(names, row))
+
+
+@use((["name,price", "bolt,0.25", "", "nut,0.5"],), (["name,price"],))
+def the_first_row_names_the_fields(lines):
+    total, names = 0.0, []
+    for record in _records(_fields(lines)):
+        total += float(record["price"])
+        names.append(record["name"].title())
+    return total, names

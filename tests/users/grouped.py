@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from tests.users.corpus import use
@@ -140,3 +140,33 @@ def first_letters_of_a_text(text):
     for w in text.split():
         groups.setdefault(w[0], []).append(w)
     return [(c, len(own), own[0]) for c, own in sorted(groups.items())]
+
+
+@use((WORDS,), (WORDS[:2],))
+def letters_of_words_in_order(words):
+    groups = {}
+    for w in words:
+        groups.setdefault(w[0], []).append(w)
+    return {c: Counter(w[-1] for w in groups[c]) for c in sorted(groups)}
+
+
+@use((WORDS,), long=True)
+def counters_in_order_of_their_names(words):
+    ends = defaultdict(Counter)
+    for w in words:
+        ends[w[0]][w[-1]] += 1
+    return {c: dict(sorted(own.items())) for c, own in sorted(ends.items())}
+
+
+@use((WORDS,), (WORDS[:1],))
+def letters_of_each_word_once(words):
+    seen = {}
+    for w in words:
+        seen[w] = len(seen)
+    found = []
+    for w in seen:
+        places = {}
+        for c in w:
+            places[c] = len(places)
+        found.append(places)
+    return found

@@ -356,3 +356,11 @@ def runs_of_letters(text):
             letter, number = c, ""
     again.append(letter * int(number))
     return packed, "".join(again) == text
+
+
+@use(([1, 0, 3, 0], [2, 0, 0, 11]), ([], []), long=True)
+def numbers_or_dots(row, other):
+    shown = ""
+    for v in row:
+        shown += str(v or ".")
+    return shown, ["".join(f"{v or '-':>3}" for v in line) for line in (row, other)]

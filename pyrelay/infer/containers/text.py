@@ -133,11 +133,11 @@ def shown(it: Interpreter, value: V.Value, conversion: str, spec: V.Value) -> V.
     own = said_of(it, value, conversion, spec)
     if own is not None:
         value, conversion = own, ""
-    plain = conversion in ("", "s") and spec == V.Known("")
-    if plain and isinstance(value, V.Union) and V.node_of(value) is None:
+    if isinstance(value, V.Union) and V.node_of(value) is None:
         from pyrelay.infer.flow.unions import distribute
 
         return distribute(it, value, lambda case: shown(it, case, conversion, spec))
+    plain = conversion in ("", "s") and spec == V.Known("")
     if plain:
         said = of_exception(it, value)
         if said is not None:

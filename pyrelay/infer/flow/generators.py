@@ -417,11 +417,18 @@ def listed(it: Interpreter, value: V.Value) -> V.Ref:
     """All items of a generator as a list, ahead of when Python computes them.
 
     Raises UnsupportedOperationError if that would show: the generator changes other objects.
+    Generators that it goes through to their end count as left, for whoever else would go on.
     """
     before = it.heap.copy()
     found = collected(it, value)
     ref = as_generator(it, value)
-    if any(r is not ref.root for r in it.heap.changed_since(before)):
+    changed = [r for r in it.heap.changed_since(before) if r is not ref.root]
+    ended = [r for r in changed if r.kind in ("generator", "iterator")
+             and it.heap.contents[r][0] == _DONE]
+    for root in ended:
+        left = (_STARTED, *it.heap.contents[root][1:])
+        it.heap.write(root, left, it.let.span if it.let else None)
+    if len(ended) < len(changed):
         raise it.failure(
             errors.UnsupportedOperationError,
             "this generator changes objects while others are asked for items in turn",

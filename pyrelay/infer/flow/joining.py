@@ -277,7 +277,9 @@ class Joiner:
             capacity: Extent = 0  # there are no rows
         elif isinstance(a, LGrown) and isinstance(b, LGrown):
             capacity = Joiner._extent(self, a.capacity, b.capacity)
-        elif isinstance(a, LGrown) and a.capacity in self.bound:
+        elif isinstance(a, LGrown) and a.capacity in self.bound and (
+            self.pairs.setdefault(a.capacity, len(b.children)) == len(b.children)
+        ):  # which may be an extent of something else as well
             capacity = a.capacity
         else:
             capacity = dims.fresh("d", Origin.RUNTIME)

@@ -26,9 +26,7 @@ from pyrelay.ir import types
 @handles(str)
 def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
     """str(x)."""
-    if isinstance(object, V.Union) and V.node_of(object) is None and any(
-        of_exception(it, case) is not None for case in object.possible
-    ):
+    if isinstance(object, V.Union) and V.node_of(object) is None:
         return distribute(it, object, lambda case: str_(it, case))
     own = of_exception(it, object) or said(it, object, "__str__")
     if own is not None:
