@@ -20,7 +20,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.devices.compiler import native
 from pyrelay.devices.runtime import boundary_fields as fields
-from pyrelay.devices.runtime.layout import RECORD_WORDS, WORD, Control, Status
+from pyrelay.devices.runtime.layout import ANSWERED, RECORD_WORDS, WORD, Control, Status
 from pyrelay.devices.runtime.library import Runtime, runtime
 from pyrelay.devices.runtime.ufunc_loops import loop_address
 from pyrelay.ir.types import numpy_dtype
@@ -375,7 +375,7 @@ class _Outside:
         self.pending: dict[int, BaseException] = {}  # by thread: what a host call raised
 
     def host_call(self, host: int, given: int, count: int, results: int, wanted: int) -> int:
-        """The gate: words in, words out, a status back; runs with the GIL."""
+        """The gate: words in, words out, ANSWERED and a status back; runs with the GIL."""
         try:
             words = (ctypes.c_int64 * count).from_address(given)[:] if count else []
             answer = self.hosts[host](words)
@@ -387,8 +387,8 @@ class _Outside:
                 ctypes.c_int64.from_address(results + WORD * place).value = word
         except BaseException as error:
             self.pending[threading.get_ident()] = error
-            return Status.HOST
-        return Status.OK
+            return ANSWERED + Status.HOST
+        return ANSWERED + Status.OK
 
     def raise_error(self, status: int, record: int) -> None:
         """Raise the Python error of a run that ended with a status."""

@@ -20,6 +20,7 @@ from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Flag, Function, Word
 from pyrelay.devices.runtime.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATIONS, Checks
 from pyrelay.devices.runtime.layout import (
+    ANSWERED,
     POLL,
     RESUME,
     WORD,
@@ -539,7 +540,7 @@ class Executor:
         self._resolve_all(words, given, self.scratch)
         targets, results = words + (given << 3), self.scratch + (given << 3)
         gate = f.load(self.control, Control.GATE)
-        status = f.call_address(gate, site, self.scratch, given, results, wanted)
+        status = f.call_address(gate, site, self.scratch, given, results, wanted) - ANSWERED
         with f.when(status.differs(0), likely=False):
             f.ret(status)
         with f.counting(wanted) as index:

@@ -44,6 +44,10 @@ class Status(IntEnum):
     RAISED_IN_PLAN = 7  # a kernel has had the plan go on, whose site is in the record
 
 
+ANSWERED = 0x70797265_00000000
+"""What a host call adds to its status: of one that Python never began, the result is any number."""
+
+
 class Block:
     """What stands before the bytes of an allocation."""
 

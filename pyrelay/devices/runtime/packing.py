@@ -53,6 +53,7 @@ _MOST_KINDS = 63
 _LEAST_ROWS = 64
 _FIRST_STACK = 256
 _FIRST_TABLE = 64
+_IS_OF_3_11 = sys.implementation.name == "cpython" and sys.version_info[:2] == (3, 11)
 
 _PYTHON = {"b": (bool, "bool"), "i": (int, "int"), "f": (float, "float"), "c": (complex, "complex")}
 """Python's class of numbers by the kind of a dtype, and the sort's name."""
@@ -224,7 +225,8 @@ class _Tables:
         else:
             reading, places = _reading(cls, names)
         self.names += names
-        self.keeps_for_good &= reading != "dict"
+        # The names of a class's values come with its instances.
+        self.keeps_for_good &= reading != "dict" or not _IS_OF_3_11
         first = len(self.fields)
         for (name, sort), own, place in zip(fields.items(), names, places, strict=True):
             at = len(self.sorts)
@@ -407,7 +409,7 @@ def _reading(cls: type, names: list[str]) -> tuple[str, list[int]]:
             raise _UnsupportedError
         return "items", [tuple.__basicsize__ + F.WORD * k for k in range(len(names))]
     if cls.__flags__ & MANAGED_DICT:
-        keys = class_keys(cls)
+        keys = class_keys(cls) if _IS_OF_3_11 else []
         if not all(sys.intern(name) in keys for name in names):
             return "dict", [0] * len(names)
         return "attributes", [F.WORD * keys.index(name) for name in names]
@@ -443,7 +445,7 @@ def is_layout_known() -> bool:
 
     The values of instances are no part of CPython's interface, and move with its versions.
     """
-    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11):
+    if not _IS_OF_3_11:
         return False
 
     class Pair:

@@ -19,7 +19,7 @@ import numpy as np
 from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
 from pyrelay.devices.runtime.entry import numpy_function
 from pyrelay.devices.runtime.library import trees
-from pyrelay.devices.runtime.packing import is_layout_known, tables_of
+from pyrelay.devices.runtime.packing import tables_of
 from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.in_python.fixed_lists import is_fixed
 from pyrelay.infer.in_python.nested import standing_for
@@ -38,8 +38,6 @@ def unpacker(
 
     It gives None where it cannot make a node, such as one that contains itself.
     """
-    if not is_layout_known():
-        return None
     tables = tables_of(schema)
     if tables is None or tables.holds_arrays:
         return None

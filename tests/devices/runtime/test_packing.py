@@ -23,6 +23,10 @@ from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.nodes.packing import Packer
 from pyrelay.infer.nodes.pools import Packed, Unpacker
 
+pytestmark = pytest.mark.skipif(
+    not packing.is_layout_known(), reason="trees are packed by Python in this version of it"
+)
+
 
 class Operator(enum.Enum):
     PLUS = 1
