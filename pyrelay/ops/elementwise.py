@@ -74,7 +74,7 @@ def _rule_of(slopes: Sequence[Slope]) -> Callable[..., tuple[Any, ...]]:
 
 def _element_of(name: str, guard: Guard | None) -> Callable[..., Any]:
     """Read the operands, apply the scalar primitive of that name, check as Python would."""
-    strict_guard = like_math(name in _OVERFLOWING) if name in MATH else None
+    strict_guard = like_math(name, name in _OVERFLOWING) if name in MATH else None
 
     def element(s: Any, i: tuple[Any, ...], *readers: Any, strict: bool = False) -> Any:
         values = tuple(x(i) for x in readers)

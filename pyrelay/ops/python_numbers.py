@@ -211,21 +211,22 @@ def no_infinite_power(text: str) -> Guard:
 whole_power, math_whole_power = no_infinite_power(POWER_TOO_LARGE), no_infinite_power(RANGE)
 
 
-def like_math(overflows: bool) -> Guard:
+def like_math(name: str, overflows: bool) -> Guard:
     """CPython's rule for a function of `math` (`math_1` in Modules/mathmodule.c).
 
     A NaN from no NaN is a domain error; an infinity from finite operands is a range error if the
     function `overflows`, else a domain error.
     """
+    domain = domain_words(name)
 
     def guard(s: Any, operands: Any, values: Any, result: Any) -> None:
         any_nan = functools.reduce(s.logical_or, map(s.isnan, values))
         invented = s.logical_and(s.isnan(result), s.logical_not(any_nan))
-        s.fail("ValueError", (DOMAIN,), invented)
+        s.fail("ValueError", domain, invented, values[0])
         finite = functools.reduce(s.logical_and, map(s.isfinite, values))
         infinite = s.logical_and(s.isinf(result), finite)
-        kind, text = ("OverflowError", RANGE) if overflows else ("ValueError", DOMAIN)
-        s.fail(kind, (text,), infinite)
+        kind, parts = ("OverflowError", (RANGE,)) if overflows else ("ValueError", domain)
+        s.fail(kind, parts, infinite, values[0])
 
     return guard
 
@@ -251,3 +252,21 @@ MATH: Mapping[str, Meaning] = {
     "erf": math.erf, "erfc": math.erfc, "gamma": math.gamma, "lgamma": math.lgamma,
     "hypot": math.hypot, "copysign": math.copysign, "power": math.pow,
 }
+
+#: What functions of `math` refuse, by op.
+_REFUSED = {
+    "sqrt": -1.0, "log": -1.0, "log2": -1.0, "log10": -1.0, "log1p": -1.0, "sin": math.inf,
+    "cos": math.inf, "tan": math.inf, "arcsin": 2.0, "arccos": 2.0, "arccosh": 0.5,
+    "arctanh": 2.0, "gamma": -1.0, "lgamma": -1.0,
+}  # fmt: skip
+
+
+@functools.cache
+def domain_words(name: str) -> tuple[Any, ...]:
+    """The words of a domain error, with 0 in place of the operand, which some Pythons name."""
+    if name not in _REFUSED:
+        return (DOMAIN,)
+    refused = _REFUSED[name]
+    text = words(lambda: MATH[name](refused))
+    named = text.removesuffix(repr(refused))
+    return (text,) if named == text else (named, 0)

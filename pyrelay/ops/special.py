@@ -19,7 +19,7 @@ from pyrelay.ir.op import Promotion, RelationError, Sample
 from pyrelay.ops.elementwise import elementwise
 from pyrelay.ops.functions import exp, log, tan
 from pyrelay.ops.logic import less, where
-from pyrelay.ops.python_numbers import DOMAIN, RANGE
+from pyrelay.ops.python_numbers import RANGE, domain_words
 from pyrelay.ops.relations import Attributes, tensors
 from pyrelay.ops.relations import elementwise as same_dtype
 from pyrelay.ops.samples import binary, integers, unary
@@ -88,7 +88,8 @@ def _raising(name: str) -> Callable[..., Any]:
             pole = s.logical_and(s.less_equal(value, zero), integral)
             finite = s.isfinite(value)
             invented = s.logical_and(s.isnan(result), s.logical_not(s.isnan(value)))
-            s.fail("ValueError", (DOMAIN,), s.logical_or(s.logical_and(pole, finite), invented))
+            refused = s.logical_or(s.logical_and(pole, finite), invented)
+            s.fail("ValueError", domain_words(name), refused, value)
             s.fail("OverflowError", (RANGE,), s.logical_and(s.isinf(result), finite))
         return result
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pyrelay.ops  # noqa: F401  registers the ops
+import pyrelay
+import pyrelay.ops  # registers the ops
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
 from tests.ops.calling import call
@@ -119,3 +120,21 @@ def test_complex_parts_of_python_numbers() -> None:
     assert call("absolute", 3 + 4j) == 5.0
     assert type(call("real", 3 + 4j)) is float
     assert type(call("imag", 3)) is int
+
+
+@pytest.mark.parametrize("of", [float, int])
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [("sqrt", -3), ("log", -3), ("log", 0), ("log2", 0), ("log10", -7), ("log1p", -1),
+     ("acos", -4), ("asin", 7), ("acosh", 0), ("atanh", 1), ("gamma", -5), ("lgamma", 0),
+     ("sin", math.inf), ("cos", -math.inf), ("tan", math.inf)],
+)  # fmt: skip
+def test_domain_errors_of_math_say_what_python_says(name, refused, of):
+    function = getattr(math, name)
+    if of is int and math.isinf(refused):
+        pytest.skip("no int is infinite")
+    with pytest.raises(ValueError) as expected:  # noqa: PT011
+        function(of(refused))
+    with pytest.raises(ValueError) as found:  # noqa: PT011
+        pyrelay.jit(lambda x: function(x))(of(refused))
+    assert str(found.value).split("\n")[0] == str(expected.value)

@@ -12,14 +12,17 @@ from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers import lists
+from pyrelay.infer.flow.effects import raise_where
 from pyrelay.infer.flow.iteration import sequence_of
+from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.in_python import iteration, python_math
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.builtins import ONE, bool_, converted, float_, int_
 from pyrelay.infer.names.handlers import handles
-from pyrelay.infer.operators import binary, extent_of
+from pyrelay.infer.operators import binary, compare, extent_of, raised
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
+from pyrelay.ops import python_numbers
 
 
 def _math(op: str) -> Any:
@@ -41,9 +44,29 @@ def _math(op: str) -> Any:
                     hints=(f"use np.{op} for arrays",),
                 )
             values.append(converted(it, float, value, types.f64))
+        if op in _OF_INTS:
+            _refuse_int(it, operands[0], _OF_INTS[op])
         return it.call(op, *values, strict=True)
 
     return handler
+
+
+#: What Python says of ints that have no logarithm.
+_OF_INTS = {
+    op: python_numbers.words(lambda f=f: f(-1))  # type: ignore[misc]
+    for op, f in (("log", math.log), ("log2", math.log2), ("log10", math.log10))
+}
+
+
+def _refuse_int(it: Interpreter, value: V.Value, text: str) -> None:
+    """Raise what a logarithm does of an int, where it is not what it does of a float."""
+    if V.number_type(value) != types.PY_INT or text == python_numbers.DOMAIN:
+        return
+    refused = truth(it, compare(it, "<=", value, V.Known(0)))
+    if refused == V.Known(True):
+        raise raised(it, ValueError(text))
+    if refused != V.Known(False):
+        raise_where(it, it.atom(refused), ValueError, V.Known(text))
 
 
 for _name, _op in {
