@@ -64,6 +64,10 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     return reference
 
 
+_IN_ORDER = "--force-ordered-reductions"
+"""LLVM's option by which it makes vectors of loops that add floats up, and adds them in order."""
+
+
 def _optimised(
     texts: Sequence[str], symbols: Sequence[str], names: Mapping[str, Any],
     machine: llvm.TargetMachine,
@@ -141,7 +145,14 @@ def _optimise(
     options.loop_vectorization = True
     options.slp_vectorization = short_rows
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    asked = "x86" in machine.triple  # on Arm it does so by itself
+    if asked:
+        llvm.set_option("pyrelay", f"{_IN_ORDER}=true")
+    try:
+        builder.getModulePassManager().run(module, builder)
+    finally:  # the option is the process's, and so everyone's who compiles with LLVM
+        if asked:
+            llvm.set_option("pyrelay", f"{_IN_ORDER}=false")
 
 
 def kernel_object(source: str, filename: str) -> bytes:

@@ -19,6 +19,7 @@ from pyrelay.lower.passes.idle_rounds import without_idle_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
 from pyrelay.lower.passes.joined_checks import with_joined_checks
 from pyrelay.lower.passes.lone_calls import with_lone_calls
+from pyrelay.lower.passes.ordered_sums import with_ordered_sums
 from pyrelay.lower.passes.paired_angles import with_paired_angles
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.stepped_rows import stepped
@@ -36,6 +37,7 @@ def printable(kernel: Kernel) -> Kernel:
     kernel = replace(kernel, body=with_paired_angles(kernel.body))
     kernel = replace(kernel, body=with_checked_blocks(kernel))
     kernel = replace(kernel, body=jammed(kernel))
+    kernel = replace(kernel, body=with_ordered_sums(kernel.body))
     body = with_guessed_branches(without_idle_rounds(kernel))
     body = with_cold_paths(with_chosen_arms(body))
     body = with_early_breaks(unrolled(with_joined_checks(body)))

@@ -36,9 +36,11 @@ from pyrelay.lower.kernels.kernel import (
     Statement,
     Store,
     While,
+    operands,
     replace_bodies,
     statements,
 )
+from pyrelay.lower.passes.ordered_sums import adds_in_order
 
 _QUICK = {
     f32: frozenset(["exp", "exp2", "log", "log2", "power", "sin", "cos"]),
@@ -80,7 +82,9 @@ def _is_quick(statement: Statement) -> bool:
 def _in_loop(loop: Statement, lanes: Set[str]) -> Statement:
     """A loop with those of its calls as others that stand in it, but in no loop inside; `lanes`:
     functions that stand in lanes."""
-    if not isinstance(loop, (For, While)) or (isinstance(loop, For) and loop.lanes):
+    if not isinstance(loop, (For, While)) or (
+        isinstance(loop, For) and (loop.lanes or adds_in_order(loop))
+    ):
         return loop
     computed = [s for s in _own(loop.body) if isinstance(s, Compute)]
     calls = [s for s in computed if _is_quick(s)]
@@ -122,11 +126,13 @@ def _readers(body: Body, memory: bool) -> _Readers:
     """What is computed with each number of a round, or chosen by it; and with each array as a
     whole, if `memory` says so."""
     readers: _Readers = {}
+    anew = _told_anew(body)
+    now: dict[Operand, object] = {}  # what variables stand for that each round tells anew
 
     def enter(given: Iterable[Operand], result: object) -> None:
         for operand in given:
             if not isinstance(operand, Literal):
-                readers.setdefault(operand, []).append(result)
+                readers.setdefault(now.get(operand, operand), []).append(result)
 
     def walk(part: Body, conditions: tuple[Operand, ...]) -> None:
         for s in part:
@@ -140,7 +146,10 @@ def _readers(body: Body, memory: bool) -> _Readers:
                 case Store(array=array, value=value) if memory:
                     enter([value, *conditions], array)
                 case Assign(variable, value):
-                    enter([value, *conditions], variable)
+                    found = object() if variable in anew else variable
+                    enter([value, *conditions], found)
+                    if variable in anew:
+                        now[variable] = found
                 case Break(cond):
                     enter([cond, *conditions], _END)
                 case If(cond, then, orelse):
@@ -155,9 +164,26 @@ def _readers(body: Body, memory: bool) -> _Readers:
     return readers
 
 
+def _told_anew(body: Body) -> Set[Operand]:
+    """Variables of which a round reads what it has assigned to them, outside branches and loops."""
+    mentioned: set[Operand] = set()
+    anew: set[Operand] = set()
+    for s in body:
+        if isinstance(s, Assign):
+            if s.variable not in mentioned:
+                anew.add(s.variable)
+            mentioned.add(s.variable)
+        for inner in statements((s,)):
+            mentioned.update(operands(inner))
+            if isinstance(inner, Assign) and inner is not s:
+                mentioned.add(inner.variable)
+                anew.discard(inner.variable)
+    return anew
+
+
 def _is_waiting(call: Compute, readers: _Readers) -> bool:
     """Whether a call is made of its own result, or a round is the last one by it."""
-    wanted = {_END, *call.args}
+    wanted = {_END, call.out, *call.args}
     seen: set[object] = {call.out}
     pending: list[object] = [call.out]
     while pending:
