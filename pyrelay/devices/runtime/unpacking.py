@@ -38,12 +38,12 @@ def unpacker(
 
     It gives None where it cannot make a node, such as one that contains itself.
     """
-    tables = tables_of(schema)
-    if tables is None or tables.holds_arrays:
-        return None
     for kind in schema.known():
         if not _is_made_plainly(schema.classes[kind], list(schema.of(kind))):
             return None
+    tables = tables_of(schema)
+    if tables is None or tables.holds_arrays:
+        return None
     for name, dtype in tables.columns():
         column = columns[name]
         if column.dtype != dtype or column.ndim != 1 or not column.flags.c_contiguous:

@@ -129,6 +129,7 @@ class Packed:
                 array[...] = row
 
 
+_FEW = 3  # objects that are not worth going through columns
 _UNSIGNED = {dtype().itemsize: dtype for dtype in (np.uint8, np.uint16, np.uint32, np.uint64)}
 """Dtypes by the bytes of a number whose bits they have."""
 
@@ -219,6 +220,21 @@ def set_field(node: Any, name: str, value: Any) -> None:
         object.__setattr__(node, name, value)
 
 
+def _object(cls: Any, names: Sequence[str], values: Iterable[Any]) -> Any:
+    """An object with these fields, or what it stands for."""
+    from pyrelay.ir.nodes import UNSET  # `import pyrelay` needs none of it
+
+    node = cls.__new__(cls)
+    if cls in standing_for:
+        vars(node).update(zip(names, values, strict=True))
+        _, make, arguments = standing_for[cls]
+        return make(*arguments(node))
+    for name, value in zip(names, values, strict=True):
+        if value is not UNSET:
+            object.__setattr__(node, name, value)
+    return node
+
+
 def _text_of(row: np.ndarray[Any, Any]) -> str:
     """The string in a row of a column of texts."""
     return from_codes(row[1 : 1 + row[0]])
@@ -269,6 +285,7 @@ class Unpacker:
     made: dict[Place, Any] = field(default_factory=dict)
     fields: dict[int, list[tuple[str, Sort, str]]] = field(default_factory=dict)
     numbers: dict[str, list[Any]] = field(default_factory=dict)
+    under_way: set[int] = field(default_factory=set)  # kinds that are made column by column now
 
     @functools.cached_property
     def native(self) -> NativeUnpacker | None:
@@ -318,38 +335,68 @@ class Unpacker:
     def several(
         self, kinds: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
     ) -> list[Any]:
-        """The objects at some places; where native code does not make them, tuples without nodes
-        inside are made column by column."""
+        """The objects at some places; where native code does not make them, those of a kind are
+        made column by column, unless they hold others of their kind."""
         found = None if self.native is None else self.native.items(kinds, rows)
         if found is not None:
             return found
-        if self.native is None:
-            for kind in set(kinds.tolist()):
-                cls = self.schema.classes[kind]
-                if issubclass(cls, tuple):
-                    self._make_tuples(kind, cls, set(rows[kinds == kind].tolist()))
+        if self.native is None and len(rows) >= _FEW:
+            for kind in set(kinds.tolist()) - {NO_NODE}:
+                self.under_way.add(kind)
+                self._make_alike(kind, set(rows[kinds == kind].tolist()))
+                self.under_way.discard(kind)
         made = self.made
         places = zip(kinds.tolist(), rows.tolist(), strict=True)
         return [made[p] if p in made else self(p) for p in places]
 
-    def _make_tuples(self, kind: int, cls: Any, wanted: Iterable[int]) -> None:
-        """Make the tuples of some rows, unless there are nodes in them."""
+    def _make_alike(self, kind: int, wanted: Iterable[int]) -> None:
+        """Make the objects of some rows, unless there are others of a kind being made in them."""
         new = [r for r in wanted if (kind, r) not in self.made]
         if self.known is not None:
             new = [r for r in new if self.known((kind, r)) is None]
-        places = np.array(new, np.int64)
-        columns = [self._listed(sort, path, places) for _, sort, path in self._fields(kind)]
-        parts = [column for column in columns if column is not None]
-        if len(parts) == len(columns) > 0:
-            made = zip(*parts, strict=True)
-            tuples = made if is_anonymous(cls) else itertools.starmap(cls, made)
-            self.made.update(zip(zip(itertools.repeat(kind), new), tuples, strict=True))
+        places, cls, columns = np.array(new, np.int64), self.schema.classes[kind], []
+        for _, sort, path in self._fields(kind):
+            column = self._listed(sort, path, places)
+            if column is None:
+                return
+            columns.append(column)
+        if not columns or any((kind, r) in self.made for r in new):  # some hold each other
+            return
+        values = zip(*columns, strict=True)
+        made: Iterable[Any] = values
+        if not issubclass(cls, tuple):
+            names = [name for name, _, _ in self._fields(kind)]
+            made = (_object(cls, names, own) for own in values)
+        elif not is_anonymous(cls):
+            made = itertools.starmap(cls, values)
+        self.made.update(zip(zip(itertools.repeat(kind), new), made, strict=True))
 
     def _listed(self, sort: Sort, path: str, rows: np.ndarray[Any, Any]) -> list[Any] | None:
-        """The values of a field in some rows; None if nodes, arrays or lists are in it."""
+        """The values of a field in some rows; None if nodes that are being made are in it."""
         match sort:
             case Constant(value):
                 return [value] * len(rows)
+            case Array():
+                return [array.copy() for array in self.columns[path][rows]]
+            case Nothing():
+                return [None] * len(rows)
+            case Child():
+                kinds, places = self.columns[f"{path}.kind"][rows], self.columns[f"{path}.row"][rows]
+                if not self.under_way.isdisjoint(kinds.tolist()):
+                    return None
+                return self.several(kinds, places)
+            case Items(cls, item):
+                counts = self.columns[f"{path}.count"][rows]
+                ends = counts.cumsum()
+                starts = self.columns[f"{path}.start"][rows] - (ends - counts)
+                inner = np.arange(counts.sum()) + np.repeat(starts, counts)
+                items = self._listed(item, f"{path}[]", inner)
+                if items is None:
+                    return None
+                return [
+                    cls(items[end - count : end])
+                    for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
+                ]
             case Number(ty):
                 numbers = self.columns[path][rows]
                 return numbers.tolist() if ty.weak else list(numbers)
@@ -374,7 +421,6 @@ class Unpacker:
                     return None
                 tuples: list[Any] = list(zip(*known, strict=True)) if known else [()] * len(rows)
                 return tuples if isinstance(sort, Struct) else [sort.head[1](*v) for v in tuples]
-        return None
 
     def column(self, kind: int, name: str, rows: Sequence[int]) -> list[Any]:
         """The values of a field of some nodes."""
