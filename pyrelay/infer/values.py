@@ -174,6 +174,10 @@ class Tuple:
     made: frozenset[Let] = frozenset()
 
 
+class Spread:
+    """What a tuple of one is of that a function takes for all of its `*rest`."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class View(Tuple):
     """What `d.keys()`, `d.values()` or `d.items()`, by its `kind`, gives of a dict of known keys

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -102,3 +104,69 @@ def taken_from_what_is_counted_in_the_program(x, n):
     (a, _), *_ = counts.items()
     start, *others, end = range(n + len(between))
     return low, between, high, first, second, a, start, others, end
+
+
+class _Polynomial:
+    def __init__(self, *coefficients):
+        found = list(coefficients)
+        while len(found) > 1 and found[-1] == 0:
+            found.pop()
+        self.coefficients = found
+
+    @classmethod
+    def scaled(cls, by, *coefficients):
+        return cls(*[by * c for c in coefficients])
+
+    def __add__(self, other):
+        pairs = zip_longest(self.coefficients, other.coefficients, fillvalue=0)
+        return _Polynomial(*[a + b for a, b in pairs])
+
+    def __mul__(self, other):
+        found = [0] * (len(self.coefficients) + len(other.coefficients) - 1)
+        for i, a in enumerate(self.coefficients):
+            for j, b in enumerate(other.coefficients):
+                found[i + j] += a * b
+        return _Polynomial(*found)
+
+    def moved(self, by, *rest):
+        return [by + c for c in rest] + self.coefficients
+
+
+@use(([1, 2, 3], [4, 0, -1]), ([0], [1, 1]), ([1, 1], [0, -1]))
+def objects_made_of_as_many_items_as_there_are(a, b):
+    p, q = _Polynomial(*a), _Polynomial(*[v for v in b if v < 9])
+    even = _Polynomial.scaled(2, *[v for v in a if v % 2 == 0])
+    product = p * q
+    return (p + q).coefficients, product.coefficients, even.moved(1, *product.coefficients)
+
+
+@use(([3, 1, 2, 9, 4],), ([],))
+def sorted_to_and_fro(values):
+    found, low, high, swapped = values[:], 0, len(values) - 1, True
+    while swapped:
+        swapped = False
+        for i in (*range(low, high), *range(high - 1, low - 1, -1)):
+            if found[i] > found[i + 1]:
+                found[i], found[i + 1] = found[i + 1], found[i]
+                swapped = True
+        low += 1
+        high -= 1
+    return found
+
+
+@use(([3, 0, 4, 12],), ([1, 4],))
+def numbers_spread_into_functions_of_any_number(values):
+    large = [v for v in values if v > 2]
+    lists = [[v] * (v % 4) for v in values]
+    return (
+        max(*large, 1), min(0, *large, key=lambda v: -v), math.gcd(*large, 0), math.lcm(*large),
+        math.hypot(*large), list(chain(*lists)), sum(chain(*lists)),
+    )
+
+
+@use(([3.0, 0.5],), ([0.5],), ([3.0, 4.0],))
+def the_greatest_of_fewer_than_two(values):
+    try:
+        return max(*[v for v in values if v > 1])
+    except TypeError as error:
+        return str(error)

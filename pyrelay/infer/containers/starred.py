@@ -6,13 +6,15 @@ the length of a starred one is known only to the running program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import FunctionType, MethodDescriptorType
+from collections.abc import Hashable, Sequence
+from types import FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
+from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import lists, sets
-from pyrelay.infer.in_python import hashed_sets, tables
+from pyrelay.infer.generated_inits import has_generated
+from pyrelay.infer.in_python import hashed_sets, several, tables
 from pyrelay.infer.interpreter import Interpreter
 
 
@@ -70,34 +72,78 @@ def called(
     """`callee(..., *items, ...)` where only the running program knows how many items are spread.
 
     They are what the function's own `*rest` holds, a tuple of run-time length. None where they are
-    not all of it, or the callee is no Python function. words: as of a call of `dispatch`.
+    not all of it, or the callee is no Python function, method or class of the user's. words: as of
+    a call of `dispatch`.
     """
-    from pyrelay.infer.calls import bind_arguments, call, call_bound, function_value
-    from pyrelay.infer.names import handlers
+    from pyrelay.infer.calls import call
 
     of_sets = _of_sets(callee)
     if of_sets is not None:
         if tuple(words) != ("*",) or not is_open(it, given[0]):
             return None
         return call(it, V.Known(of_sets[0]), (*of_sets[1:], *given), {})
-    if isinstance(callee, V.Known) and isinstance(callee.value, FunctionType) and (
-        handlers.lookup(callee.value) is None and not hasattr(callee.value, "__pyrelay__")
-    ):
-        callee = function_value(it, callee.value)
-    if not isinstance(callee, V.Closure) or "**" in words or words.count("*") != 1:
+    if "**" in words or words.count("*") != 1:
         return None
     place = words.index("*")
+    if not is_open(it, given[place]):
+        return None
+    library = _of_the_library(it, callee, given[place])
+    if library is not None:  # which takes nothing but them
+        flags = [word == "*" for word in words if word in (None, "*")]
+        whole = joined(it, given[: len(flags)], flags)
+        assert whole is not None
+        callee, given, words = library, [whole, *given[len(flags) :]], ("*", *words[len(flags) :])
+        place = 0
     before, spread, behind = given[:place], given[place], words[place + 1 :]
-    kinds = [p.kind for p in callee.function.signature]
+    kinds = _kinds(it, callee)
     if (
-        None in behind or "var_positional" not in kinds or not is_open(it, spread)
+        None in behind or "var_positional" not in kinds
         or sum(kind.startswith("positional") for kind in kinds) != place
     ):
         return None
     named = {word: v for word, v in zip(behind, given[place + 1 :], strict=True) if word}
-    bound = bind_arguments(it, callee, before, named)
-    bound[kinds.index("var_positional")] = call(it, V.Known(tuple), (spread,), {})
-    return call_bound(it, callee, bound)
+    rest = V.Tuple((call(it, V.Known(tuple), (spread,), {}),), V.Spread)
+    return call(it, callee, (*before, rest), named)
+
+
+def _of_the_library(it: Interpreter, callee: V.Value, spread: V.Value) -> V.Value | None:
+    """What stands for a function of the library that takes any number of arguments; None if none
+    does."""
+    if not isinstance(callee, V.Known) or not isinstance(callee.value, Hashable):
+        return None
+    found = several.OF_ANY_NUMBER.get(callee.value)
+    if found is None and callee.value in several.OF_NUMBERS:
+        content = lists.growing_content(it, spread)
+        if isinstance(spread, V.Range) or (
+            isinstance(spread, V.ArrayRef) and spread.type.rank == 1
+        ) or (content is not None and isinstance(content.template, L.LScalar)):
+            found = several.OF_NUMBERS[callee.value]
+    return None if found is None else V.Known(found)
+
+
+def _kinds(it: Interpreter, callee: V.Value) -> list[str]:
+    """Of which kinds the parameters of a callee are that a call binds; [] of no Python function."""
+    from pyrelay.infer.attributes import of_class
+    from pyrelay.infer.calls import function_value
+    from pyrelay.infer.names import handlers
+
+    function, bound = callee, 0
+    if isinstance(callee, V.Method):
+        function, bound = V.Known(callee.function), 1
+    elif isinstance(callee, V.Known) and isinstance(callee.value, MethodType):
+        function, bound = V.Known(callee.value.__func__), 1
+    elif isinstance(callee, V.Known) and isinstance(callee.value, type) and (
+        type(callee.value) is type and callee.value.__new__ is object.__new__
+        and handlers.lookup(callee.value) is None and not has_generated(callee.value)
+    ):
+        function, bound = V.Known(of_class(it, callee.value, "__init__")), 1
+    if isinstance(function, V.Known) and isinstance(function.value, FunctionType) and (
+        handlers.lookup(function.value) is None and not hasattr(function.value, "__pyrelay__")
+    ):
+        function = function_value(it, function.value)
+    if not isinstance(function, V.Closure):
+        return []
+    return [p.kind for p in function.function.signature][bound:]
 
 
 def _of_sets(callee: V.Value) -> tuple[Any, ...] | None:
@@ -119,6 +165,8 @@ def is_open(it: Interpreter, value: V.Value) -> bool:
     """Whether only the running program knows how many items there are."""
     if isinstance(value, (V.OpenTuple, V.Items)):
         return True
+    if isinstance(value, V.Range):
+        return any(_is_computed(it, bound) for bound in (value.start, value.stop, value.step))
     if isinstance(value, V.Ref) and isinstance(value.cls, type):
         return issubclass(value.cls, (tables.Table, hashed_sets.Members, tables.Values))
     content = lists.growing_content(it, value)
@@ -128,3 +176,10 @@ def is_open(it: Interpreter, value: V.Value) -> bool:
         return False
     extent = value.type.shape[0]
     return not isinstance(extent, int) and it.program.guards.fix(extent) is None
+
+
+def _is_computed(it: Interpreter, bound: V.Value) -> bool:
+    """Whether a number is known to no attempt before the program runs."""
+    if not isinstance(bound, V.Scalar) or bound.origin is not None:
+        return False
+    return bound.extent is None or it.program.guards.fix(bound.extent) is None

@@ -68,6 +68,9 @@ def _extreme_of_array(
 def _extreme(
     it: Interpreter, word: str, args: tuple[V.Value, ...], key: V.Value, default: V.Value
 ) -> V.Value:
+    if not args:
+        text = f"{word} expected at least 1 argument, got 0"
+        raise certain(it, it.failure(errors.SignatureError, text), TypeError, text)
     items = args if len(args) > 1 else None
     if items is None:
         only = without_order(it, gone_through(it, args[0]), ranked=key != V.NONE)
