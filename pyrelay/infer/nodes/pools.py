@@ -381,10 +381,10 @@ class Unpacker:
             case Nothing():
                 return [None] * len(rows)
             case Child():
-                kinds, places = self.columns[f"{path}.kind"][rows], self.columns[f"{path}.row"][rows]
+                kinds = self.columns[f"{path}.kind"][rows]
                 if not self.under_way.isdisjoint(kinds.tolist()):
                     return None
-                return self.several(kinds, places)
+                return self.several(kinds, self.columns[f"{path}.row"][rows])
             case Items(cls, item):
                 counts = self.columns[f"{path}.count"][rows]
                 ends = counts.cumsum()
