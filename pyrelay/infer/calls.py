@@ -346,8 +346,11 @@ def bind_arguments(
     fits = True
     for p in closure.function.signature:
         if p.kind == "var_positional":
-            whole = len(rest) == 1 and isinstance(rest[0], V.Tuple) and rest[0].cls is V.Spread
-            bound.append(rest[0].items[0] if whole else V.Tuple(tuple(rest)))
+            match rest:
+                case [V.Tuple((whole,), cls)] if cls is V.Spread:
+                    bound.append(whole)
+                case _:
+                    bound.append(V.Tuple(tuple(rest)))
             rest = []
         elif p.kind == "var_keyword":
             bound.append(it.new_ref("dict", named))

@@ -17,6 +17,8 @@ from pyrelay.infer.generated_inits import has_generated
 from pyrelay.infer.in_python import hashed_sets, several, tables
 from pyrelay.infer.interpreter import Interpreter
 
+_NEW_OBJECT: Any = object.__new__
+
 
 def joined(
     it: Interpreter, args: Sequence[V.Value], starred: Sequence[bool]
@@ -128,15 +130,15 @@ def _kinds(it: Interpreter, callee: V.Value) -> list[str]:
     from pyrelay.infer.names import handlers
 
     function, bound = callee, 0
+    known: Any = callee.value if isinstance(callee, V.Known) else None
     if isinstance(callee, V.Method):
         function, bound = V.Known(callee.function), 1
-    elif isinstance(callee, V.Known) and isinstance(callee.value, MethodType):
-        function, bound = V.Known(callee.value.__func__), 1
-    elif isinstance(callee, V.Known) and isinstance(callee.value, type) and (
-        type(callee.value) is type and callee.value.__new__ is object.__new__
-        and handlers.lookup(callee.value) is None and not has_generated(callee.value)
+    elif isinstance(known, MethodType):
+        function, bound = V.Known(known.__func__), 1
+    elif type(known) is type and known.__new__ is _NEW_OBJECT and (
+        handlers.lookup(known) is None and not has_generated(known)
     ):
-        function, bound = V.Known(of_class(it, callee.value, "__init__")), 1
+        function, bound = V.Known(of_class(it, known, "__init__")), 1
     if isinstance(function, V.Known) and isinstance(function.value, FunctionType) and (
         handlers.lookup(function.value) is None and not hasattr(function.value, "__pyrelay__")
     ):

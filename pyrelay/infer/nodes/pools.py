@@ -421,6 +421,7 @@ class Unpacker:
                     return None
                 tuples: list[Any] = list(zip(*known, strict=True)) if known else [()] * len(rows)
                 return tuples if isinstance(sort, Struct) else [sort.head[1](*v) for v in tuples]
+        return None
 
     def column(self, kind: int, name: str, rows: Sequence[int]) -> list[Any]:
         """The values of a field of some nodes."""
