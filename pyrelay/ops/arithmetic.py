@@ -91,7 +91,9 @@ def _quotient(s: Any, i: Any, a: Any, b: Any) -> Any:
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, STEPS, kinds="iuf", promotion=Promotion.NUMBER,
     python=operator.floordiv,
-    guard=py.nonzero_divisor(py.FLOORED_INT_BY_ZERO, py.FLOORED_FLOAT_BY_ZERO),
+    guard=py.nonzero_divisor(
+        py.FLOORED_INT_BY_ZERO, py.FLOORED_FLOAT_BY_ZERO, is_floored=True
+    ),
     samples=(*binary(), *_INTEGERS), doc="floor(x / y); integers by 0 give 0, as in NumPy",
 )
 remainder = elementwise(

@@ -501,7 +501,8 @@ def eig_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 def _eig(a: Any) -> Any:
     w, v = np.linalg.eig(a)
     complex_type = np.result_type(a.dtype, np.complex64)
-    return bool(w.dtype.kind != "c"), w.astype(complex_type), v.astype(complex_type)
+    real = a.dtype.kind != "c" and not np.any(np.imag(w))
+    return bool(real), w.astype(complex_type), v.astype(complex_type)
 
 
 def _cotangent_of_eig(y: Any, g: Any, a: Handle) -> tuple[Any, ...]:

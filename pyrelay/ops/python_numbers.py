@@ -133,15 +133,16 @@ def no_overflow_of_negative(s: Any, operands: Any, values: Any, result: Any) -> 
         s.fail("OverflowError", (TOO_LARGE,), s.equal(values[0], smallest))
 
 
-def nonzero_divisor(integer: str, real: str) -> Guard:
-    """The divisor is not zero; the words for ints and for floats."""
+def nonzero_divisor(integer: str, real: str, is_floored: bool = False) -> Guard:
+    """The divisor is not zero; the words for ints and for floats. is_floored: the result is an int
+    where the operands are, which one quotient does not fit in."""
 
     def guard(s: Any, operands: Any, values: Any, result: Any) -> None:
         kind = operands[1].dtype.kind
         text = {"i": integer, "f": real}.get(kind, DIVIDED_COMPLEX_BY_ZERO)
         zero = s.const(0, operands[1].dtype)
         s.fail("ZeroDivisionError", (text,), s.equal(values[1], zero))
-        if _is_integer(operands[1]) and integer == FLOORED_INT_BY_ZERO:
+        if is_floored and _is_integer(operands[1]):
             lost = s.logical_and(
                 s.equal(values[0], s.const(SMALLEST, operands[0].dtype)),
                 s.equal(values[1], s.const(-1, operands[1].dtype)),

@@ -6,6 +6,7 @@ noted: where an attempt fails at such a key, the next one makes it a table (name
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from pyrelay import errors
@@ -129,8 +130,9 @@ def is_int(key: V.Value) -> bool:
     return ty is not None and (ty.dtype.is_integer or ty.dtype is types.bool_)
 
 
-def must_be_hashable(it: Interpreter, key: V.Value) -> None:
-    """Raise what Python raises for a list, a dict, a set or an array as a key."""
+def must_be_hashable(it: Interpreter, key: V.Value, place: str = "") -> None:
+    """Raise what Python raises for a list, a dict, a set or an array as a key. place: what it would
+    be, which Python says since 3.14."""
     from pyrelay.infer.flow.handling import certain
     from pyrelay.infer.names.builtins import class_of
 
@@ -138,7 +140,10 @@ def must_be_hashable(it: Interpreter, key: V.Value) -> None:
         return
     cls: Any = class_of(key)
     if cls is not None and cls.__hash__ is None:
-        said = f"unhashable type: '{_full_name(cls)}'"
+        name = _full_name(cls)
+        said = f"unhashable type: '{name}'"
+        if place and sys.version_info >= (3, 14):
+            said = f"cannot use '{name}' as {place} ({said})"
         raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
 
 
@@ -153,7 +158,7 @@ def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:
     Raises what `Interpreter.static` raises; StaticValueError at once for an argument of a recursive
     function, which would be one function for each key (`Program.keys_known`).
     """
-    must_be_hashable(it, key)
+    must_be_hashable(it, key, "a set element" if what.endswith("set") else "a dict key")
     note(ref, key, it)
     if V.node_of(key) is not None and can_be_key(key) and ref.root.made is not None:
         it.program.of_nodes.add(ref.root.made)
@@ -172,7 +177,7 @@ def stored_key(it: Interpreter, ref: V.Ref, key: V.Value) -> Any:
     Of a dict that the program did not make, and whose keys are known, it cannot be an argument of a
     recursive function. (The keys of one that enters as a table are not: `Program.opens`.)
     """
-    must_be_hashable(it, key)
+    must_be_hashable(it, key, "a dict key")
     note(ref, key, it)
     if ref.root.made is None and not it.program.keys_known and is_open(key) and (
         _of_recursion(key)

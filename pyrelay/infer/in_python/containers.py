@@ -20,6 +20,7 @@ from pyrelay.infer.in_python import queues
 from pyrelay.infer.in_python.byte_arrays import ByteArray, ByteString
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.hashed_sets import Members
+from pyrelay.infer.in_python.lists import NAMES_MISSING
 from pyrelay.infer.in_python.polynomials import Poly1d
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
 from pyrelay.infer.in_python.tables import Keys, Pairs, Table, Values
@@ -139,7 +140,8 @@ class Queue:
         for k in range(first, last):
             if self[k] == wanted:
                 return k
-        raise ValueError(f"{wanted!r} is not in deque")
+        text = "deque.index(x): x not in deque"
+        raise ValueError(f"{wanted!r} is not in deque" if NAMES_MISSING else text)
 
     def _lay_out(self) -> None:
         """Have all items stand in one list."""
@@ -158,7 +160,8 @@ class Queue:
             if self[k] == wanted:
                 del self[k]
                 return
-        raise ValueError(f"{wanted!r} is not in deque")
+        text = "deque.remove(x): x not in deque"
+        raise ValueError(f"{wanted!r} is not in deque" if NAMES_MISSING else text)
 
     def __delitem__(self, index: Any) -> None:
         place = self._place(index)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.in_python import refuse
+from pyrelay.ops.numpy_release import RELEASE
 
 Array = Any
 
@@ -64,6 +65,9 @@ def _qr(a: Array, full: bool) -> Any:
     return tuple(np.linalg.qr(a, "complete" if full else "reduced"))
 
 
+_EIG_IS_COMPLEX = RELEASE >= (2, 5)
+
+
 def _eigh(a: Array, upper: bool) -> Any:
     return tuple(np.linalg.eigh(a, "U" if upper else "L"))
 
@@ -75,7 +79,8 @@ def _svd(a: Array, full: bool) -> Any:
 def _eig(a: Array) -> Any:
     w, v = np.linalg.eig(a)
     kind = np.result_type(a.dtype, np.complex64)
-    return w.dtype.kind != "c", w.astype(kind), v.astype(kind)
+    real = a.dtype.kind != "c" and not np.any(np.imag(w))
+    return real, w.astype(kind), v.astype(kind)
 
 
 #: function -> op and the names of its attributes, which follow the operands
@@ -212,19 +217,19 @@ def eigvalsh(a: Array, UPLO: str = "L") -> Array:  # noqa: N803
 
 
 def eig(a: Array) -> Any:
-    """Eigenvalues and eigenvectors; complex numbers if one of them is."""
+    """Eigenvalues and eigenvectors; before NumPy 2.5 complex numbers only if one of them is."""
     m = _float(a)
     real, w, v = _eig(m)
-    if m.dtype.kind != "c" and real:
+    if not _EIG_IS_COMPLEX and m.dtype.kind != "c" and real:
         return EigResult(np.real(w), np.real(v))
     return EigResult(w, v)
 
 
 def eigvals(a: Array) -> Array:
-    """Eigenvalues; complex numbers if one of them is."""
+    """Eigenvalues; before NumPy 2.5 complex numbers only if one of them is."""
     m = _float(a)
     real, w, _ = _eig(m)
-    if m.dtype.kind != "c" and real:
+    if not _EIG_IS_COMPLEX and m.dtype.kind != "c" and real:
         return np.real(w)
     return w
 
@@ -511,4 +516,7 @@ def roots(p: Array) -> Array:
     if n == 1:
         return at_zero
     rows = np.concatenate([-c[1:][None] / c[0], np.eye(n - 2, n - 1, dtype=c.dtype)])
-    return np.append(eigvals(rows), at_zero)
+    real, w, _ = _eig(rows)
+    if rows.dtype.kind != "c" and real:
+        return np.append(np.real(w), at_zero)
+    return np.append(w, at_zero)

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
 from typing import Any
 
 import numpy as np
 
 from pyrelay import python_sums
 from pyrelay.infer.in_python.ranges import elements
+
+NAMES_MISSING = sys.version_info < (3, 14)
+"""Whether what `index` does not find is in its error."""
+
+_NOT_IN_LIST = "list.index(x): x not in list"
 
 
 def repeat_items(items: Any, times: Any) -> Any:
@@ -81,7 +87,7 @@ def index_of(items: Any, wanted: Any) -> Any:
     for k in range(len(items)):
         if items[k] == wanted:
             return k
-    raise ValueError(f"{wanted!r} is not in list")
+    raise ValueError(f"{wanted!r} is not in list" if NAMES_MISSING else _NOT_IN_LIST)
 
 
 def index_between(items: Any, wanted: Any, start: Any, stop: Any = None) -> Any:
@@ -92,7 +98,7 @@ def index_between(items: Any, wanted: Any, start: Any, stop: Any = None) -> Any:
     for k in range(low, high):
         if items[k] == wanted:
             return k
-    raise ValueError(f"{wanted!r} is not in list")
+    raise ValueError(f"{wanted!r} is not in list" if NAMES_MISSING else _NOT_IN_LIST)
 
 
 def index_in_tuple(items: Any, wanted: Any) -> Any:

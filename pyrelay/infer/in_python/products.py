@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.ops.numpy_release import RELEASE
+
 Array = Any
 
 __all__ = [
@@ -21,12 +23,21 @@ __all__ = [
 # -- products --------------------------------------------------------------------------------------
 
 
+_OF_PLANES = RELEASE < (2, 5)
+
+
 def cross(
     a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> Array:
-    """Products of vectors of three components; of two: the third component of theirs."""
+    """Products of vectors of three components; of two, before NumPy 2.5: the third component of
+    theirs."""
     u = np.moveaxis(np.asarray(a), axisa if axis is None else axis, -1)
     v = np.moveaxis(np.asarray(b), axisb if axis is None else axis, -1)
+    if not _OF_PLANES and (u.shape[-1] != 3 or v.shape[-1] != 3):
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
+            f"{u.shape[-1]} and {v.shape[-1]} dimensional instead."
+        )
     if u.shape[-1] not in (2, 3) or v.shape[-1] not in (2, 3):
         raise ValueError(
             "incompatible dimensions for cross product\n(dimension must be 2 or 3)"

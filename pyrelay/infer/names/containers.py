@@ -12,6 +12,7 @@ import collections
 import functools
 import heapq
 import queue
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -272,7 +273,10 @@ def field_of(it: Interpreter, dict_: V.Value, key: V.Value) -> V.Value:
     if not isinstance(known, V.Known):
         raise refuse_keys(it, cls)
     if not is_hashable(known.value):
-        said = f"unhashable type: {type(known.value).__name__!r}"
+        name = type(known.value).__name__
+        said = f"unhashable type: {name!r}"
+        if sys.version_info >= (3, 14):
+            said = f"cannot use {name!r} as a dict key ({said})"
         raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
     place = next((k for k, label in enumerate(cls.labels) if label == known.value), None)
     return V.Known(None if place is None else f"_{place}")

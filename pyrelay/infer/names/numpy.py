@@ -29,6 +29,7 @@ from pyrelay.infer.spellings import OP_NAMES
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DType
+from pyrelay.ops.numpy_release import RELEASE
 
 FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
@@ -49,8 +50,9 @@ def where(
     cond = cast(it, operand(it, condition), types.bool_)
     a, b = operand(it, x), operand(it, y)
     dtype, _ = types.promote((it.tensor(a), it.tensor(b)))
-    # Python's ints lose the bits that the type has not, without a word.
-    given = (it.builder.cast(it.atom(strong(it, v)), dtype) for v in (a, b))
+    if RELEASE < (2, 5):  # Python's ints lose the bits that the type has not, without a word
+        a, b = strong(it, a), strong(it, b)
+    given = (it.builder.cast(it.atom(v), dtype) for v in (a, b))
     return of_no_axes(it, it.call("where", strong(it, cond), *given))
 
 

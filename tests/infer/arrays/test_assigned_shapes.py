@@ -22,6 +22,7 @@ def grids_as_points(n: int) -> Any:
     return xs[ys > 0], same.shape, held, tail
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 def test_every_name_of_the_object_has_the_shape() -> None:
     jitted = pyrelay.jit(grids_as_points)
     for n in (3, 1):
