@@ -40,6 +40,8 @@ from pyrelay.infer.structure import (
     forget,
     has_columns,
     mark,
+    texts_of,
+    without_lengths,
     without_texts,
 )
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
@@ -60,8 +62,9 @@ _IN_PYTHON = 4
 """As many of those as one counts whose way is not native: to learn that it does not take a call's
 arguments takes microseconds, where `looks` take half of one."""
 
-_MOST_WITH_TEXTS = 6
-"""Programs for structures that differ in texts only: these are data from then on."""
+_MOST_ALIKE = 6
+"""Programs for structures that differ only in texts, and in how long lists of alike items are:
+these are data from then on."""
 
 _compiling = threading.RLock()
 """One thread compiles at a time: the others find what it made."""
@@ -130,6 +133,7 @@ class Compiled:
         self._needed_last: tuple[int, Families] | None = None  # by the call before
         self._stretches = False  # whether arrays are, whose extents only programs know
         self._open_texts: bool | None = False  # whether short texts are data; None if never
+        self._open_lists: bool | None = False  # whether the items of short lists are, likewise
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = np.zeros(1, np.int64)
         self._overlapping: dict[overlapping.Layout, Callable[..., Any]] = {}
@@ -159,13 +163,13 @@ class Compiled:
     def _dispatch(self, *args: Any, **keywords: Any) -> Any:
         given = args, keywords
         args, keywords = self._in_order(args, keywords)
-        flat = Flattened(pack=_packed, unpack=_unpacker)
+        flat = self._flattened(pack=_packed, unpack=_unpacker)
         key, entry, new = self._entry_for(args, keywords, flat)
         self._hits[0] += not new
         if self._looks is not None and not new:
             self._looks.note(key, entry, *given)
         if new:
-            self._key(args, keywords, flat := Flattened())
+            self._key(args, keywords, flat := self._flattened())
             entry.program.captured(flat)
         from pyrelay.boundary import NeedsStretching
 
@@ -192,7 +196,7 @@ class Compiled:
         """Drop the programs, so that calls compile them again."""
         self._table.clear()
         self._overlapping.clear()
-        self._open_texts = self._stretches = False
+        self._open_texts = self._open_lists = self._stretches = False
         self._enter_by(None)
 
     # -- finding a program -------------------------------------------------------------------------
@@ -253,6 +257,15 @@ class Compiled:
             met.append(needed)
             forget(flat, (0, 0, 0, 0))
             flat.apart, flat.families = needed
+
+    def _flattened(self, **how: Any) -> Flattened:
+        """What arguments are flattened into, as far as nothing says that programs need it else."""
+        return Flattened(apart=self._most_apart, **how)
+
+    @property
+    def _most_apart(self) -> int:
+        """Up to which length lists are structures of their items, likewise."""
+        return columns.NONE_APART if self._open_lists else columns.MOST_APART
 
     def _place(self, settings: config.Config, flat: Flattened) -> str:
         """The device: arrays of a GPU are worked on there, unless another one is asked for."""
@@ -316,13 +329,14 @@ class Compiled:
         if kind != "jit":
             callee = calls.transform(kind, callee, options)
 
-        known = self._may_open_texts(self._key(args, keywords, Flattened(), first=True))
+        known = self._may_open_texts(self._key(args, keywords, self._flattened(), first=True))
 
         def specialised() -> Any:
             with _compiling:
                 return specialise(
                     callee, args, keywords, parsed, near=near, open_texts=bool(self._open_texts),
                     texts_may_open=known, stretches=self._stretches,
+                    apart=self._most_apart,
                 )
 
         made = on_deep_stack(specialised)
@@ -357,9 +371,9 @@ class Compiled:
         """The program for these arguments as another process left it."""
         from pyrelay import store
 
-        flat = Flattened()
+        flat = self._flattened()
         first = self._key(args, keywords, flat, first=True)
-        if self._found(self._key(args, keywords, again := Flattened()), again) is not None:
+        if self._found(self._key(args, keywords, again := self._flattened()), again) is not None:
             return None  # another thread was faster
 
         def as_needed(apart: int, families: Families) -> tuple[Key, Flattened]:
@@ -379,7 +393,7 @@ class Compiled:
         from pyrelay.devices.runtime.library import expect_program, want_lists
 
         with _compiling, few_collections():
-            again = Flattened()
+            again = self._flattened()
             found = self._found(self._key(args, keywords, again), again)
             if found is not None:
                 return found, False
@@ -393,7 +407,7 @@ class Compiled:
             spec = self._specialised(args, keywords, key[-1])
             spent = time.perf_counter() - started
             binding = spec.binding
-            first = self._key(args, keywords, Flattened(), first=True)
+            first = self._key(args, keywords, self._flattened(), first=True)
             needed = Flattened(apart=binding.apart, families=binding.families or EVERYWHERE)
             key = self._key(args, keywords, needed, first=True)  # with what was found of nodes
             signature = self._call_text(args, keywords)
@@ -490,10 +504,10 @@ class Compiled:
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
         """Compile for these arguments without running anything; a later call finds the program."""
         args, keywords = self._in_order(args, keywords)
-        _, entry, _ = self._entry_for(args, keywords, Flattened())
+        _, entry, _ = self._entry_for(args, keywords, self._flattened())
         from pyrelay.inspection import Lowered
 
-        key = self._key(args, keywords, Flattened())  # as the program needs it
+        key = self._key(args, keywords, self._flattened())  # as the program needs it
         spec = entry.program.spec or self._specialised(args, keywords, key[-1])
         return Lowered(self, key, entry.program, spec)
 
@@ -501,7 +515,8 @@ class Compiled:
         """The same function with nothing compiled but a program, for a structure of arguments."""
         other = self.again()
         other._needs |= self._needs
-        other._open_texts, other._stretches = self._open_texts, self._stretches
+        other._open_texts, other._open_lists = self._open_texts, self._open_lists
+        other._stretches = self._stretches
         other._entered(key, key, program)
         return other
 
@@ -513,46 +528,57 @@ class Compiled:
         try:
             key = self._key(args, keywords, flat)
             known = self._found(key, flat)
-            if known is None and self._open_texts is False and self._texts_vary(key):
-                return self._with_open_texts(args, keywords, flat)
+            varies = (False, False) if known is not None else self._what_varies(key)
+            if any(varies):
+                return self._opened(args, keywords, flat, *varies)
             try:
                 entry = known or self._compiled(key, args, keywords)
             except errors.UnsupportedOperationError as refusal:
                 if not refusal.endless or not self._may_open_texts(key):
                     raise
-                return self._with_open_texts(args, keywords, flat, refusal)
+                return self._opened(args, keywords, flat, True, False, refusal)
         except BaseException:
             EVERYWHERE.withdraw(declared)  # else it would change how other programs compile
             raise
         EVERYWHERE.settle()
         return key, entry, known is None
 
-    def _texts_vary(self, key: Key) -> bool:
-        """Whether many programs are for structures that differ from this one in texts only."""
-        same = without_texts(key)
-        return same != key and (
-            sum(without_texts(other) == same for other in self._table) >= _MOST_WITH_TEXTS
-        )
+    def _what_varies(self, key: Key) -> tuple[bool, bool]:
+        """Whether many programs are for structures that differ from this one in texts, and in
+        lengths of lists, and in nothing else."""
+        if self._open_texts is not False and self._open_lists is not False:
+            return False, False
+        general = without_texts(key)
+        same = without_lengths(general)
+        alike = [other for other in self._table if without_lengths(without_texts(other)) == same]
+        if len(alike) < _MOST_ALIKE:
+            return False, False
+        texts = self._open_texts is False and any(texts_of(k) != texts_of(key) for k in alike)
+        lists = self._open_lists is False and any(without_texts(k) != general for k in alike)
+        return texts, lists
 
     def _may_open_texts(self, key: Key) -> bool:
         """Whether short texts are known that could be data."""
         return self._open_texts is False and without_texts(key) != key
 
-    def _with_open_texts(
-        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened,
-        refusal: errors.PyrelayError | None = None,
+    def _opened(
+        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened, texts: bool,
+        lists: bool, refusal: errors.PyrelayError | None = None,
     ) -> tuple[Key, _Entry, bool]:
-        """As `_entry_for`, by a program for any texts, if there is one. refusal: of that for these.
+        """As `_entry_for`, by a program for any texts, or for lists of any lengths, if there is
+        one. refusal: of that for these.
         """
-        for self._open_texts in (True, None):
+        for opens in (True, None):
+            self._open_texts = opens if texts else self._open_texts
+            self._open_lists = opens if lists else self._open_lists
             if self._looks is not None:
                 self._looks.texts = not self._open_texts
             forget(flat, (0, 0, 0, 0))
-            flat.apart, flat.families = columns.MOST_APART, EVERYWHERE
+            flat.apart, flat.families = self._most_apart, EVERYWHERE
             try:
                 return self._entry_for(args, keywords, flat)
             except errors.PyrelayError:
-                if not self._open_texts:
+                if not opens:
                     raise
                 if refusal is not None:
                     self._open_texts = False
@@ -568,7 +594,7 @@ class Compiled:
         from pyrelay.inspection import explanation
 
         if args or keywords:
-            _, entry, _ = self._entry_for(*self._in_order(args, keywords), Flattened())
+            _, entry, _ = self._entry_for(*self._in_order(args, keywords), self._flattened())
             return explanation(self.__qualname__, [entry.program])
         entries = [entry for found in tuple(self._table.values()) for entry in found]
         return explanation(self.__qualname__, [entry.program for entry in entries])

@@ -1,4 +1,5 @@
-"""Texts that differ from call to call become data: programs for each of them end."""
+"""Texts and lengths of lists that differ from call to call become data: programs for each of them
+end."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.compiled import _MOST_WITH_TEXTS
+from pyrelay.compiled import _MOST_ALIKE
 from pyrelay.infer import specialise
-from pyrelay.infer.structure import without_texts
+from pyrelay.infer.structure import texts_of, without_lengths, without_texts
 
-WORDS = [f"{'ab' * (k % 3)}{k}" for k in range(_MOST_WITH_TEXTS + 4)]
+WORDS = [f"{'ab' * (k % 3)}{k}" for k in range(_MOST_ALIKE + 4)]
 
 
 def same_backwards(word: str) -> bool:
@@ -36,7 +37,7 @@ def test_programs_for_single_texts_end() -> None:
     compiled = pyrelay.jit(same_backwards)
     for word in [*WORDS, "", "otto", "anna" * 9]:
         assert compiled(word) is same_backwards(word)
-    assert compiled.cache_info().compilations == _MOST_WITH_TEXTS + 1
+    assert compiled.cache_info().compilations == _MOST_ALIKE + 1
     again = compiled.lower("nnn").with_plan(lambda plan: plan)
     assert again("abba")
     assert again.cache_info().compilations == 1
@@ -51,7 +52,7 @@ def test_lists_of_texts_of_any_length_are_of_one_program() -> None:
         words = (WORDS + WORDS)[:count]
         assert compiled(words, "a") == longest(words, "a")
     before = compiled.cache_info().compilations
-    assert before == _MOST_WITH_TEXTS + 1
+    assert before == _MOST_ALIKE + 1
     assert compiled(WORDS[:7], "b") == ("", 7)
     assert compiled.cache_info().compilations == before
 
@@ -70,18 +71,60 @@ def test_names_that_a_program_has_to_know_stay_known(form: str) -> None:
         np.testing.assert_allclose(compiled(name, x), computed(name, x))
 
 
-def test_keys_without_texts_are_those_of_other_texts() -> None:
+def cheapest(graph: dict[str, list[tuple[str, int]]], start: str) -> dict[str, int]:
+    found, pending = {start: 0}, [start]
+    while pending:
+        here = pending.pop(0)
+        for other, cost in graph[here]:
+            if other not in found or found[here] + cost < found[other]:
+                found[other] = found[here] + cost
+                pending.append(other)
+    return found
+
+
+def test_short_lists_of_any_length_are_of_one_program() -> None:
+    compiled = pyrelay.jit(cheapest)
+    for count in range(1, _MOST_ALIKE + 5):
+        ways = [("abc"[k % 3], k + 1) for k in range(count)]
+        graph = {"a": ways[1:3] or ways, "b": ways[: count // 2] or ways, "c": ways[:1]}
+        assert compiled(graph, "a") == cheapest(graph, "a")
+    assert compiled.cache_info().compilations <= _MOST_ALIKE + 1
+
+
+def test_names_stay_known_where_lengths_alone_vary() -> None:
+    def summed(rows: list[list[float]], how: str) -> Any:
+        total = 0.0
+        for row in rows:
+            total = total + getattr(np, how)(np.array(row))
+        return total
+
+    compiled = pyrelay.jit(summed)
+    shapes = [(a, b) for a in range(1, 4) for b in range(1, 4)]
+    for a, b in shapes:
+        rows = [[0.5] * a, [1.5] * b]
+        assert compiled(rows, "sum") == summed(rows, "sum")
+    assert compiled.cache_info().compilations < len(shapes)
+    assert not compiled._open_texts
+
+
+def test_keys_without_texts_and_lengths_are_those_of_others() -> None:
     def of(*texts: str) -> Any:
         return tuple(("constant", str, text) for text in texts)
 
     one = (("list", *of("a", "b")), ("dict", ("k",), *of("c")), ("set", *of("x", "y")))
     other = (("list", *of("c")), ("dict", ("k",), *of("d")), ("set", *of("z")))
-    assert without_texts(one) == without_texts(other) != one
+
+    def general(key: Any) -> Any:
+        return without_lengths(without_texts(key))
+
+    assert general(one) == general(other) != one
+    assert without_texts(one) != without_texts(other)
+    assert texts_of(one) == {"a", "b", "c", "x", "y"}
     for different in (
         (("list",), *other[1:]), (other[0], ("dict", ("m",), *of("d")), other[2]),
         (("list", ("constant", type(None), None)), *other[1:]),
     ):
-        assert without_texts(different) != without_texts(one)
+        assert general(different) != general(one)
 
 
 def test_bytes_are_data_where_they_are_long_or_many() -> None:
@@ -97,9 +140,9 @@ def test_bytes_are_data_where_they_are_long_or_many() -> None:
         assert compiled(bytes(range(20 + k))) == checksum(bytes(range(20 + k)))
     assert compiled.cache_info().compilations == 1
     compiled = pyrelay.jit(checksum)
-    for k in range(_MOST_WITH_TEXTS + 4):
+    for k in range(_MOST_ALIKE + 4):
         assert compiled(bytes([k])) == checksum(bytes([k]))
-    assert compiled.cache_info().compilations == _MOST_WITH_TEXTS + 1
+    assert compiled.cache_info().compilations == _MOST_ALIKE + 1
 
 
 def test_bytes_that_a_program_was_compiled_for_are_compared() -> None:

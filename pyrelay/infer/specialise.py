@@ -72,15 +72,15 @@ def _deep_recursion() -> Iterator[None]:
 def specialise(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any], *,
     near: bool = True, open_texts: bool = False, texts_may_open: bool = False,
-    stretches: bool = False,
+    stretches: bool = False, apart: int = columns.MOST_APART,
 ) -> Specialised:
     """Infer the program of `callee(*args, **keywords)`.
 
     callee is a Python function or an abstract value (a `Derivative`). near: whether it runs where a
     loop over short arrays is better one kernel (`short_arrays`). open_texts: whether short texts
     are data, too; or may be if this program is too much (`texts_may_open`). stretches: see
-    `infer/arrays/stretching`. Raises a PyrelayError at the user's line for what cannot be compiled,
-    or takes too long to.
+    `infer/arrays/stretching`. apart: up to which length lists are structures at first. Raises a
+    PyrelayError at the user's line for what cannot be compiled, or takes too long to.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
     that computed arrays have one shape, short ones enter as structures of their items; if it still
@@ -103,27 +103,26 @@ def specialise(
         if any(map(_is_short_table, every)):
             effort.allow(MOST_STEPS_BY_ITEMS)
             try:
-                return _inferred(infer, every)
+                return _inferred(infer, every, apart)
             except TooManySteps:
                 effort.allow(MOST_STEPS)
                 found = _tried(infer, columns.NONE_APART, Entered())
             if found is not None:
                 return found
         try:
-            return _inferred(infer, every)
+            return _inferred(infer, every, apart)
         except errors.PyrelayError:
             if not effort.left_rolled:
                 raise
         effort.rounds = MOST_ROUNDS
         effort.allow(MOST_STEPS)
-        return _inferred(infer, every)
+        return _inferred(infer, every, apart)
     except TooManySteps as error:
         raise error.failure from None
 
 
 def _inferred(
-    infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any],
-    apart: int = columns.MOST_APART,
+    infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any], apart: int,
 ) -> Specialised:
     """The program by the first way to take lists that it is compiled with.
 

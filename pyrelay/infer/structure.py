@@ -148,18 +148,28 @@ def _refuse_rows_elsewhere(into: Flattened) -> None:
 
 
 def without_texts(key: Key) -> Key:
-    """A key that is the same for other texts and bytes in their places, and for other numbers of
-    them in a list or a set."""
+    """A key that is the same for other texts and bytes in their places."""
     match key:
         case ("constant", cls, str()) if cls is str:
             return ("text",)
         case ("constant", cls, bytes()) if cls is bytes:
             return ("bytes",)
-        case ("list" | "set" as kind, *items):
-            found = tuple(map(without_texts, items))
-            alike = len(set(found)) == 1 and found[0] == ("text",)
-            return (kind, *(found[:1] if alike else found))
     return tuple(without_texts(x) if isinstance(x, tuple) else x for x in key)
+
+
+def without_lengths(key: Key) -> Key:
+    """A key that is the same for other numbers of items in a list or a set, where all are alike."""
+    found = tuple(without_lengths(x) if isinstance(x, tuple) else x for x in key)
+    alike = found[:1] in (("list",), ("set",)) and len(set(found)) == 2
+    return found[:2] if alike else found
+
+
+def texts_of(key: Key) -> set[str | bytes]:
+    """The texts and bytes that a key has in places where others may be."""
+    match key:
+        case ("constant", cls, str() | bytes() as text) if cls in (str, bytes):
+            return {text}
+    return {text for part in key if isinstance(part, tuple) for text in texts_of(part)}
 
 
 def has_columns(key: Any) -> bool:
