@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import once
 from pyrelay.infer.in_python.numbers_in_texts import EXACT, lost, power_of_ten, quotient
 
 FORM = ("base", "letters", "prefix", "width", "zeros", "plus", "group")
@@ -91,15 +92,24 @@ def fixed(
 
 
 def shortest(x: Any) -> Any:
-    """The code points of repr(x) of a float: of as few digits as tell it from all other floats, the
-    nearest ones.
+    """The code points of repr(x) of a float."""
+    codes, at = _shortest(x)
+    if at < 0:
+        return shown_by_python(x, "")
+    return codes[at:]
+
+
+@once
+def _shortest(x: Any) -> Any:
+    """What `shortest` gives behind a place, -1 if that is for Python to say: of as few digits as
+    tell the float from all others, the nearest ones.
 
     What 15 digits can tell, 15 digits do tell once they are rounded to; where they do not, 16 or 17
     do (Steele and White, How to print floating-point numbers accurately, PLDI 1990).
     """
-    size = abs(x)
+    size, codes = abs(x), np.full(28, 32)
     if size != 0.0 and not (size >= 1e-4 and size < 1e16):
-        return shown_by_python(x, "")
+        return codes, -1
     places = 14 + int(size < 1.0) + int(size < 0.1) + int(size < 0.01) + int(size < 0.001)
     ten = 10.0
     while size >= ten:
@@ -109,7 +119,7 @@ def shortest(x: Any) -> Any:
     number = _scaled(size, ten)
     if quotient(number, ten) != size:
         if math.frexp(size)[0] == 0.5:  # the next float below is nearer than the one above
-            return shown_by_python(x, "")
+            return codes, -1
         places, ten = places + 1, ten * 10.0
         number = _scaled(size, ten)
         if quotient(number, ten) != size:
@@ -119,12 +129,11 @@ def shortest(x: Any) -> Any:
         number, places = number * 10, 1
     while places > 1 and number % 10 == 0:
         number, places = number // 10, places - 1
-    codes = np.full(28, 32)
     at = _written(codes, len(codes), number, places, "")
     if math.copysign(1.0, x) < 0.0:
         at -= 1
         codes[at] = 45
-    return codes[at:]
+    return codes, at
 
 
 def _written(codes: Any, at: Any, number: Any, places: Any, group: Any) -> Any:

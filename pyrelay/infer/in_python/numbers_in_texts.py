@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrelay.infer.in_python import once
+
 EXACT = 1 << 53
 """Ints up to this one are floats; so are powers of ten up to the 22nd."""
 
@@ -38,6 +40,15 @@ def _bounds(string: Any) -> Any:
 
 def whole(string: Any, base: Any) -> Any:
     """int(string, base), for a base from 2 to 36."""
+    value, plain = _whole(string, base)
+    if not plain:
+        return whole_of_python(string, base)
+    return value
+
+
+@once
+def _whole(string: Any, base: Any) -> Any:
+    """What `whole` gives, and whether it is plain."""
     first, last, negative = _bounds(string)
     value = 0
     plain = first < last and last - first <= (18 if base <= 10 else 12)
@@ -47,9 +58,7 @@ def whole(string: Any, base: Any) -> Any:
             plain = False
             break
         value = value * base + digit
-    if not plain:
-        return whole_of_python(string, base)
-    return -value if negative else value
+    return (-value if negative else value), plain
 
 
 def whole_of_character(code: Any, base: Any) -> Any:
@@ -70,8 +79,17 @@ def _digit(code: Any) -> Any:
 
 
 def real(string: Any) -> Any:
-    """float(string): up to 18 digits are an int, which is multiplied or divided by a power of ten
-    and rounded once."""
+    """float(string)."""
+    size, plain = _real(string)
+    if not plain:
+        return real_of_python(string)
+    return size
+
+
+@once
+def _real(string: Any) -> Any:
+    """What `real` gives, and whether it is plain: up to 18 digits are an int, which is multiplied
+    or divided by a power of ten and rounded once."""
     first, last, negative = _bounds(string)
     value, digits, power = 0, 0, 0
     plain, found, behind = True, False, False
@@ -98,9 +116,9 @@ def real(string: Any) -> Any:
         power += exponent
         plain = plain and given
     if not plain or not found or power < -22 or power > 22 or (value > EXACT and power < -20):
-        return real_of_python(string)
+        return 0.0, False
     if value > EXACT and power > 0:
-        return real_of_python(string)
+        return 0.0, False
     ten = power_of_ten(abs(power))
     if power >= 0:
         size = value * ten
@@ -108,7 +126,7 @@ def real(string: Any) -> Any:
         size = value / ten
     else:
         size = quotient(value, ten)
-    return -size if negative else size
+    return (-size if negative else size), True
 
 
 def _exponent(string: Any, first: Any, last: Any) -> Any:
