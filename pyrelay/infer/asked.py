@@ -72,6 +72,7 @@ class Asked:
     layouts: frozenset[int] = frozenset()  # leaves whose order in memory matters
     copied: frozenset[int] = frozenset()  # leaves that are copied though they have no gaps
     exact: int = 0
+    untold: set[str] = field(default_factory=set)  # what asked for more than that, in vain
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     tells_new: bool = False  # so it does if the other one is new, which takes more
     doubts: bool = False  # or they have numbers, which may do as well
@@ -107,6 +108,8 @@ class Asked:
     #: what the last attempt had in lists and could have as nodes, and what it was called with
     in_lists: list[list[type]] = field(default_factory=list)
     leaves: Sequence[Any] = ()
+    names: Sequence[str] = ()
+    known_last: tuple[str, type, str] | None = None  # which argument had to be known last, and why
     shared_at: frozenset[Place] = frozenset()  # where attempts would have had one list twice
     keys_known: bool = False
     ragged: bool = False  # arrays in one list may differ in shape
@@ -126,6 +129,7 @@ class Asked:
     deep_wanted: bool = False  # lists in lists would have held lists
     keyed: frozenset[Let] = frozenset()  # makers of dicts that are nodes with a field for each key
     keyed_wanted: frozenset[Let] = frozenset()  # or those that could be
+    unkeyed: frozenset[Let] = frozenset()  # those that get other keys than they are made with
     fixed_wanted: frozenset[Let] = frozenset()  # makers of lists that could be nodes likewise
     keys_wanted: bool = False
     sequences: bool | None = None  # tuples and strings may have run-time lengths; or may not again
@@ -151,7 +155,8 @@ class Asked:
         self.keyed_wanted |= attempt.keyed()
         self.fixed_wanted |= attempt.fixed()
         self.shared_at |= attempt.shared_at
-        self.in_lists, self.leaves = attempt.listed(), attempt.flat.leaves
+        self.in_lists = attempt.listed()
+        self.leaves, self.names = attempt.flat.leaves, attempt.flat.names
         self.nested_wanted = attempt.nested()
         self.deep_wanted = attempt.entered.deep
         if self.own is not None:
@@ -193,12 +198,12 @@ class Asked:
                 self.granted += 1
             case needs.NeedsTable() | needs.NeedsEntries():
                 return self._grant_table(error)
-            case needs.NeedsNestedList(made=made):
+            case needs.NeedsNested(made=made, cls=cls):
                 if made in self.nested:
                     return _never_ends()
-                self.nested |= {made}
-                self.keyed -= {made}
-                self._declare({NestedList})
+                self._nest({made: cls})
+                if cls is not NestedList:
+                    self._have_tables({made})
                 self.granted += 1
             case needs.NeedsListed():
                 self._list_quickly(self.in_lists)
@@ -329,11 +334,23 @@ class Asked:
             ):
                 self._open_sequences()  # rather than unrolling the loop
                 self.granted += 1
-            case needs.NeedsStatic(origin=("leaf", leaf)):
-                self.known = {**self.known, leaf: True}
+            case needs.NeedsStatic(origin=("leaf", leaf), why=why):
+                self.known = {**self.known, **dict.fromkeys(self._beside(leaf, why), True)}
             case needs.NeedsStatic(why=why):
                 return _unknown(why)
         return None
+
+    def _beside(self, leaf: int, why: str) -> list[int]:
+        """The leaves to be known where one is: all of its kind in the same argument, where another
+        was for the same reason."""
+        whole = self.names[leaf].partition("[")[0], type(self.leaves[leaf]), why
+        if why == needs.HOW_OFTEN or self.known_last != whole:
+            self.known_last = whole
+            return [leaf]
+        return [
+            k for k, (name, value) in enumerate(zip(self.names, self.leaves, strict=True))
+            if (name.partition("[")[0], type(value), why) == whole
+        ]
 
     def _grant_identity(self, need: needs.NeedsIdentity) -> Exception | None:
         """Note how much of which object is which the program has to tell: more each time."""
@@ -351,7 +368,10 @@ class Asked:
             return None
         self.refusal = self.refusal or (need.error if self.exact else None)
         self.exact += 1
-        return self.refusal if self.exact > _MOST_EXACT else None
+        if self.exact <= _MOST_EXACT and str(need.error) not in self.untold:
+            return None
+        self.untold.add(str(need.error))
+        return self.refusal or need.error
 
     def _choose(self) -> None:
         """Have one of two lists stay one of them."""
@@ -368,7 +388,10 @@ class Asked:
         """Have containers that are items of others be nodes."""
         self.nested |= made.keys()
         self.keyed -= self.nested
-        self._declare({NestedTable, *made.values(), *(ORDERED if self.ordered else ())})
+        tables = set(made.values()) != {NestedList}
+        self._declare({*made.values(), *((NestedTable,) if tables else ()), *(
+            ORDERED if self.ordered and tables else ()
+        )})
 
     def _declare(self, classes: Iterable[type]) -> None:
         for cls in classes:
@@ -467,7 +490,10 @@ class Asked:
             self._nest(nested)
         self.open_keys |= attempt.outgrown
         of_keys = not self.open_keys <= self.tables and isinstance(failure, errors.StaticValueError)
-        keyed = self.keyed_wanted - self.keyed - self.nested - self.tables - self.open_keys
+        keyed = (
+            self.keyed_wanted - self.keyed - self.nested - self.tables - self.open_keys
+            - self.unkeyed
+        )
         if self.memos:  # the next attempt computes everything anew
             self.memos, self.remembers = [], False
         elif not self.open_keys <= self.tables:
@@ -531,7 +557,15 @@ class Asked:
             self.refusal = self.refusal or failure
             self.granted += 1
             return
-        attempt.outgrown.clear()  # those that were nodes for no need
+        found = attempt.outgrown & self.quick & self.keyed
+        if found:  # which were nodes for no need
+            self.keyed -= found
+            self.quick -= found
+            self.unkeyed |= found
+            attempt.outgrown.clear()
+            self._anew()
+            return
+        attempt.outgrown.clear()
         self._list_no_more()
         self.tables -= self.quick
         self.keyed -= self.quick

@@ -96,13 +96,14 @@ class Attempt(Arguments):
         return {**tables, **dict.fromkeys(self.outgrown, nested_for["dict"])}
 
     def hollow(self) -> dict[Let, type]:
-        """What makes dicts without entries that are items of lists, to which keys may be given that
-        no attempt has come to, and what these are then."""
+        """What makes dicts and sets without entries that are items of lists, to which keys may be
+        given that no attempt has come to, and what these are then."""
         found = set() if self.outermost is None else self.outermost.items.made
         return {
-            made: nested_for["dict"] for cls, made in found
-            if cls == "dict" and made not in self.asked.nested
-            and isinstance(made.rhs, PyCall) and made.rhs.kind == "dict" and not made.rhs.args
+            made: nested_for[cls] for cls, made in found
+            if made not in self.asked.nested and isinstance(made.rhs, PyCall) and (
+                (cls, made.rhs.kind, len(made.rhs.args)) in _HOLLOW
+            )
         }
 
     def keyed(self) -> frozenset[Let]:
@@ -149,8 +150,8 @@ class Attempt(Arguments):
             of_nodes=self.of_nodes, ranges=self.ranges, containers=self.containers,
             keys_known=asked.keys_known,
             counts_known=asked.counts_known, texts_known=asked.texts_known, nested=asked.nested,
-            keyed=asked.keyed, compares=asked.compares, gathered=asked.gathered,
-            counted=asked.counted,
+            keyed=asked.keyed, unkeyed=asked.unkeyed, compares=asked.compares,
+            gathered=asked.gathered, counted=asked.counted,
             ordered=asked.ordered, wide=asked.wide,
             own=None if asked.own is None else set(asked.own),
         )
@@ -321,6 +322,10 @@ class Attempt(Arguments):
         if place not in self.places:
             self.places.add(place)
             self.hidden.append(HiddenArgument(source, value, key, _name_of(source)))
+
+
+#: Dicts and sets without entries: `{}`, `set()`.
+_HOLLOW = {("dict", "dict", 0), ("set", "call", 1)}
 
 
 def _is_of_user(family: Family) -> bool:

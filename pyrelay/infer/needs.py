@@ -136,12 +136,15 @@ class NeedsEntries(Exception):
     error: Exception | None = None
 
 
-class NeedsNestedList(Exception):
-    """A list meets lists that are nodes with a list in each: what makes it makes one of these."""
+class NeedsNested(Exception):
+    """A list, dict or set meets others that are nodes: what makes it makes one of these.
 
-    def __init__(self, made: Let) -> None:
+    cls: the class of what makes lists that hold such, or of those dicts and sets.
+    """
+
+    def __init__(self, made: Let, cls: type) -> None:
         super().__init__()
-        self.made = made
+        self.made, self.cls = made, cls
 
 
 class NeedsListed(Exception):

@@ -103,6 +103,7 @@ class Program:
     nested: frozenset[Let] = frozenset()  # makers of containers that are items of others
     ordered: bool = False  # sets keep the order that they have in Python (set_order.py)
     keyed: frozenset[Let] = frozenset()  # makers of dicts with a field for each key (entries.py)
+    unkeyed: frozenset[Let] = frozenset()  # those that have no such, as they get other keys
     entries: dict[type, set[Let]] = field(default_factory=dict)  # those by the class of the dicts
     outgrown: set[Let] = field(default_factory=set)  # those whose dicts would get other keys
     compared: int = 0  # keys of dicts that are compared with one of the running program

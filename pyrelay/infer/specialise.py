@@ -50,7 +50,7 @@ _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsGathering, needs.NeedsCapture,
     needs.NeedsIdentity, needs.NeedsCopies, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsSequences, needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder,
-    needs.NeedsEntries, needs.NeedsNestedList, needs.NeedsListed, needs.NeedsClassAttribute,
+    needs.NeedsEntries, needs.NeedsNested, needs.NeedsListed, needs.NeedsClassAttribute,
     NeedsMemo, NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields,
     NeedsNodesOf,
     errors.PyrelayError,

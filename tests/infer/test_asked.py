@@ -312,3 +312,43 @@ def test_dicts_in_dicts_are_no_reason_to_unroll_loops() -> None:
         pairs = [(f"w{k % 7}", k) for k in range(n)]
         assert compiled(pairs) == letters_by_word(pairs)
     assert compiled.cache_info().compilations == 1
+
+
+class Visitor:
+    def __init__(self, place: float, state: str) -> None:
+        self.place, self.state, self.days = place, state, 0
+
+
+def counted_each_day(count: int, days: int) -> list[dict[str, int]]:
+    people = [Visitor(k * k % 7 / 7.0, "I" if k == 0 else "S") for k in range(count)]
+    found = []
+    for _ in range(days):
+        ill = [p for p in people if p.state == "I"]
+        for p in people:
+            if p.state == "S" and any(abs(p.place - q.place) < 0.2 for q in ill):
+                p.state = "I"
+            elif p.state == "I":
+                p.days += 1
+                if p.days > 2:
+                    p.state = "R"
+        found.append({state: sum(p.state == state for p in people) for state in "SIR"})
+    return found
+
+
+def test_dicts_that_get_other_keys_leave_objects_nodes(attempts: list[Attempt]) -> None:
+    assert pyrelay.jit(counted_each_day)(25, 6) == counted_each_day(25, 6)
+    assert len(attempts) <= 8
+    assert attempts[-1].asked.quick_classes == {Visitor}
+
+
+def texts_by_number(numbers: list[int]) -> list[list[int]]:
+    chosen = {n: set(range(n % 3, 9, 2)) for n in numbers}
+    return [sorted(of) for n, of in chosen.items() if of != {n}]
+
+
+def test_numbers_of_an_argument_are_known_together(attempts: list[Attempt]) -> None:
+    numbers = [4, 7, 2, 9]
+    assert pyrelay.jit(texts_by_number)(numbers) == texts_by_number(numbers)
+    asked = attempts[-1].asked
+    assert len(attempts) <= 4  # there were 6
+    assert len(asked.known) == len(numbers)

@@ -279,3 +279,28 @@ def what_is_no_text_in_a_tree(words):
         return root[words[0][0]] + "s"
     except TypeError as error:
         return str(error)
+
+
+EDGES = [(1, 2), (2, 3), (4, 5), (6, 7), (7, 8), (8, 6)]
+
+
+@use((EDGES,), ([(5, 1), (1, 9), (9, 5), (2, 5), (3, 3)],))
+def neighbours_from_both_ends(edges):
+    near = {}
+    for a, b in edges:
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    return len(near), max(len(others) for others in near.values()), 8 in near[edges[0][1]]
+
+
+@use((EDGES,), ([(5, 1), (1, 9), (9, 5), (2, 5), (3, 3)],))
+def sets_made_where_they_are_missing(edges):
+    near = {}
+    for a, b in edges:
+        if a not in near:
+            near[a] = set()
+        if b not in near:
+            near[b] = set()
+        near[a].add(b)
+        near[b].add(a)
+    return sum(a in near[b] for a, b in edges), sorted(near)

@@ -32,6 +32,8 @@ def admit(
     span = it.let.span if it.let else None
     item = lent(it, as_item(it, item))
     it.heap.note_items((item,))
+    if isinstance(item, V.Ref) and item.cls is None:
+        J.refuse_display(content.template, item.root.kind, item.root.made)
     try:
         own = growing.template_of(it.heap, (item,))
         joined = J.join_items(content.template, own, it.program.guards.same)

@@ -23,6 +23,7 @@ from pyrelay.infer.containers.open_layouts import (
     items_of_open,
     meet_open,
 )
+from pyrelay.infer.in_python.nested import ORDERED, NestedMembers, NestedTable
 from pyrelay.infer.in_python.nested_lists import NestedList
 from pyrelay.infer.kinds import holders, numbers_as
 from pyrelay.infer.layout import (
@@ -48,7 +49,7 @@ from pyrelay.infer.layout import (
     with_inside,
 )
 from pyrelay.infer.leaves import parts_of
-from pyrelay.infer.needs import NeedsNestedList
+from pyrelay.infer.needs import NeedsNested
 from pyrelay.infer.nodes.anonymous import NeedsNodes, group_of
 from pyrelay.infer.nodes.datatypes import NO_NODE
 from pyrelay.infer.slots import joined as joined_slots
@@ -525,14 +526,27 @@ class NeedsPlace(Exception):
         self.roots = frozenset(roots)
 
 
+#: What lists, dicts and sets are where they are nodes.
+_NESTED: dict[str, tuple[type, ...]] = {
+    "list": (NestedList,), "dict": (NestedTable,), "set": (NestedMembers, ORDERED[1]),
+}
+
+
 def _refuse_plain(a: Layout, b: Layout) -> None:
-    """Raises NeedsNestedList where a display makes one of two lists, and the other is a node."""
+    """Raises NeedsNested where a display makes a list, dict or set, and the other is a node."""
     for node, other in ((a, b), (b, a)):
-        match node, other:
-            case LNode(("data", schema, kinds), _), LPlace(kind="list", made=made) if (
-                made is not None and any(schema.classes[k] is NestedList for k in kinds)
-            ):
-                raise NeedsNestedList(made)
+        if isinstance(other, LPlace) and other.cls is None:
+            refuse_display(node, other.kind, other.made)
+
+
+def refuse_display(node: Layout, kind: str, made: Any) -> None:
+    """Raises NeedsNested where a display makes a list, dict or set, and this is such a node."""
+    nested = _NESTED.get(kind)
+    if made is None or nested is None or not isinstance(node, LNode) or node.head[0] != "data":
+        return
+    _, schema, kinds = node.head
+    if any(issubclass(schema.classes[k], nested) for k in kinds if k):
+        raise NeedsNested(made, nested[0])
 
 
 def _as_view(layout: Layout) -> LView | None:

@@ -271,7 +271,8 @@ class Runner:
             isinstance(count, V.Known) and count.value <= needs.SHORT
         ):
             return
-        found = self.it.heap.items.keyed - program.keyed - program.nested - program.tables
+        known = program.keyed | program.unkeyed | program.nested | program.tables
+        found = self.it.heap.items.keyed - known
         if found:
             raise needs.NeedsEntries(frozenset(found))
         classes = self.it.heap.items.classes

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
+from pyrelay.infer.in_python.nested_lists import NestedList
 from pyrelay.infer.nodes.datatypes import (
     Child,
     Choice,
@@ -197,7 +198,7 @@ def _tuples(sort: Sort) -> int:
 
 def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:
     """Raises NeedsNodes where tuples stand deeper in tuples than they did, in others made at the
-    same place; NeedsEntries for such dicts, and lists of known length; NeedsNestedList for other
+    same place; NeedsEntries for such dicts, and lists of known length; NeedsNested for other
     lists."""
     now = tuple(now)
     deepest = _deepest(now)
@@ -208,7 +209,7 @@ def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:
         raise NeedsNodes(tuples, nests=True)
     grown = next(filter(_makes_empty_list, others), None)
     if grown is not None:
-        raise needs.NeedsNestedList(grown)
+        raise needs.NeedsNested(grown, NestedList)
     if others:
         raise needs.NeedsEntries(others, endless=True)
 

@@ -38,6 +38,8 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
                 hints=("pass the trees that are changed as arguments of one call",),
             )
         raise NeedsPool(family, unified=True)
+    if node.schema.fields[node.kind] is None:
+        raise it.program.lacking.ended()  # nothing is known of its fields yet
     known = node.schema.of(node.kind)
     if name not in known:
         _assign_first(it, family, node, name, value)

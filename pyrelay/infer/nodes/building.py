@@ -11,6 +11,7 @@ grows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pyrelay import errors
 from pyrelay.infer import kinds as number_kinds
@@ -28,6 +29,7 @@ from pyrelay.infer.nodes.annotations import (
     is_record_class,
 )
 from pyrelay.infer.nodes.anonymous import (
+    group_of,
     refuse_deeper_fields,
     refuse_groups,
     refuse_tuples,
@@ -114,6 +116,8 @@ def build(
     """
     family = it.program.families.of(cls)
     assert family is not None
+    if family not in it.pools:
+        family = _with_parts(it, family, values)
     pool, kind = it.pools.get(family), family.kinds[cls]
     if pool is None:
         pool = it.new_ref("pool", {}, Schema((), ()))  # to look at what it would hold
@@ -126,13 +130,8 @@ def build(
         values = {n: in_place_of(made, node, v) for n, v in values.items()}
     plan = it.program.plans.setdefault(family, Plan(family))
     lengths.note(it, plan, kind, values)
-    expected = expected_fields(cls)
-    builder = NodeBuilder(it, family, pool, cls)
-    sorts = tuple(
-        (n, Grows() if (isinstance(known.get(n), Grows) or is_of_many(cls)) and V.is_list(v)
-         else builder.sort_of(v, expected.get(n), n))
-        for n, v in values.items()
-    )
+    builder = NodeBuilder(it, family, pool, cls, builds=True)
+    sorts = builder.sorts_of(values, known)
     met = kind < len(pool.cls.fields) and pool.cls.fields[kind] is not None
     before = tuple(known.items())
     joined = builder.joined(before if list(known) == list(values) else sorts, sorts)
@@ -143,7 +142,13 @@ def build(
     if pool.cls.classes != tuple(family.classes) or not same or not all(
         fits[n] or _can_be_nothing(sort) for n, sort in known.items()
     ):
-        raise it.program.lacking.instead(NeedsPool(family, kind, joined))
+        need = NeedsPool(family, kind, joined)
+        if made is None or not _is_unknown(it, pool, kind):
+            raise it.program.lacking.instead(need)
+        it.program.lacking.note_hollow(need)
+        new = V.Data(pool, kind, V.Scalar(types.PY_INT, it.builder.undef(types.PY_INT).atom))
+        known_as(it, made, new)
+        return new
     if not all(fits.values()):
         it.program.lacking.note(NeedsPool(family, kind, joined))
     leaves: dict[str, V.Value] = {}
@@ -156,6 +161,24 @@ def build(
     if made is not None:
         known_as(it, made, new)
     return new
+
+
+def _is_unknown(it: Interpreter, pool: V.Ref, kind: int) -> bool:
+    """Whether nothing is known of the fields of a kind of nodes that the pool can have."""
+    fields = pool.cls.fields
+    return pool in it.pools.values() and kind < len(fields) and fields[kind] is None
+
+
+def _with_parts(it: Interpreter, family: Family, values: Mapping[str, V.Value]) -> Family:
+    """The data type of a first node, with those of the nodes in its fields."""
+    for value in values.values():
+        found = V.node_of(value)
+        if found is None or group_of(found[0].cls) is not None:
+            continue
+        other = it.program.families.of(found[0].cls.classes[1])
+        if other is not None and other is not family and other.families.outer is not None:
+            family = other.taking_in(family)
+    return family
 
 
 def _plain_sort(family: Family, value: V.Value, expected: Expected | None) -> Sort | None:
@@ -194,12 +217,17 @@ def _next_row(it: Interpreter, pool: V.Ref, kind: int) -> V.Value:
 
 @dataclass
 class NodeBuilder:
-    """One node under construction."""
+    """One node under construction.
+
+    builds: it is to be made now. around: the objects that are to be nodes, too, in which it is.
+    """
 
     it: Interpreter
     family: Family
     pool: V.Ref
     cls: type
+    builds: bool = False
+    around: tuple[V.Root, ...] = ()
 
     def joined(self, before: Fields, new: Fields) -> Fields:
         found = []
@@ -249,10 +277,7 @@ class NodeBuilder:
             case V.Ref() if (few := sets_of_nodes.as_range(it, value)) is not None:
                 return Items(set, self._common(few, None, name))
             case V.Ref(_, cls) | V.Tuple(_, cls) if cls is not None and is_record_class(cls):
-                if cls in self.family.kinds:
-                    raise incomplete(it, cls)
-                self.family.add(cls)
-                raise it.program.lacking.instead(NeedsPool(self.family))
+                return self._record(value, cls)
             case V.Items(pool, cls, sort):
                 if pool.root is self.pool.root:
                     return Items(cls, sort)
@@ -277,6 +302,35 @@ class NodeBuilder:
             hints=("keep numbers, arrays, texts, nodes, and tuples or lists of nodes in it",),
         )
 
+    def sorts_of(self, values: Mapping[str, V.Value], known: Mapping[str, Sort]) -> Fields:
+        """The sorts of the fields."""
+        expected, many = expected_fields(self.cls), is_of_many(self.cls)
+        return tuple(
+            (n, Grows() if (isinstance(known.get(n), Grows) or many) and V.is_list(v)
+             else self.sort_of(v, expected.get(n), n))
+            for n, v in values.items()
+        )
+
+    def _record(self, value: V.Ref | V.Tuple, cls: type) -> Sort:
+        """The sort of an object that turns out to be of a class of nodes: it was made as none, so
+        that the node at hand cannot be made, but says what nodes of its class have to hold."""
+        it, lacking = self.it, self.it.program.lacking
+        if cls in self.family.kinds and cls not in lacking.late:
+            raise incomplete(it, cls)
+        self.family.add(cls)
+        lacking.late.add(cls)
+        ends = lacking.instead(NeedsPool(self.family))
+        if isinstance(value, V.Tuple):
+            values = dict(zip(cls._fields, value.items, strict=True))  # type: ignore[attr-defined]
+        elif self.builds and value.root not in (*it.constructing, *self.around):
+            values = it.content(value.root)
+        else:
+            raise ends
+        around = self.around if isinstance(value, V.Tuple) else (*self.around, value.root)
+        one = replace(self, cls=cls, around=around)
+        lacking.instead(NeedsPool(self.family, self.family.kinds[cls], one.sorts_of(values, {})))
+        return Child((self.family.kinds[cls],))
+
     def _first(self, content: V.Growing) -> V.Value:
         """An item of a list, to look at its type."""
         trial = self.it.builder.nested()
@@ -286,6 +340,8 @@ class NodeBuilder:
     def _child(self, pool: V.Ref, kinds: tuple[int, ...]) -> Sort:
         if pool.root is not self.pool.root:
             refuse_groups(self.pool.cls, pool.cls)
+            if self.builds and not self.pool.cls.classes:
+                return self._child_of_other(pool, kinds)
             if set(pool.cls.classes) & set(self.family.classes[1:]):
                 if self.it.program.plans[self.family].unified:
                     raise self.it.failure(
@@ -300,6 +356,19 @@ class NodeBuilder:
             assert other is not None
             raise self.it.program.lacking.instead(NeedsPool(other.taking_in(self.family)))
         return Child(tuple(sorted(kinds)))
+
+    def _child_of_other(self, pool: V.Ref, kinds: tuple[int, ...]) -> Sort:
+        """The sort of a node of another data type, which becomes part of that of the node at hand,
+        of which there are none yet."""
+        classes = pool.cls.classes
+        if not self.family.kinds.keys() >= {*classes}:
+            other = self.it.program.families.of(classes[1])
+            assert other is not None
+            whole = other.taking_in(self.family)
+            ends = self.it.program.lacking.instead(NeedsPool(whole))
+            if whole is not self.family:
+                raise ends
+        return Child(tuple(sorted(self.family.kinds[classes[k]] for k in kinds)))
 
     def _tuple(self, items: Sequence[V.Value], expected: Expected | None, name: str) -> Sort:
         told = expected if expected is not None and expected.sequence is tuple else None

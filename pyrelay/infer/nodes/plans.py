@@ -134,6 +134,7 @@ class Lacking:
     statements: int = 0
     last: int = -1  # the statement at which it ends
     elsewhere: bool = False  # it goes on along some of its paths only
+    late: set[type] = field(default_factory=set)  # classes of nodes whose objects were none so far
 
     def note(self, need: NeedsPool) -> None:
         """Go on without."""
@@ -147,11 +148,19 @@ class Lacking:
             found.captures.append(need)
             self._go_on(_TWICE, _FEW)
 
-    def instead(self, need: NeedsPool) -> Diverges:
-        """What ends the path at hand, where a node cannot be made: others may lack more."""
-        self.elsewhere = True
+    def note_hollow(self, need: NeedsPool) -> None:
+        """Go on with a node without fields: a path that reads one ends there."""
         if self._noted().add(need):
             self._go_on(_TWICE, _FEW)
+
+    def instead(self, need: NeedsPool) -> Diverges:
+        """What ends the path at hand, where a node cannot be made: others may lack more."""
+        self.note_hollow(need)
+        return self.ended()
+
+    def ended(self) -> Diverges:
+        """What ends the path at hand, where a node has no fields."""
+        self.elsewhere = True
         return Diverges()
 
     def _noted(self) -> NeedsFields:

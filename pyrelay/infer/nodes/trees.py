@@ -66,6 +66,8 @@ def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
         return dict_of_attributes(it, node)
     found = inspect.getattr_static(node.cls, name, None)
     if found is None or inspect.ismemberdescriptor(found):
+        if node.schema.fields[node.kind] is None:
+            raise it.program.lacking.ended()  # nothing is known of its fields yet
         if it.program.lacking.found is not None:  # it may be what was assigned first
             raise it.program.lacking.found
         raise missing(it, node, name)

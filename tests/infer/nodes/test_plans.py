@@ -213,3 +213,55 @@ def test_arrays_that_functions_read_are_found_together() -> None:
     words = ["ring", "word", "red", "7"] * 6
     assert attempts(spoken, words) == 2  # there was one for each function
     assert_same_outcome(interpreted(spoken, (words,)), plainly(spoken, (words,)))
+
+
+class Known:
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def at(self, x: float) -> float:
+        return self.value
+
+
+class Unknown:
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def at(self, x: float) -> float:
+        return self.scale * x
+
+
+class Both:
+    def __init__(self, left: Any, right: Any) -> None:
+        self.left, self.right = left, right
+
+    def at(self, x: float) -> float:
+        return float(self.left.at(x) + self.right.at(x))
+
+
+def summed_up(codes: list[int], x: float) -> float:
+    tree: Any = Known(1.0)
+    for code in codes:
+        one = Known(code * 0.5) if code % 2 else Unknown(code * 0.25)
+        tree = Both(tree, one)
+    return float(tree.at(x))
+
+
+def test_objects_that_turn_out_to_be_nodes_say_what_these_hold() -> None:
+    codes = [3, 2, 5, 8, 1]
+    assert attempts(summed_up, codes, 2.0) <= 4  # there were 7
+    assert pyrelay.jit(summed_up)(codes, 2.0) == summed_up(codes, 2.0)
+
+
+def near(edges: list[tuple[int, int]]) -> int:
+    found: dict[int, set[int]] = {}
+    for a, b in edges:
+        found.setdefault(a, set()).add(b)
+        found.setdefault(b, set()).add(a)
+    return max(len(others) for others in found.values())
+
+
+def test_nodes_take_in_what_their_fields_hold_at_once() -> None:
+    edges = [(k, k * k % 7) for k in range(9)]
+    assert attempts(near, edges) <= 6  # there were 27
+    assert pyrelay.jit(near)(edges) == near(edges)
