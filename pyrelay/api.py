@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pyrelay import config, errors
-from pyrelay.bound_method import BoundMethod
+from pyrelay.bound_method import BoundMethod, as_bound
 from pyrelay.compiled import Compiled
 
 
@@ -40,6 +40,7 @@ def jit(
     if function is None:
         return functools.partial(jit, pure=pure, device=device)
     device = None if device is None else config.checked("device", device)
+    function = as_bound(function)
     if isinstance(function, Compiled):
         kind, inner, options = function.__pyrelay__
         if pure and kind == "jit":
@@ -266,6 +267,7 @@ def _transform(
 
     It is kept with the function. What `functools.wraps` copied to another function is not taken.
     """
+    function = as_bound(function)
     _check_callable(function, kind)
     made_of: type[Compiled] = Compiled
     if kind == "vjp":

@@ -17,9 +17,17 @@ from pyrelay.annotations import signature_of
 
 def unbound(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """What is called, with which arguments: of a bound method the function, its object first."""
+    function = as_bound(function)
     if isinstance(function, BoundMethod):
         return function.__func__, (function.__self__, *args)
     return function, args
+
+
+def as_bound(function: Any) -> Any:
+    """A method of a compiled function as one of ours: `classmethod` gives Python's since 3.13."""
+    if isinstance(function, python_types.MethodType) and hasattr(function.__func__, "__pyrelay__"):
+        return BoundMethod(function.__func__, function.__self__)
+    return function
 
 
 class BoundMethod:

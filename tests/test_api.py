@@ -551,3 +551,12 @@ def test_a_pure_function_may_not_write_to_its_arguments() -> None:
     with pytest.raises(pyrelay.UnsupportedOperationError, match="a list of the caller"):
         pyrelay.jit(scaled, pure=True)(x, [0.0], 1)
     assert pyrelay.jit(lambda v: v * 2.0, pure=True)(x).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_a_method_of_pythons_over_a_compiled_function_is_one_of_ours():
+    """What `classmethod` gives since Python 3.13."""
+    method = types.MethodType(Kinds.__dict__["inner_class"].__func__, Faster)
+    assert method(3.0) == 15.0
+    assert pyrelay.jit(method)(3.0) == 15.0
+    assert pyrelay.grad(method)(1.0) == 5.0
+    assert pyrelay.profile(method, 1.0).seconds > 0

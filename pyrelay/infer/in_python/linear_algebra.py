@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.in_python import refuse
-from pyrelay.ops.numpy_release import RELEASE
+from pyrelay.numpy_release import RELEASE
 
 Array = Any
 

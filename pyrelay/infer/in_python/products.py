@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.ops.numpy_release import RELEASE
+from pyrelay.numpy_release import RELEASE
 
 Array = Any
 

@@ -29,7 +29,7 @@ from pyrelay.infer.spellings import OP_NAMES
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DType
-from pyrelay.ops.numpy_release import RELEASE
+from pyrelay.numpy_release import RELEASE
 
 FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
