@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyrelay
 from pyrelay.infer import kinds
 from tests.infer.running import assert_same, interpreted, plainly
 
@@ -84,3 +85,44 @@ def test_which_types_hold_a_constant() -> None:
 
 def kinds_of_floats() -> set[str]:
     return {"f16", "bf16", "f32", "f64"}
+
+
+def least_and_greatest(rows: Any, low: Any, high: Any) -> Any:
+    found = []
+    for k in range(len(rows)):
+        least, greatest, many = low, high, high
+        for x in rows[k]:
+            least = min(least, x)
+            greatest = max(greatest, x)
+            many = max(x, many, 3)
+        found.append((least, greatest, many))
+    return found
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [
+    (np.uint8, 255, 0), (np.uint8, 300, -1), (np.int8, 20, 7), (np.float32, 1e9, -1e9),
+    (np.float32, 16777217.0, 16777217), (np.float64, 5, 2), (np.float32, np.inf, np.nan),
+])  # fmt: skip
+def test_least_and_greatest_numbers_of_several_kinds(dtype: Any, low: Any, high: Any) -> None:
+    rows = np.array([[3, 9, 1], [16777216 if dtype is np.float32 else 120, 2, 7]]).astype(dtype)
+    wanted = least_and_greatest(rows, low, high)
+    got = pyrelay.jit(least_and_greatest)(rows, low, high)
+    assert repr(got) == repr(wanted)
+
+
+def eroded(image: Any, r: Any) -> Any:
+    out = np.empty_like(image)
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            least = 255
+            for k in range(max(0, y - r), min(image.shape[0], y + r + 1)):
+                least = min(least, image[k, x])
+            out[y, x] = least
+    return out
+
+
+def test_a_least_number_is_compared_once_whatever_kind_it_is_of() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (9, 8)).astype(np.uint8)
+    compiled = pyrelay.jit(eroded)
+    np.testing.assert_array_equal(compiled(image, 2), eroded(image, 2))
+    assert "if where(" not in str(compiled.code(image, 2))  # nothing asks of which kind

@@ -178,7 +178,9 @@ def apply(
         if fn is not len:
             args = [listed_view(it, a) for a in args]
     if handler not in _TAKES_UNIONS:
-        args = [kinds.told(it, narrowed(it, a)) for a in args]
+        args = [narrowed(it, a) for a in args]
+        if len(args) < 2 or not any(fn is f for f in _COMPARE):
+            args = [kinds.told(it, a) for a in args]
         if isinstance(fn, np.ufunc) and kinds.differ(fn, args):
             args = [kinds.told_apart(it, a) if isinstance(a, V.Scalar) and a.kinds else a
                     for a in args]
@@ -217,6 +219,9 @@ def apply(
     answer: V.Value = handler(*bound.args, **given)
     return answer
 
+
+#: Functions of numbers that only compare them, of whatever kinds they are.
+_COMPARE = (min, max)
 
 #: Functions with an `out` that their handlers need not know: it is written with their result.
 _WITHOUT_OUT = (
