@@ -329,13 +329,13 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
     if len(items) < wanted or (len(items) > wanted and not rest):
         if any(spec.result is None and not spec.strict for spec in it.program.making):
             raise needs.Diverges  # a loop that recurs has run no round yet
+        said = lists.wrong_number(wanted, rest, len(items), _is_counted(args[0]))
         problem = "too many" if len(items) > wanted else "not enough"
         least = " at least" if rest else ""
-        given = f", got {len(items)}" if len(items) < wanted else ""
         text = f"{problem} values to unpack: expected {wanted}{least}, got {len(items)}"
         raise certain(
             it, it.failure(errors.InvalidValueError, text), ValueError,
-            f"{problem} values to unpack (expected{least} {wanted}{given})",
+            said,
         )
     if not rest:
         return list(items)
@@ -353,6 +353,13 @@ def _function(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     names = attrs["defaults"]
     defaults = tuple(zip(names, args[: len(names)], strict=True))
     return V.Closure(function, frame.home, frame.owner, defaults, args[len(names) :])
+
+
+def _is_counted(value: V.Value) -> bool:
+    """Whether Python knows how many items there are before it goes through them."""
+    if isinstance(value, V.Ref):
+        return value.root.kind in ("list", "dict")
+    return isinstance(value, (V.Tuple, V.OpenTuple, V.Data)) and not isinstance(value, V.View)
 
 
 def _unpack_in_python(attrs: Any, value: Any) -> None:

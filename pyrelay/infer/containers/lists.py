@@ -7,6 +7,7 @@ those stands where the operation does (subscripts.py, methods.py, names/builtins
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -410,7 +411,8 @@ def unpacked(
     from pyrelay.infer.flow.effects import raise_where
 
     wanted = before + after
-    said = text(it, _wrong_number, V.Known(wanted), V.Known(starred), count)
+    counted = V.Known(not isinstance(items, V.ArrayRef))
+    said = text(it, wrong_number, V.Known(wanted), V.Known(starred), count, counted)
     wrong = it.emit("less" if starred else "not_equal", it.atom(count), wanted)
     raise_where(it, wrong.atom, ValueError, said)
     found = [get_item(it, items, V.Known(k)) for k in range(before)]
@@ -420,10 +422,15 @@ def unpacked(
     return [*found, *(get_item(it, items, V.Known(k)) for k in range(-after, 0))]
 
 
-def _wrong_number(expected: int, starred: bool, given: int) -> str:
-    """Python's words."""
+_COUNTS = sys.version_info >= (3, 14)
+
+
+def wrong_number(expected: int, starred: bool, given: int, counted: bool) -> str:
+    """Python's words where there are more or fewer items than names take. counted: of a list, tuple
+    or dict, of which Python since 3.14 says how many there are."""
     if given > expected:
-        return f"too many values to unpack (expected {expected})"
+        got = f", got {given}" if counted and _COUNTS else ""
+        return f"too many values to unpack (expected {expected}{got})"
     least = "at least " if starred else ""
     return f"not enough values to unpack (expected {least}{expected}, got {given})"
 

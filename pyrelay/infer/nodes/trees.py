@@ -425,16 +425,11 @@ def _part(it: Interpreter, items: V.Items, key: V.Slice) -> V.Value:
 
 def unpacked(it: Interpreter, items: V.Items, count: int) -> tuple[V.Value, ...]:
     """The items, checked by the running program to be this many."""
+    from pyrelay.infer.containers.lists import wrong_number
     from pyrelay.infer.containers.text import text
     from pyrelay.infer.flow.effects import raise_where
 
-    said = text(it, _wrong_number, V.Known(count), items.count)
+    given = V.Known(count), V.Known(False), items.count, V.Known(True)
+    said = text(it, wrong_number, *given)
     raise_where(it, it.emit("not_equal", it.atom(items.count), count).atom, ValueError, said)
     return tuple(item(it, items, V.Known(k)) for k in range(count))
-
-
-def _wrong_number(expected: int, given: int) -> str:
-    """Python's words."""
-    if given > expected:
-        return f"too many values to unpack (expected {expected})"
-    return f"not enough values to unpack (expected {expected}, got {given})"
