@@ -39,6 +39,8 @@ from pyrelay.infer.structure import (
     flatten,
     forget,
     has_columns,
+    keys_of,
+    lengths_of,
     mark,
     texts_of,
     without_lengths,
@@ -63,8 +65,8 @@ _IN_PYTHON = 4
 arguments takes microseconds, where `looks` take half of one."""
 
 _MOST_ALIKE = 6
-"""Programs for structures that differ only in texts, and in how long lists of alike items are:
-these are data from then on."""
+"""Programs for structures that differ only in texts, in how long lists of alike items are, and in
+keys of dicts with alike values: these are data from then on."""
 
 _compiling = threading.RLock()
 """One thread compiles at a time: the others find what it made."""
@@ -134,6 +136,7 @@ class Compiled:
         self._stretches = False  # whether arrays are, whose extents only programs know
         self._open_texts: bool | None = False  # whether short texts are data; None if never
         self._open_lists: bool | None = False  # whether the items of short lists are, likewise
+        self._open_dicts: bool | None = False  # or the keys of small dicts
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = np.zeros(1, np.int64)
         self._overlapping: dict[overlapping.Layout, Callable[..., Any]] = {}
@@ -196,7 +199,7 @@ class Compiled:
         """Drop the programs, so that calls compile them again."""
         self._table.clear()
         self._overlapping.clear()
-        self._open_texts = self._open_lists = self._stretches = False
+        self._open_texts = self._open_lists = self._open_dicts = self._stretches = False
         self._enter_by(None)
 
     # -- finding a program -------------------------------------------------------------------------
@@ -265,6 +268,8 @@ class Compiled:
     @property
     def _most_apart(self) -> int:
         """Up to which length lists are structures of their items, likewise."""
+        if self._open_dicts:
+            return columns.NONE_APART_OPEN if self._open_lists else columns.MOST_APART_OPEN
         return columns.NONE_APART if self._open_lists else columns.MOST_APART
 
     def _place(self, settings: config.Config, flat: Flattened) -> str:
@@ -516,7 +521,7 @@ class Compiled:
         other = self.again()
         other._needs |= self._needs
         other._open_texts, other._open_lists = self._open_texts, self._open_lists
-        other._stretches = self._stretches
+        other._open_dicts, other._stretches = self._open_dicts, self._stretches
         other._entered(key, key, program)
         return other
 
@@ -528,49 +533,52 @@ class Compiled:
         try:
             key = self._key(args, keywords, flat)
             known = self._found(key, flat)
-            varies = (False, False) if known is not None else self._what_varies(key)
+            varies = (False,) if known is not None else self._what_varies(key)
             if any(varies):
-                return self._opened(args, keywords, flat, *varies)
+                return self._opened(args, keywords, flat, varies)
             try:
                 entry = known or self._compiled(key, args, keywords)
             except errors.UnsupportedOperationError as refusal:
                 if not refusal.endless or not self._may_open_texts(key):
                     raise
-                return self._opened(args, keywords, flat, True, False, refusal)
+                return self._opened(args, keywords, flat, (True, False, False), refusal)
         except BaseException:
             EVERYWHERE.withdraw(declared)  # else it would change how other programs compile
             raise
         EVERYWHERE.settle()
         return key, entry, known is None
 
-    def _what_varies(self, key: Key) -> tuple[bool, bool]:
-        """Whether many programs are for structures that differ from this one in texts, and in
-        lengths of lists, and in nothing else."""
-        if self._open_texts is not False and self._open_lists is not False:
-            return False, False
-        general = without_texts(key)
-        same = without_lengths(general)
+    def _what_varies(self, key: Key) -> tuple[bool, ...]:
+        """Whether many programs are for structures that differ from this one in texts, in lengths
+        of lists, and in keys of dicts, and in nothing else."""
+        same = without_lengths(without_texts(key))
         alike = [other for other in self._table if without_lengths(without_texts(other)) == same]
         if len(alike) < _MOST_ALIKE:
-            return False, False
-        texts = self._open_texts is False and any(texts_of(k) != texts_of(key) for k in alike)
-        lists = self._open_lists is False and any(without_texts(k) != general for k in alike)
-        return texts, lists
+            return (False,)
+        return tuple(
+            opened is False and any(found(k) != found(key) for k in alike)
+            for opened, found in (
+                (self._open_texts, texts_of), (self._open_lists, lengths_of),
+                (self._open_dicts, keys_of),
+            )
+        )
 
     def _may_open_texts(self, key: Key) -> bool:
         """Whether short texts are known that could be data."""
         return self._open_texts is False and without_texts(key) != key
 
     def _opened(
-        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened, texts: bool,
-        lists: bool, refusal: errors.PyrelayError | None = None,
+        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened,
+        varies: tuple[bool, ...], refusal: errors.PyrelayError | None = None,
     ) -> tuple[Key, _Entry, bool]:
-        """As `_entry_for`, by a program for any texts, or for lists of any lengths, if there is
-        one. refusal: of that for these.
+        """As `_entry_for`, by a program for any texts, lists of any lengths, or dicts of any keys,
+        if there is one. varies: which of these. refusal: of that for these.
         """
+        texts, lists, dicts = varies
         for opens in (True, None):
             self._open_texts = opens if texts else self._open_texts
             self._open_lists = opens if lists else self._open_lists
+            self._open_dicts = opens if dicts else self._open_dicts
             if self._looks is not None:
                 self._looks.texts = not self._open_texts
             forget(flat, (0, 0, 0, 0))

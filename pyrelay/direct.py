@@ -356,9 +356,10 @@ def _arguments(
     """Lines that take the arguments and captured objects apart into the program's leaves."""
     binding = program.binding
     text.handed = frozenset(binding.parameters)
-    tables = binding.apart == columns.MOST_APART_OPEN
+    tables = binding.apart in (columns.MOST_APART_OPEN, columns.NONE_APART_OPEN)
+    most = max(binding.apart, columns.NONE_APART)
     rows = binding.families is not None and binding.families.rows
-    _taken_apart(text, names, keys, binding.apart, tables, least=0 if rows else binding.apart)
+    _taken_apart(text, names, keys, most, tables, least=0 if rows else most)
     if pools:
         pack_trees(text, pools)
     for hidden in binding.hidden:

@@ -1,5 +1,5 @@
-"""Texts and lengths of lists that differ from call to call become data: programs for each of them
-end."""
+"""Texts, lengths of lists and keys of dicts that differ from call to call become data: programs for
+each of them end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import pytest
 import pyrelay
 from pyrelay.compiled import _MOST_ALIKE
 from pyrelay.infer import specialise
-from pyrelay.infer.structure import texts_of, without_lengths, without_texts
+from pyrelay.infer.structure import (
+    keys_of,
+    lengths_of,
+    texts_of,
+    without_lengths,
+    without_texts,
+)
 
 WORDS = [f"{'ab' * (k % 3)}{k}" for k in range(_MOST_ALIKE + 4)]
 
@@ -91,6 +97,22 @@ def test_short_lists_of_any_length_are_of_one_program() -> None:
     assert compiled.cache_info().compilations <= _MOST_ALIKE + 1
 
 
+def doubled(points: dict[Any, float], how: str) -> Any:
+    best = max(points, key=points.get)  # type: ignore[arg-type]
+    return {k: getattr(np, how)(v) for k, v in points.items()}, best, sum(points.values())
+
+
+@pytest.mark.parametrize("keys", ["abcdefgh", range(8)])
+def test_dicts_of_any_keys_are_of_one_program(keys: Any) -> None:
+    compiled = pyrelay.jit(doubled)
+    for count in range(_MOST_ALIKE + 8):
+        chosen = [keys[(count * 3 + k * 5) % 8] for k in range(1 + count % 5)]
+        points = {key: (k * 7 + count) % 9 * 0.5 for k, key in enumerate(chosen)}
+        assert compiled(points, "sqrt") == doubled(points, "sqrt")
+    assert compiled.cache_info().compilations <= _MOST_ALIKE + 2
+    assert not compiled._open_texts
+
+
 def test_names_stay_known_where_lengths_alone_vary() -> None:
     def summed(rows: list[list[float]], how: str) -> Any:
         total = 0.0
@@ -111,17 +133,18 @@ def test_keys_without_texts_and_lengths_are_those_of_others() -> None:
     def of(*texts: str) -> Any:
         return tuple(("constant", str, text) for text in texts)
 
-    one = (("list", *of("a", "b")), ("dict", ("k",), *of("c")), ("set", *of("x", "y")))
-    other = (("list", *of("c")), ("dict", ("k",), *of("d")), ("set", *of("z")))
+    one = (("list", *of("a", "b")), ("dict", ("k", "m"), *of("c", "e")), ("set", *of("x", "y")))
+    other = (("list", *of("c")), ("dict", ("n",), *of("d")), ("set", *of("z")))
 
     def general(key: Any) -> Any:
         return without_lengths(without_texts(key))
 
     assert general(one) == general(other) != one
     assert without_texts(one) != without_texts(other)
-    assert texts_of(one) == {"a", "b", "c", "x", "y"}
+    assert texts_of(one) == {"a", "b", "c", "e", "x", "y"}
+    assert (lengths_of(one), keys_of(one)) == ([3, 3], [("k", "m")])
     for different in (
-        (("list",), *other[1:]), (other[0], ("dict", ("m",), *of("d")), other[2]),
+        (("list",), *other[1:]), (other[0], ("dict", (1,), *of("d")), other[2]),
         (("list", ("constant", type(None), None)), *other[1:]),
     ):
         assert general(different) != general(one)

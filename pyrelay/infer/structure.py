@@ -115,7 +115,8 @@ def flatten(
     before = mark(into)
     asked, open_texts = into.apart, into.open_texts
     while True:
-        into.tables = asked == columns.MOST_APART_OPEN
+        into.tables = asked in (columns.MOST_APART_OPEN, columns.NONE_APART_OPEN)
+        into.apart = max(asked, columns.NONE_APART)
         into.deep = asked != columns.MOST_APART_SHALLOW
         try:
             if captured:
@@ -158,10 +159,27 @@ def without_texts(key: Key) -> Key:
 
 
 def without_lengths(key: Key) -> Key:
-    """A key that is the same for other numbers of items in a list or a set, where all are alike."""
+    """A key that is the same for other numbers of items in a list or a set, where all are alike,
+    and for other keys of a dict."""
     found = tuple(without_lengths(x) if isinstance(x, tuple) else x for x in key)
-    alike = found[:1] in (("list",), ("set",)) and len(set(found)) == 2
-    return found[:2] if alike else found
+    match found:
+        case ("list" | "set", item, *items) if all(i == item for i in items):
+            return found[:2]
+        case ("dict", keys, item, *items) if all(i == item for i in items):
+            return ("dict", frozenset(map(type, keys)), item)
+    return found
+
+
+def lengths_of(key: Key) -> list[int]:
+    """How many items the lists and sets of a key have."""
+    own = [len(key)] if key[:1] in (("list",), ("set",)) else []
+    return own + [n for part in key if isinstance(part, tuple) for n in lengths_of(part)]
+
+
+def keys_of(key: Key) -> list[Any]:
+    """The keys that the dicts of a key have."""
+    own = [key[1]] if key[:1] == ("dict",) else []
+    return own + [k for part in key if isinstance(part, tuple) for k in keys_of(part)]
 
 
 def texts_of(key: Key) -> set[str | bytes]:

@@ -25,6 +25,8 @@ MOST_APART = 4
 MOST_APART_SHALLOW = 3
 #: The same where dicts of any length enter as tables, since a program gives them computed keys.
 MOST_APART_OPEN = 5
+#: All lists enter as arrays that can, and all dicts as tables.
+NONE_APART_OPEN = -1
 #: Lists of objects of up to this length are a structure of these; objects in longer ones are nodes.
 MOST_RECORDS = 16
 #: The same of lists of texts, which are names of choices where there are few.
