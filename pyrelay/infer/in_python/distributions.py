@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyrelay.infer.in_python import mt19937, once, pcg64
+from pyrelay.numpy_release import RELEASE
 
 Array = Any
 State = tuple[Array, ...]
@@ -482,12 +483,20 @@ def negative_binomial(source: Source, state: State, n: Any, p: Any) -> Any:
     return poisson(source, state, (1.0 - p) / p * standard_gamma(source, state, n))
 
 
+#: Since NumPy 2.5 a RandomState draws them as its binomial numbers.
+_AS_BINOMIAL = RELEASE >= (2, 5)
+
+
 def multinomial(source: Source, state: State, n: Any, pvals: Array) -> Array:
     """How often each of k things comes in n draws, i64[k] for f64[k]."""
     found = np.zeros(pvals.shape[0], np.int64)
     left, remaining, last = n, 1.0, pvals.shape[0] - 1
     for k in range(last):
-        found[k] = _successes_of_some(source, state, left, pvals[k] / remaining)
+        chance = pvals[k] / remaining
+        if _AS_BINOMIAL:
+            found[k] = binomial(source, state, left, chance)
+        else:
+            found[k] = _successes_of_some(source, state, left, chance)
         left -= found[k]
         if left <= 0:
             break
