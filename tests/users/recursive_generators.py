@@ -227,3 +227,35 @@ def queens_in_tuples(n):
                 yield from placed(row + 1, (*columns, c))
 
     return list(placed(0, ()))
+
+
+@use((4,), (1,), (6,))
+def queens_placed_by_a_generator(n):
+    def placed(row, columns):
+        if row == n:
+            yield columns
+            return
+        for c in range(n):
+            if all(c != k and abs(c - k) != row - r for r, k in enumerate(columns)):
+                yield from placed(row + 1, columns + [c])
+
+    return list(placed(0, []))
+
+
+@use((3,), (0,))
+def parts_with_and_without_each(n):
+    def parts(i, own):
+        if i == n:
+            yield own[:]
+            return
+        yield from parts(i + 1, own)
+        yield from parts(i + 1, own + [i])
+
+    def sums(i, own):
+        if i == n:
+            yield sum(own)
+            return
+        yield from sums(i + 1, own)
+        yield from sums(i + 1, own + [i])
+
+    return list(parts(0, [])), sum(sums(0, []))

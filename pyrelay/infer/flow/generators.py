@@ -209,8 +209,8 @@ def _has_grown(it: Interpreter, outer: Sequence[L.Layout], inner: Sequence[L.Lay
     strings that are made of others."""
     from pyrelay.infer import specialisation
 
-    others = [(a, b) for a, b in zip(outer, inner, strict=True) if not _is_longer(a, b)]
-    return specialisation.would_do(it, [a for a, _ in others], [b for _, b in others])
+    others = [a if _is_longer(a, b) else b for a, b in zip(outer, inner, strict=True)]
+    return specialisation.would_do(it, outer, others)
 
 
 def _is_longer(outer: L.Layout, inner: L.Layout) -> bool:
@@ -225,6 +225,14 @@ def _is_longer(outer: L.Layout, inner: L.Layout) -> bool:
         case _, L.LNode(("text", *_)) if is_string(outer) and not is_open(inner):
             return outer != inner
     return False
+
+
+def _is_computed(it: Interpreter, value: V.Value) -> bool:
+    """Whether a value, or what a variable of the function around holds, is a number that only the
+    running program knows."""
+    if isinstance(value, V.Ref) and value.root.kind == "cell":
+        value = it.content(value.root)
+    return isinstance(value, V.Scalar)
 
 
 def _check_depth(
@@ -244,7 +252,7 @@ def _check_depth(
     )
     soft = not endless and len(around) >= _DEEPEST_COUNTED and (
         function not in it.program.counted | it.program.gathered
-        and any(isinstance(v, V.Scalar) for v in values)
+        and any(_is_computed(it, v) for v in values)
     )
     if soft:
         numbers = specialisation.layouts_of(it, values, numbers=False)
@@ -326,12 +334,17 @@ def _run_gathered(it: Interpreter, generator: V.Value, each: Each) -> bool:
             "a generator that calls itself and never ends cannot be compiled",
             hints=("write a loop with a list of what is left to do",),
         )
-    sources = {root: it.heap.contents[root] for root in reachable(generator, it.heap)}
+    sources = set(reachable(generator, it.heap))
     found, before = it.new_ref("list", ()), it.heap.copy()
+    it.heap.written = {}
     call(it, V.Known(append_items), (generator, found), {})
     assert isinstance(generator, V.Ref)
-    sources.pop(generator.root)
-    if any(r not in (found.root, generator.root) for r in it.heap.changed_since(before)):
+    held = {root: it.heap.contents[root] for root in sources - {generator.root}}
+    changed = before.contents.keys() & it.heap.written.keys()  # others may be laid out anew
+    it.heap.written = {**before.written, **it.heap.written}
+    if not changed <= {found.root, generator.root}:
+        if any(isinstance(it.heap.contents[root], V.Lost) for root in changed):
+            it.program.lent = 2  # a list that it yields, which may be a copy
         raise it.failure(
             errors.UnsupportedOperationError,
             "this generator calls itself and changes objects, which those who go through it could "
@@ -341,7 +354,7 @@ def _run_gathered(it: Interpreter, generator: V.Value, each: Each) -> bool:
     rest = call(it, V.Known(items_of_list), (found,), {})
     assert isinstance(rest, V.Ref)
     consume(it, rest, each)
-    if any(it.heap.contents.get(root) is not content for root, content in sources.items()):
+    if any(it.heap.contents.get(root) is not content for root, content in held.items()):
         raise it.failure(
             errors.UnsupportedOperationError,
             "what this generator goes through is changed before its end, and it calls itself",
