@@ -13,6 +13,7 @@ from pyrelay.lower.passes.checked_blocks import with_checked_blocks
 from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
 from pyrelay.lower.passes.early_breaks import with_early_breaks
+from pyrelay.lower.passes.early_quotients import with_early_quotients
 from pyrelay.lower.passes.guessed_branches import with_guessed_branches
 from pyrelay.lower.passes.held_elements import with_held_elements
 from pyrelay.lower.passes.idle_rounds import without_idle_rounds
@@ -22,6 +23,7 @@ from pyrelay.lower.passes.lone_calls import with_lone_calls
 from pyrelay.lower.passes.ordered_sums import with_ordered_sums
 from pyrelay.lower.passes.paired_angles import with_paired_angles
 from pyrelay.lower.passes.parted_loops import parted
+from pyrelay.lower.passes.parted_places import with_parted_places
 from pyrelay.lower.passes.stepped_rows import stepped
 from pyrelay.lower.passes.tiled_rounds import tiled
 from pyrelay.lower.passes.turned_reads import with_turned_reads
@@ -37,7 +39,8 @@ def printable(kernel: Kernel) -> Kernel:
     kernel = replace(kernel, body=with_paired_angles(kernel.body))
     kernel = replace(kernel, body=with_checked_blocks(kernel))
     kernel = replace(kernel, body=jammed(kernel))
-    kernel = replace(kernel, body=with_ordered_sums(kernel.body))
+    kernel = replace(kernel, body=with_parted_places(kernel.body))
+    kernel = replace(kernel, body=with_ordered_sums(with_early_quotients(kernel.body)))
     body = with_guessed_branches(without_idle_rounds(kernel))
     body = with_cold_paths(with_chosen_arms(body))
     body = with_early_breaks(unrolled(with_joined_checks(body)))

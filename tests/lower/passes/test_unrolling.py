@@ -60,7 +60,8 @@ def test_long_loops_and_those_without_checks_stay() -> None:
         return x
 
     compiled = pyrelay.jit(summed)
-    assert str(compiled.code(np.zeros(5), np.zeros(5))).count("store_ordered_f64(") <= 2
+    assert str(compiled.code(np.zeros(5), np.zeros(5))).count("store_ordered_f64(") <= 3
+    # (the first round, which goes around the end, is apart)
 
 
 def steps_down(x: Any, seen: Any) -> Any:
