@@ -259,3 +259,25 @@ def parts_with_and_without_each(n):
         yield from sums(i + 1, own + [i])
 
     return list(parts(0, [])), sum(sums(0, []))
+
+
+@use((3,), (0,))
+def parts_of_a_list_that_is_changed_and_changed_back(n):
+    def parts(i, own):
+        if i == n:
+            yield own[:]
+            return
+        own.append(i)
+        yield from parts(i + 1, own)
+        own.pop()
+        yield from parts(i + 1, own)
+
+    def orders(k, items):
+        if k == len(items):
+            yield tuple(items)
+        for i in range(k, len(items)):
+            items[k], items[i] = items[i], items[k]
+            yield from orders(k + 1, items)
+            items[k], items[i] = items[i], items[k]
+
+    return list(parts(0, [])), list(orders(0, [2 * v for v in range(n)]))

@@ -199,3 +199,33 @@ def elements_as_they_lie(a):
     return np.broadcast_to(a[0], (2, 3)).reshape(-1, order="A")
 
 
+
+
+@refuse((3,), "calls itself and changes objects", "append what it yields to a list")
+def length_of_a_list_that_a_generator_changes(n):
+    own = []
+
+    def parts(i):
+        if i == n:
+            yield sum(own)
+            return
+        own.append(i)
+        yield from parts(i + 1)
+        own.pop()
+        yield from parts(i + 1)
+
+    return [part + len(own) for part in parts(0)]
+
+
+@refuse((3,), "calls itself and changes objects", "append what it yields to a list")
+def length_of_a_list_that_a_generator_inside_changes(n):
+    def parts(i, own):
+        if i == n:
+            yield sum(own)
+            return
+        own.append(i)
+        for part in parts(i + 1, own):
+            yield part + len(own)
+        own.pop()
+
+    return list(parts(0, []))

@@ -23,13 +23,14 @@ from pyrelay.infer.flow.revisits import reachable
 from pyrelay.infer.flow.unions import lazy_of_cases
 from pyrelay.infer.in_python.iteration import append_items
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.ir.nodes import Function, Loop, PyCall
+from pyrelay.ir.nodes import TEMPORARY, Function, Loop, PyCall
 from pyrelay.ir.walk import nested_lets
 
 Each = Callable[[V.Value], V.Value]
 """What is done with an item; true if no more are wanted."""
 
 _FRESH, _STARTED, _DONE = V.Known("fresh"), V.Known("started"), V.Known("done")
+_HOLDERS = ("list", "dict", "set", "object", "cell")
 _DEEPEST = 100
 _DEEPEST_GROWING = 32
 """How deep a generator runs in itself that is handed the same but longer lists."""
@@ -342,7 +343,8 @@ def _run_gathered(it: Interpreter, generator: V.Value, each: Each) -> bool:
     held = {root: it.heap.contents[root] for root in sources - {generator.root}}
     changed = before.contents.keys() & it.heap.written.keys()  # others may be laid out anew
     it.heap.written = {**before.written, **it.heap.written}
-    if not changed <= {found.root, generator.root}:
+    changed -= {found.root, generator.root}
+    if any(not _changes_unseen(it, root) for root in changed):
         if any(isinstance(it.heap.contents[root], V.Lost) for root in changed):
             it.program.lent = 2  # a list that it yields, which may be a copy
         raise it.failure(
@@ -361,6 +363,32 @@ def _run_gathered(it: Interpreter, generator: V.Value, each: Each) -> bool:
             hints=("go through a list of its items: for item in list(...)",),
         )
     return it.content(rest.root)[0] == _DONE  # type: ignore[no-any-return]
+
+
+def _changes_unseen(it: Interpreter, root: V.Root) -> bool:
+    """Whether nobody sees a list that a generator changes while others go through its items.
+
+    Those are handed on as they are (`yield from`) by a function that does nothing else meanwhile,
+    or the list has no name outside of the generator, nor is it an item.
+    """
+    if root.kind != "list" or root.stored or isinstance(
+        it.heap.contents[root], (V.Lost, V.Part)
+    ):
+        return False
+    loop = None if it.let is None else it.let.rhs
+    if it.frame.function in it.program.gathered and isinstance(loop, Loop):
+        first, *rest = (let.rhs for let in loop.body.lets)
+        return (
+            isinstance(first, PyCall) and first.kind == "yield" and first.args == (loop.item,)
+            and len(rest) == 1  # whether no more is wanted
+        )
+    named = [
+        value for frame in it.frames for var, value in frame.env.items() if var.name != TEMPORARY
+    ]
+    holders = [V.Ref(r) for r in it.heap.contents if r.kind in _HOLDERS and r is not root]
+    return root.made is not None and not any(
+        root in reachable(value, it.heap) for value in (*named, *holders)
+    )
 
 
 def hand_over(it: Interpreter, item: V.Value) -> V.Value:
