@@ -82,6 +82,15 @@ PROGRAMS = [
         (1.5,),
     ),
     (
+        (3, 15),
+        """
+        def f(a, b):
+            kept = (*x for x in a)
+            return [*x for x in a], {*x for x in a}, {**d for d in b}, sum(*x for x in a), [*kept]
+        """,
+        ([[1], [2, 3]], [{1: 2}, {3: 4}]),
+    ),
+    (
         (3, 14),
         """
         def f(x):

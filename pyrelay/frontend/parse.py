@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import sys
 import threading
 import types
@@ -33,6 +34,7 @@ from pyrelay.frontend.recursion import Work, run
 from pyrelay.frontend.regions import FALL, FunctionRegion
 from pyrelay.frontend.scope import FunctionScope, Names, Problem, Variable
 from pyrelay.frontend.source import FunctionNode, FunctionSource, position
+from pyrelay.frontend.starred_items import without_stars
 from pyrelay.ir.nodes import Atom, Block, Function, Module, Parameter, Var
 from pyrelay.records import dataclass
 
@@ -90,6 +92,8 @@ def parse(function: types.FunctionType) -> ParsedFunction:
 
 def _parse(function: types.FunctionType) -> ParsedFunction:
     found = source.of(function)
+    if sys.version_info >= (3, 15):
+        found = dataclasses.replace(found, node=without_stars(found.node))
     code = function.__code__
     problems = subset.scan(found.node)
     names = scope.analyse(found.node, found.class_name, code.co_freevars)

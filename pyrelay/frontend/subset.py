@@ -42,6 +42,7 @@ def _read(fields: str = "", **unread: str) -> Read:
 
 _COMMENT = "a comment for type checkers"
 _TYPE = "Python does not evaluate annotations of a function's variables"
+_LAZY = "only modules import lazily"
 _CONTEXT = "says load, store or delete, which the place of the node says too"
 _CLASS = "Python makes the class, whose methods are read when they are called"
 _ASYNC = Refused("async code", "compile an ordinary function and await around it")
@@ -88,8 +89,8 @@ LANGUAGE: dict[str, Read | Refused] = {
     "ExceptHandler": _read("type name body"),
     "With": _read("items body", type_comment=_COMMENT),
     "withitem": _read("context_expr optional_vars"),
-    "Import": _read("names"),
-    "ImportFrom": _read("module names level"),
+    "Import": _read("names", is_lazy=_LAZY),
+    "ImportFrom": _read("module names level", is_lazy=_LAZY),
     "alias": _read("name asname"),
     "Match": _read("subject cases"),
     "match_case": _read("pattern guard body"),
