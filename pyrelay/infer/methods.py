@@ -19,7 +19,7 @@ from pyrelay.infer.containers import list_arrays, lists, methods, sets, text, vi
 from pyrelay.infer.containers.open_keys import note
 from pyrelay.infer.flow import generators
 from pyrelay.infer.flow.iteration import sequence_of
-from pyrelay.infer.in_python import arrangement, byte_arrays, python_math
+from pyrelay.infer.in_python import arrangement, byte_arrays, python_math, ranges
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
@@ -210,6 +210,8 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
                 "generator": _GENERATOR,
             }
             return known.get(root.kind, {})
+        case V.Range():
+            return _RANGE
         case V.Text():
             return _TEXT
         case V.Lazy(kind="progress"):
@@ -232,6 +234,16 @@ def _send(it: Interpreter, generator: V.Value, value: V.Value) -> V.Value:
 
 
 _GENERATOR: dict[str, Callable[..., Any]] = {"send": _send, "close": generators.close}
+
+
+def _range_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call_it(it: Interpreter, receiver: V.Value, value: V.Value) -> V.Value:
+        return calls.call(it, V.Known(function), (receiver, value), {})
+
+    return call_it
+
+
+_RANGE = {"index": _range_method(ranges.place), "count": _range_method(ranges.count)}
 
 
 def _text_method(name: str) -> Callable[..., Any]:

@@ -904,6 +904,7 @@ math.perm(n)
 [math.isqrt(k + n - n) for k in range(40)]
 np.sum(x * 100, dtype=np.int8), np.prod(x * 7, dtype=np.uint16), (x * 100).sum(0, dtype=bool)
 np.cumsum(x * 100, dtype=np.int8), np.add.reduce(x * 99, dtype=np.uint8), np.sum(x, dtype="i2")
+range(3, 40, 4).index(4 * n + 3), range(9).count(n), range(9, 0, -2).index(9.0), range(3).count(s)
 math.isqrt(2**62 + n), math.trunc(2**53 + 1 + n), math.floor(-(2**53) - 1 - n)
 math.fmod(math.nan * t, 0.0), math.remainder(math.nan * t, 0.0), math.fmod(0, math.nan * s)
 math.pow(0.0 * s, -math.inf), math.pow(s, 2), math.pow(-abs(t), 3)

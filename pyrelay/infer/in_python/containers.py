@@ -20,8 +20,8 @@ from pyrelay.infer.in_python import queues
 from pyrelay.infer.in_python.byte_arrays import ByteArray, ByteString
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.hashed_sets import Members
-from pyrelay.infer.in_python.lists import NAMES_MISSING
 from pyrelay.infer.in_python.polynomials import Poly1d
+from pyrelay.infer.in_python.ranges import NAMES_MISSING
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
 from pyrelay.infer.in_python.tables import Keys, Pairs, Table, Values
 

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import sys
 from typing import Any
 
 import numpy as np
 
 from pyrelay import python_sums
-from pyrelay.infer.in_python.ranges import elements
-
-NAMES_MISSING = sys.version_info < (3, 14)
-"""Whether what `index` does not find is in its error."""
+from pyrelay.infer.in_python.ranges import NAMES_MISSING, elements
 
 _NOT_IN_LIST = "list.index(x): x not in list"
 

@@ -6,7 +6,11 @@ In and out: what indexing a `range`, or an array by a slice, takes and means.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+NAMES_MISSING = sys.version_info < (3, 14)
+"""Whether what `index` does not find is in its error."""
 
 
 def item(r: Any, k: Any) -> Any:
@@ -17,6 +21,19 @@ def item(r: Any, k: Any) -> Any:
     if not 0 <= at < count:
         raise IndexError("range object index out of range")
     return r.start + at * r.step
+
+
+def place(r: Any, value: Any) -> Any:
+    """r.index(value) of a number. Raises ValueError."""
+    if value not in r:
+        text = "range.index(x): x not in range"
+        raise ValueError(f"{value!r} is not in range" if NAMES_MISSING else text)
+    return int((value - r.start) // r.step)
+
+
+def count(r: Any, value: Any) -> Any:
+    """r.count(value) of a number."""
+    return 1 if value in r else 0
 
 
 def part(r: Any, lower: Any, upper: Any, by: Any) -> Any:
