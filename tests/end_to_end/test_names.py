@@ -219,11 +219,12 @@ def test_a_function_called_with_ever_new_values_keeps_a_bounded_number_and_says_
 
 
 def test_a_function_called_with_ever_new_structures_keeps_a_bounded_number():
-    compiled = pyrelay.jit(lambda x, named: x)
+    compiled = pyrelay.jit(lambda x, structure: x)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for k in range(300):
-            assert compiled(k, {f"name {k}": 1.0}) == k
+            structure = tuple(1.0 if digit == "0" else (1.0,) for digit in f"{k:b}")
+            assert compiled(k, structure) == k
     assert compiled.cache_info().signatures == 256
 
 

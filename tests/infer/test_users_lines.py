@@ -53,7 +53,8 @@ def test_regular_expressions_are_refused_at_once() -> None:
     with pytest.raises(pyrelay.UnsupportedOperationError) as caught:
         pyrelay.jit(matched)("abc")
     error = caught.value
-    assert error.message == "'re.match' cannot be compiled: regular expressions are not."
+    name = re.match.__name__  # another one since 3.15
+    assert error.message == f"'re.{name}' cannot be compiled: regular expressions are not."
     assert error.hints == (
         "use methods of strings (split, find, startswith, isdigit), or match outside of the "
         "compiled function and pass what is found",

@@ -154,7 +154,7 @@ def test_what_a_method_raises_behind_a_write_is_at_the_users_line() -> None:
         return xs.index(9)
 
     given = [3]
-    with pytest.raises(ValueError, match="9 is not in list") as caught:
+    with pytest.raises(ValueError, match="not in list") as caught:
         pyrelay.jit(found)(given)
     assert caught.value.span.source.filename == __file__  # type: ignore[attr-defined]
     assert given == [3, 1]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay.ops.python_numbers import words
 from tests.devices.running_kernels import kernel_assembly
 
 
@@ -49,7 +50,7 @@ def test_values_and_errors_are_pythons(f: Callable[..., Any]) -> None:
     compiled = pyrelay.jit(f)
     for x in (0.3, -2.0, 1e9, 0.0):
         assert compiled(x, 9) == pytest.approx(f(x, 9), rel=1e-12)
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(ValueError, match=words(lambda: f(math.inf, 9))):
         compiled(math.inf, 9)
     assert np.isnan(compiled(math.nan, 9)).all() == np.isnan(f(math.nan, 9)).all()
 
