@@ -106,11 +106,10 @@ def _exchanges(first: tuple[ast.expr, ast.expr], second: tuple[ast.expr, ast.exp
     one, other = targets
     if not (isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript)):
         return False
-    held = [ast.dump(t).replace("ctx=Store()", "ctx=Load()") for t in targets]
     return (
-        held == [ast.dump(v) for v in reversed(values)]
-        and ast.dump(one.value) == ast.dump(other.value)
-        and all(map(_is_plain, (one.value, one.slice, other.slice)))
+        all(map(_is_plain, (one.value, one.slice, other.slice)))
+        and [ast.unparse(t) for t in targets] == [ast.unparse(v) for v in reversed(values)]
+        and ast.unparse(one.value) == ast.unparse(other.value)
     )
 
 
