@@ -148,6 +148,7 @@ class Team:
     BUSY = 256
     SLEEPERS = 264
     ALONE = 272  # work of short launches since the last one that woke the sleepers
+    CPU = 280  # where the caller of the last job was
     KERNEL = 384
     BLOCK = 392
     BLOCK_WORDS = 400

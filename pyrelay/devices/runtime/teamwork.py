@@ -6,12 +6,14 @@ and the workers' function. `threads.py` makes the team and starts the workers.
 One job runs at a time; a second caller finds the team busy and runs its kernel alone. A job is cut
 into chunks whose number and bounds depend on the range and the work only, so results do not depend
 on who runs what; of several failing chunks the first one's error is reported. Workers spin for some
-microseconds after a job, letting others run, then sleep on a condition variable, without the GIL.
-They are started by Python but run no Python, so nothing waits for them when the process ends. A
-forked child begins with a team of its own.
+microseconds after a job, unless they are on the caller's CPU, then sleep on a condition variable,
+without the GIL. They are started by Python but run no Python, so nothing waits for them when the
+process ends. A forked child begins with a team of its own.
 """
 
 from __future__ import annotations
+
+import ctypes
 
 from pyrelay.devices.compiler import llvm_ir as ir
 from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Function, Word
@@ -52,9 +54,6 @@ ALIGNED = 64
 WORKER_SPINS = 8000
 """Rounds, some 0.2 ms: shorter than what programs do between two kernels that pay to be shared, a
 sleeping worker costs each such kernel a wake-up, and shorter ones the help."""
-YIELD_SPINS = 64
-"""Rounds between two yields of a worker: where other processes keep the CPUs busy, it may be on the
-caller's, which would wait for it to fall asleep. A yield is some 0.2 microseconds else."""
 CALLER_SPINS = 400
 """Rounds of waiting for the others, some 10 microseconds, from which on a caller yields at each."""
 POLL_SPINS = 1 << 15
@@ -69,12 +68,17 @@ class Teamwork:
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
+        self.says_cpu = hasattr(ctypes.CDLL(None), "sched_getcpu")
         self.poll = self._poll()
         self.poll_shared = self._poll_shared()
         self.report = self._report()
         self.work = self._work()
         self.launch_shared = self._launch_shared()
         self.worker = self._worker()
+
+    def _here(self, f: Function) -> Word:
+        """The CPU that runs this, or the same number everywhere where the system does not say."""
+        return f.c("sched_getcpu", returns=INT32) if self.says_cpu else f.number(0)
 
     def _waiting(self, team: Word) -> Word:
         return team.f.atomic_load(team, Team.TICKET) & CHUNK_MASK
@@ -181,7 +185,7 @@ class Teamwork:
             (Team.KERNEL, kernel), (Team.BLOCK, block), (Team.BLOCK_WORDS, words),
             (Team.EXTENT, extent), (Team.CHUNK, chunk), (Team.CHUNKS, chunks),
             (Team.STATUS, f.number(0)), (Team.STOP, f.number(0)), (Team.FAILED, chunks),
-            (Team.UNFINISHED, chunks),
+            (Team.UNFINISHED, chunks), (Team.CPU, self._here(f)),
         ):  # fmt: skip
             f.atomic_store(team, field, value)
         job = (f.atomic_load(team, Team.TICKET) >> CHUNK_BITS) + 1
@@ -210,12 +214,14 @@ class Teamwork:
         f = Function(self.module, "pyrelay_worker", 1)
         (team,) = f.parameters
         with f.while_(lambda: f.number(0).equals(0)):
-            spins = f.variable(0)
+            # Where other processes keep the CPUs busy, it may be on the caller's, which would wait
+            # for it. It does not yield: a scheduler puts a thread that does so last, and it is late
+            # for the next kernel.
+            beside = f.load(team, Team.CPU).equals(self._here(f))
+            spins = f.variable(beside.choose(WORKER_SPINS, 0))
             with f.while_(lambda: self._waiting(team).equals(0) & (spins.now < WORKER_SPINS)):
                 spins.set(spins.now + 1)
                 f.pause()
-                with f.when((spins.now & (YIELD_SPINS - 1)).equals(0), likely=False):
-                    f.do("sched_yield")
             with f.when(self._waiting(team).equals(0)):
                 f.do("pthread_mutex_lock", team + Team.MUTEX)
                 f.atomic_add(team, Team.SLEEPERS, 1)
