@@ -140,11 +140,15 @@ def must_be_hashable(it: Interpreter, key: V.Value, place: str = "") -> None:
         return
     cls: Any = class_of(key)
     if cls is not None and cls.__hash__ is None:
-        name = _full_name(cls)
-        said = f"unhashable type: '{name}'"
-        if place and sys.version_info >= (3, 14):
-            said = f"cannot use '{name}' as {place} ({said})"
+        said = unhashable(_full_name(cls), place)
         raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
+
+
+def unhashable(name: str, place: str) -> str:
+    """Python's words for what is of a class of this name."""
+    said = f"unhashable type: '{name}'"
+    where = place and sys.version_info >= (3, 14)
+    return f"cannot use '{name}' as {place} ({said})" if where else said
 
 
 def _full_name(cls: type) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.ops.python_numbers import words
+from pyrelay.python_sums import rounding_error
 
 __all__ = [
     "comb", "degrees", "dist", "factorial", "fmod", "frexp", "fsum", "gcd", "isclose", "isqrt",
@@ -289,10 +290,8 @@ def fsum(seq: Any) -> float:
 
 
 def _two_sum(a: float, b: float) -> Any:
-    """The rounded sum and its error (Knuth, volume 2, section 4.2.2, theorem B)."""
-    s = a + b
-    part = s - a
-    return s, (a - (s - part)) + (b - part)
+    """The rounded sum and its error."""
+    return a + b, rounding_error(a, b)
 
 
 def sumprod(p: Any, q: Any) -> Any:

@@ -12,7 +12,6 @@ import collections
 import functools
 import heapq
 import queue
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +21,12 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers import growing, lists, sets
-from pyrelay.infer.containers.open_keys import is_by_identity, is_hashable, is_known
+from pyrelay.infer.containers.open_keys import (
+    is_by_identity,
+    is_hashable,
+    is_known,
+    unhashable,
+)
 from pyrelay.infer.containers.open_layouts import holds_objects
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import order_wanted as order_wanted_at
@@ -273,10 +277,7 @@ def field_of(it: Interpreter, dict_: V.Value, key: V.Value) -> V.Value:
     if not isinstance(known, V.Known):
         raise refuse_keys(it, cls)
     if not is_hashable(known.value):
-        name = type(known.value).__name__
-        said = f"unhashable type: {name!r}"
-        if sys.version_info >= (3, 14):
-            said = f"cannot use {name!r} as a dict key ({said})"
+        said = unhashable(type(known.value).__name__, "a dict key")
         raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
     place = next((k for k, label in enumerate(cls.labels) if label == known.value), None)
     return V.Known(None if place is None else f"_{place}")

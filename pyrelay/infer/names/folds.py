@@ -203,19 +203,16 @@ def with_item(it: Interpreter, so_far: V.Tuple, item: V.Value) -> V.Tuple:
     new = binary(it, "+", total, item)
     floats = V.number_type(total) == V.number_type(item) == types.PY_FLOAT
     if python_sums.CARRIES and floats:
-        lost = binary(it, "+", lost, _rounding_error(it, total, item, new))
+        lost = binary(it, "+", lost, _rounding_error(it, total, item))
     return V.Tuple((new, lost))
 
 
-def _rounding_error(it: Interpreter, a: V.Value, b: V.Value, s: V.Value) -> V.Value:
-    """What s, which is a + b, lost by rounding. It has no derivative."""
+def _rounding_error(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
+    """What a + b loses by rounding. It has no derivative."""
     if isinstance(a, V.Known) and isinstance(b, V.Known):
         return V.Known(python_sums.rounding_error(a.value, b.value))
-    a, b, s = (it.call("stop_gradient", x) for x in (a, b, s))
-    part = binary(it, "-", s, a)
-    return binary(
-        it, "+", binary(it, "-", a, binary(it, "-", s, part)), binary(it, "-", b, part)
-    )
+    given = tuple(it.call("stop_gradient", x) for x in (a, b))
+    return call(it, V.Known(python_sums.rounding_error), given, {})
 
 
 @handles(python_sums.total_of)
