@@ -219,7 +219,7 @@ def _view(text: Text, array: str, step: ViewStepResult, kept: Mapping[int, int])
         case "slice":
             parts = zip(*(numbers(attrs[k]) for k in ("starts", "sizes", "steps")), strict=True)
             return f"{array}[{', '.join(_cut(text, *part) for part in parts)}]"
-        case "index" | "gather":
+        case "index" | "gather_inside":
             places = dict(zip(attrs["axes"], numbers(step.positions), strict=True))
             each = [places.get(k, ":") for k in range(max(places) + 1)]
             return f"{array}[{', '.join(each)}, ...]"  # of no axes, too, it is an array

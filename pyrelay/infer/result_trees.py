@@ -442,7 +442,7 @@ def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
             return array.view(attrs["dtype"].numpy)
         case "broadcast_to":
             return np.broadcast_to(array, numbers(attrs["shape"]))
-        case "gather":  # a copy: no strides lead to any elements
+        case "gather_inside":  # a copy: no strides lead to any elements
             found = [results[p.index] for p in step.positions if isinstance(p, LeafResult)]
             index = dict(zip(attrs["axes"], found, strict=True))
             return array[tuple(index.get(k, slice(None)) for k in range(array.ndim))]

@@ -24,7 +24,7 @@ from pyrelay.ir.op import OPS, Effect, Fusion
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.ops.running import identity
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
-from pyrelay.opt.shapes import shape_of
+from pyrelay.opt.shapes import GATHERS, shape_of
 
 _SAME_ORDER = frozenset(["reshape", "expand_dims", "squeeze", "refine", "cast"])
 _DEEPEST = 12  # ops by elements between what is picked from and what is in memory
@@ -40,7 +40,7 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     rhs = let.rhs
     if not isinstance(rhs, OpCall) or scope.loops:
         return None
-    if rhs.op.name == "gather" and _is_of_rows(rhs, rhs.args[0], rhs.args[1:], scope):
+    if rhs.op.name in GATHERS and _is_of_rows(rhs, rhs.args[0], rhs.args[1:], scope):
         return _picked(let, rhs, builder, scope)
     if rhs.op.name in _PUTTING and _is_of_rows(rhs, rhs.args[0], rhs.args[2:], scope):
         return _put(rhs, builder, scope)

@@ -373,6 +373,8 @@ np.rot90(A, -1)
 np.lib.stride_tricks.sliding_window_view(A, (2, 3))
 np.lib.stride_tricks.sliding_window_view(A, 2, axis=-1)
 np.lib.stride_tricks.sliding_window_view(x, 9)
+np.lib.stride_tricks.sliding_window_view(x, -n)
+np.lib.stride_tricks.sliding_window_view(A, (2, n - 4), (0, 1))
 np.ascontiguousarray(A.T)
 """
 

@@ -46,6 +46,15 @@ def test_numbers_that_all_rows_read_are_not_stored_first() -> None:
     assert len(kernels(module)) == 1
 
 
+def test_only_the_windows_that_steps_lead_to_are_read_whatever_their_width() -> None:
+    def frames(x: Any, width: int, hop: int) -> Any:
+        return np.lib.stride_tricks.sliding_window_view(x, width)[::hop] * np.arange(width)
+
+    module = lowered(pyrelay.jit(frames)._specialised([np.arange(9.0), 4, 2], {}).module, "fuse")
+    made = [out.type for call in kernels(module) for out in call.outs]
+    assert sum(isinstance(ty, TensorType) and ty.rank > 0 for ty in made) == 1
+
+
 def test_overlapping_parts_of_a_stack_of_products_are_no_gates() -> None:
     def parts(x: Any, w: Any) -> Any:
         y = np.matmul(x, w)

@@ -196,7 +196,7 @@ def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Ato
             result = call("bitcast", value, dtype=parent.dtype)
         case "reshape" | "refine":
             result = call(step.kind, value, shape=parent.shape)
-        case _:  # "gather", "broadcast_to": NumPy lets nobody write these
+        case _:  # "gather_inside", "broadcast_to": NumPy lets nobody write these
             raise raised(it, ValueError("assignment destination is read-only"))
     atom: Atom = result.atom
     return atom

@@ -57,6 +57,9 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
     """The windows of an array, on axes of their own at the end: a view."""
     widths = window_shape if isinstance(window_shape, tuple) else (window_shape,)
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    for width in widths:
+        if width < 0:
+            raise ValueError("`window_shape` cannot contain negative values")
     if len(widths) != len(axes):
         raise ValueError(
             f"Must provide matching length window_shape and axis; got {len(widths)} "

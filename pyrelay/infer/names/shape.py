@@ -362,12 +362,11 @@ def seen_at(it: Interpreter, x: V.Value, indices: V.Value, axes: V.Value) -> V.V
     """A view of the elements at index arrays along axes, as a key of these arrays reads them."""
     assert isinstance(indices, V.Tuple)
     atoms = tuple(it.builder.cast(it.atom(i), types.i64) for i in indices.items)
-    along, before = it.static(axes, "the axes"), len(it.builder.lets)
-    found = it.emit("gather", it.atom(x), *atoms, axes=along)
-    it.program.checked.update(it.builder.lets[before:])  # who asks has seen to it that they exist
+    along = it.static(axes, "the axes")  # who asks has seen to it that the elements exist
+    found = it.emit("gather_inside", it.atom(x), *atoms, axes=along)
     if not isinstance(x, V.ArrayRef):
         return it.result(found)
-    step = V.ViewStep("gather", atoms, (("axes", along),))
+    step = V.ViewStep("gather_inside", atoms, (("axes", along),))
     return V.ArrayRef(x.root, (*x.view, step), found.type)
 
 
