@@ -538,7 +538,7 @@ class Compiled:
                 return self._opened(args, keywords, flat, varies)
             try:
                 entry = known or self._compiled(key, args, keywords)
-            except errors.UnsupportedOperationError as refusal:
+            except errors.PyrelayError as refusal:
                 if not refusal.endless or not self._may_open_texts(key):
                     raise
                 return self._opened(args, keywords, flat, (True, False, False), refusal)

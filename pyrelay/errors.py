@@ -132,6 +132,7 @@ class PyrelayError(Exception):
 
     code: ClassVar[str] = "error"
     related_mark: ClassVar[str] = "-"
+    endless = False  # whether ever more would be made of what is known
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -187,7 +188,6 @@ class UnsupportedOperationError(PyrelayError, NotImplementedError):
     """A call of a function, or a use of an argument of one, that pyrelay does not compile."""
 
     code = "unsupported-operation"
-    endless = False  # whether it is the whole program that is too much
 
 
 class SourceUnavailableError(PyrelayError, OSError):

@@ -17,7 +17,7 @@ from pyrelay.infer.effort import Effort
 from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.in_python.nested import ORDERED, NestedTable
 from pyrelay.infer.in_python.nested_lists import NestedList
-from pyrelay.infer.memoising import Memo, NeedsMemo
+from pyrelay.infer.memoising import Memo, NeedsExactKeys, NeedsMemo
 from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes, group_of
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, Family
 from pyrelay.infer.nodes.plans import NeedsFields, NeedsNodesOf, NeedsPool, Plan, planned
@@ -101,7 +101,8 @@ class Asked:
     ordered: bool = False  # sets keep the order that they have in Python
     #: attributes that are assigned, by class, and variables, by module
     class_attributes: dict[Any, tuple[str, ...]] = field(default_factory=dict)
-    remembers: bool = True
+    remembers: bool = True  # see Program
+    exact_keys: bool = False
     lends: int = 0  # see Program
     lent_at: frozenset[Place] = frozenset()
     listed: list[list[type]] = field(default_factory=list)  # what lending was tried before nodes of
@@ -229,6 +230,9 @@ class Asked:
                 self.granted += 1
             case NeedsMemo(memo=memo):
                 self.memos.append(memo)
+                self.granted += 1
+            case NeedsExactKeys():
+                self.exact_keys = True
                 self.granted += 1
             case NeedsPool():
                 planned(self.plans, error)

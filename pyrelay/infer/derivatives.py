@@ -16,6 +16,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.gradients import Gradients
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.memoising import begin_derivative
 from pyrelay.infer.wrappers import as_closure
 from pyrelay.ir import types
 from pyrelay.ir.build import constant
@@ -45,6 +46,7 @@ def call_derivative(
         from pyrelay.infer.checkpoints import call_checkpointed
 
         return call_checkpointed(it, request, args, keywords)
+    begin_derivative(it)
     if request.kind not in ("grad", "value_and_grad"):
         from pyrelay.infer.differentials import call_differential
 

@@ -56,12 +56,13 @@ class TooManySteps(Exception):
 @dataclass(slots=True)
 class Effort:
     """How many operations were looked at, and how many may be; how many rounds a loop that is
-    unrolled may have, and whether one had more."""
+    unrolled may have, and whether one had more; whether known texts could be data as well."""
 
     steps: int = 0
     most: int = field(default_factory=lambda: MOST_STEPS)
     rounds: int = field(default_factory=lambda: FEW_ROUNDS)
     left_rolled: bool = False
+    texts_may_open: bool = False
 
     def unrolls(self, rounds: int) -> bool:
         """Whether a loop of so many rounds is unrolled; notes that one is not."""
@@ -99,6 +100,5 @@ def _refusal(it: Interpreter, steps: int) -> errors.PyrelayError:
         hints=("loops over what is known when a function is compiled (texts, short lists, numbers "
                "in the code) are unrolled: pass arrays, or compile a smaller part",),
     )  # fmt: skip
-    assert isinstance(failure, errors.UnsupportedOperationError)
     failure.endless = True
     return failure

@@ -3,7 +3,7 @@
 In: a call of a function of its own that no function made so far takes, and those made so far. Out:
 nothing where one more may be made; or what ends the attempt: tuples or objects that nest deeper are
 to be nodes, a number that says how deep functions capture each other is to be known, texts that get
-longer are of run-time length.
+longer are of run-time length, known texts of the caller's are to be data.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_layouts import sequences
+from pyrelay.infer.effort import TooManySteps
 from pyrelay.infer.function_bodies import NeedsKnown, Specialisation
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import leaf_types
@@ -29,6 +30,7 @@ _MOST_SPECIALISATIONS = 64
 _MOST_LONGER = 12
 _MOST_UNFOLDED = 32  # of objects in objects, which are compared as wholes
 _MOST_AROUND = 8  # likewise, in calls inside each other
+_MOST_TEXTS = 20  # that are known and could be data, of calls that differ in nothing else
 _MOST_LONGER_TEXTS = 3  # that the program puts together, in calls inside each other
 _MOST_DEEPER = 4  # calls inside each other that are handed functions of functions of functions
 _DEPTH = "how often a function calls itself that hands on functions"
@@ -63,14 +65,26 @@ def refuse(
         sizes = [len(leaf_types(x)) for x in (*(spec.layouts for spec in around), layouts)]
         if len(around) >= _MOST_AROUND and all(a < b for a, b in itertools.pairwise(sizes)):
             most = len(entries)  # the number that ends this only the running program knows
+    if around and len(entries) >= _MOST_TEXTS and it.program.effort.texts_may_open and (
+        _differ_in_texts(entries, layouts)
+    ):
+        raise TooManySteps(_failure(it, closure, entries))
     if len(entries) >= most:
         if most == _MOST_LONGER and sequences().wanted and not sequences().tried:
             raise needs.NeedsSequences
-        raise it.failure(
-            errors.RecursionTypeError,
-            f"{V.function_name(closure.function)!r} calls itself with ever new types of arguments: "
-            f"{_growing(it, closure, entries)} grows without end",
-        )
+        raise _failure(it, closure, entries)
+
+
+def _failure(
+    it: Interpreter, closure: V.Closure, entries: Sequence[Specialisation]
+) -> errors.PyrelayError:
+    failure = it.failure(
+        errors.RecursionTypeError,
+        f"{V.function_name(closure.function)!r} calls itself with ever new types of arguments: "
+        f"{_growing(it, closure, entries)} grows without end",
+    )
+    failure.endless = True
+    return failure
 
 
 def _refuse_nesting(it: Interpreter, arguments: Sequence[V.Value]) -> None:
@@ -94,6 +108,15 @@ def _most(entries: Sequence[Specialisation], layouts: Sequence[L.Layout]) -> int
             if len(set(lengths)) == len(lengths) and lengths == sorted(lengths):
                 return _MOST_LONGER
     return _MOST_SPECIALISATIONS
+
+
+def _differ_in_texts(entries: Sequence[Specialisation], layouts: Sequence[L.Layout]) -> bool:
+    """Whether calls differ in nothing but texts that are known."""
+
+    def rest(of: Sequence[L.Layout]) -> list[Any]:
+        return [str if isinstance(x, L.LKnown) and isinstance(x.value, str) else x for x in of]
+
+    return all(rest(spec.layouts) == rest(layouts) for spec in entries)
 
 
 def _lengthens(calls: Sequence[Sequence[L.Layout]]) -> bool:

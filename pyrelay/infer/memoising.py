@@ -1,8 +1,9 @@
 """Calls of functions under functools.cache that were decorated outside the program.
 
 In: the cached object and the arguments of a call. Out: the value, from a table of the program where
-the function is recursive and the arguments are ints, characters, or tuples of them; else computed
-anew, which only takes longer (keys of floats would hand one argument's derivative to another).
+the function is recursive and the arguments are numbers, texts, or tuples of them; else computed
+anew, which only takes longer. In programs with derivatives, floats are no keys: the derivative of
+one argument would be another's.
 
 The tables are objects of the program that every function of its own is given, as it is given the
 objects that the program captures: an attempt that meets the first call notes it, and the next one
@@ -11,14 +12,15 @@ begins with a table (`Attempt.memos`).
 
 from __future__ import annotations
 
+import enum
 import types as python_types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay.infer import values as V
-from pyrelay.infer.containers.characters import code_of
-from pyrelay.infer.containers.open_keys import is_int
+from pyrelay.infer.containers.open_keys import is_known, is_number
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.leaves import leaf_types
 from pyrelay.records import dataclass
 
 
@@ -36,6 +38,17 @@ class NeedsMemo(Exception):
     def __init__(self, memo: Memo) -> None:
         super().__init__()
         self.memo = memo
+
+
+class NeedsExactKeys(Exception):
+    """Tables of a program with derivatives had floats as keys."""
+
+
+def begin_derivative(it: Interpreter) -> None:
+    """Keep floats out of the keys of tables from here on. Raises NeedsExactKeys if some are."""
+    if it.program.keeps_floats and not it.program.exact_keys:
+        raise NeedsExactKeys
+    it.program.exact_keys = True
 
 
 def wrapped_function(fn: Any) -> python_types.FunctionType | None:
@@ -78,19 +91,36 @@ def call_cached(
 
 def _memo(it: Interpreter, function: Any, bound: Sequence[V.Value]) -> Memo | None:
     """The table for a call; None if its arguments make no key, or are all known."""
-    fixed: list[tuple[int, Any]] = []
-    for k, value in enumerate(bound):
-        if is_int(value) or _is_open(value):
-            continue
-        if not isinstance(value, V.Known) or not isinstance(value.value, (str, type(None))):
-            return None
-        fixed.append((k, value.value))
-    return Memo(function, tuple(fixed)) if any(map(_is_open, bound)) else None
+    if not make_key(it, bound) or is_known(V.Tuple(tuple(bound))):
+        return None
+    return Memo(function, tuple(
+        (k, value.value) for k, value in enumerate(bound)
+        if isinstance(value, V.Known) and not is_number(value)
+    ))  # fmt: skip
 
 
-def _is_open(value: V.Value) -> bool:
-    """Whether an argument is known only to the running program, and made of ints and characters."""
-    if isinstance(value, V.Tuple):
-        plain = all(is_int(v) or code_of(v) is not None for v in value.items)
-        return plain and any(map(_is_open, value.items))
-    return not isinstance(value, V.Known) and (is_int(value) or code_of(value) is not None)
+def make_key(it: Interpreter, args: Sequence[V.Value]) -> bool:
+    """Whether arguments are a key of a table: numbers, texts, constants, tuples of them."""
+    kinds = set().union(*(_kinds(it, v) for v in args))
+    if "f" in kinds and not it.program.exact_keys:
+        it.program.keeps_floats = True
+    return kinds <= (set("biu") if it.program.exact_keys else set("biuf"))
+
+
+def _kinds(it: Interpreter, key: V.Value) -> set[str]:
+    """Of which kinds of dtype the numbers in a key are; "O" for what is none."""
+    match key:
+        case V.Known(tuple() as items):
+            return set().union(*(_kinds(it, V.Known(v)) for v in items))
+        case V.Known(str() | bytes() | enum.Enum() | None) | V.Text():
+            return set()
+        case V.Tuple(items):
+            return set().union(*(_kinds(it, v) for v in items))
+        case V.Union():
+            return set().union(*(_kinds(it, v) for v in key.possible))
+        case V.OpenTuple(items):
+            content = it.content(items.root)
+            leaves = leaf_types([content.template]) if isinstance(content, V.Growing) else ()
+            return {ty.dtype.kind for ty in leaves}
+    ty = V.number_type(key)
+    return {"O" if ty is None else ty.dtype.kind}

@@ -138,6 +138,8 @@ class Program:
     listed: set[V.Root] = field(default_factory=set)
     memos: dict[Any, int] = field(default_factory=dict)  # tables of cached functions, by number
     remembers: bool = True  # False where such tables cannot hold what the functions give
+    exact_keys: bool = False  # floats are no keys of these: there are derivatives
+    keeps_floats: bool = False  # or have been
     #: Lists become items as copies, and are unchanged from then on: from 1 those that others made,
     #: from 2 all.
     lends: int = 0

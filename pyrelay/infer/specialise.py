@@ -34,7 +34,7 @@ from pyrelay.infer.effort import (
     TooManySteps,
 )
 from pyrelay.infer.in_python.fixed_lists import is_fixed
-from pyrelay.infer.memoising import NeedsMemo
+from pyrelay.infer.memoising import NeedsExactKeys, NeedsMemo
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.nodes.anonymous import NeedsNodes
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
@@ -51,8 +51,8 @@ _ASKING = (
     needs.NeedsIdentity, needs.NeedsCopies, needs.NeedsPlaces, needs.NeedsWide,
     needs.NeedsSequences, needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsOrder,
     needs.NeedsEntries, needs.NeedsNested, needs.NeedsListed, needs.NeedsClassAttribute,
-    NeedsMemo, NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool, NeedsFields,
-    NeedsNodesOf,
+    NeedsMemo, NeedsExactKeys, NeedsFewer, NeedsLayouts, NeedsNodes, NeedsWrites, NeedsPool,
+    NeedsFields, NeedsNodesOf,
     errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
@@ -91,7 +91,7 @@ def specialise(
     turns out to be much to compile. Lists in lists hold lists that grow where some would. Loops of
     many rounds are unrolled where nothing else helps.
     """
-    effort = Effort()
+    effort = Effort(texts_may_open=texts_may_open)
     if texts_may_open:
         effort.allow(MOST_STEPS_OF_TEXTS)
     infer = functools.partial(

@@ -163,3 +163,62 @@ def longest_collatz(n):
 @pytest.mark.slow
 def test_a_table_grows_in_either_arm_of_a_branch():
     assert pyrelay.jit(longest_collatz)(97) == longest_collatz(97)
+
+
+def splits(text, words):
+    @cache
+    def ways(rest):
+        if not rest:
+            return 1
+        return sum(ways(rest[len(word) :]) for word in words if rest.startswith(word))
+
+    return ways(text)
+
+
+def test_texts_are_keys():
+    f = pyrelay.jit(splits)
+    for text in ("a" * 60, "a" * 61 + "b"):
+        assert f(text, ["a", "aa", "aaa"]) == splits(text, ["a", "aa", "aaa"])
+
+
+@lru_cache(None)
+def _longest(s, t):
+    if not s or not t:
+        return ""
+    if s[0] == t[0]:
+        return s[0] + _longest(s[1:], t[1:])
+    a, b = _longest(s[1:], t), _longest(s, t[1:])
+    return a if len(a) > len(b) else b
+
+
+def longest_common(s, t):
+    return _longest(s, t)
+
+
+@pytest.mark.slow
+def test_texts_are_keys_of_functions_outside():
+    f = pyrelay.jit(longest_common)
+    for s, t in (("abcdefgh" * 3, "hgfedcba" * 3), ("ab", "b")):
+        assert f(s, t) == longest_common(s, t)
+
+
+@cache
+def wins(n, p):
+    return p if n < 2 else p * wins(n - 1, p) + (1 - p) * wins(n - 2, p)
+
+
+def test_floats_are_keys_where_there_are_no_derivatives():
+    assert pyrelay.jit(wins)(80, 0.3) == pytest.approx(wins(80, 0.3))
+
+
+def wins_and_slope(n, p):
+    return wins(n, p), pyrelay.grad(lambda q: wins(n, q) + wins(n, p))(p)
+
+
+@pytest.mark.slow
+def test_floats_are_no_keys_where_there_is_one():
+    value, slope = pyrelay.jit(wins_and_slope)(5, 0.3)
+    step = 1e-6
+    between = (wins(5, 0.3 + step) - wins(5, 0.3 - step)) / (2 * step)
+    assert value == pytest.approx(wins(5, 0.3))
+    assert slope == pytest.approx(between, rel=1e-6)

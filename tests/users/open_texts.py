@@ -364,3 +364,28 @@ def numbers_or_dots(row, other):
     for v in row:
         shown += str(v or ".")
     return shown, ["".join(f"{v or '-':>3}" for v in line) for line in (row, other)]
+
+
+@use(("kittenab", "sittingxy"), ("", "ab"), ("abc", "abc"))
+def edits_by_recursion(a, b):
+    def edits(s, t):
+        if not s or not t:
+            return len(s) + len(t)
+        if s[0] == t[0]:
+            return edits(s[1:], t[1:])
+        return 1 + min(edits(s[1:], t), edits(s, t[1:]), edits(s[1:], t[1:]))
+
+    return edits(a, b)
+
+
+@use(("abacdfgdcabaabc",), ("a",), long=True)
+def longest_palindrome_inside(s):
+    def longest(t):
+        if len(t) < 2:
+            return t
+        if t[0] == t[-1]:
+            return t[0] + longest(t[1:-1]) + t[-1]
+        a, b = longest(t[1:]), longest(t[:-1])
+        return a if len(a) >= len(b) else b
+
+    return longest(s)

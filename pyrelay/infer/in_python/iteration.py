@@ -533,12 +533,17 @@ def recalled(found: Any, key: Any, function: Callable[..., Any], args: Any) -> A
     return value
 
 
+def make_key(args: Any) -> bool:
+    """Whether a table holds what a function gives for such arguments; a handler says that."""
+    return all(isinstance(arg, (int, np.integer, np.bool_, str)) for arg in args)
+
+
 def remembers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """functools.cache(function): a table where the arguments are ints, else computed anew."""
+    """functools.cache(function): a table where the arguments make a key, else computed anew."""
     found: dict[Any, Any] = {}
 
     def answer(*args: Any) -> Any:
-        if not all(isinstance(arg, (int, np.integer, np.bool_)) for arg in args):
+        if not make_key(args):
             return function(*args)
         return recalled(found, args[0] if len(args) == 1 else args, function, args)
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import protocols
+from pyrelay.infer import memoising, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
+from pyrelay.infer.containers.open_keys import is_int, is_known
 from pyrelay.infer.flow.generators import (
     has_numbers,
     is_generator,
@@ -311,6 +312,14 @@ for _fn, _meaning in _MEANINGS.items():
 def groupby(it: Interpreter, iterable: V.Value, key: V.Value = V.NONE) -> V.Value:
     """itertools.groupby(iterable, key): the groups are lists."""
     return call(it, V.Known(iteration.grouped), (iterable, key), {})
+
+
+@handles(iteration.make_key)
+def make_key(it: Interpreter, args: V.Value) -> V.Value:
+    """Whether functools.cache keeps what a function gives for these arguments in a table."""
+    assert isinstance(args, V.Tuple)
+    ints = all(map(is_int, args.items))
+    return V.Known(ints or (not is_known(args) and memoising.make_key(it, args.items)))
 
 
 @handles(functools.cache)
