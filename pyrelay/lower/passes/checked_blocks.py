@@ -11,10 +11,10 @@ A loop that a check may leave is no vector for LLVM, and checks that no range of
 are those of what is put into small integers, of divisors, of sums without bounds. Of a block that
 fails, or where a product of large numbers may, nothing has been stored. The last block begins early
 enough to be whole: what a round stores is the same each time, since a loop reads no array that it
-fills. What a check looks at is no part of a place in memory; a float of which an integer is made is
-zero where a check of it fails. Loops of a few rounds in such a loop are written out, and what is
-read may lie a few elements apart, as colours do. Loops with a function that takes long are taken
-apart by `jammed_loops`.
+fills. What a check looks at is no part of a place in memory. Checks of a float of which an integer
+is made are one (`float_limits`); where they are not, the float is zero where one fails. Loops of a
+few rounds in such a loop are written out, and what is read may lie a few elements apart, as colours
+do. Loops with a function that takes long are taken apart by `jammed_loops`.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.passes.chosen_arms import is_shift
 from pyrelay.lower.passes.copies import Copy
 from pyrelay.lower.passes.distinct_places import Integers, strides
+from pyrelay.lower.passes.float_limits import with_float_limits
 from pyrelay.lower.passes.jammed_loops import (
+    LONG,
     SIDE_BY_SIDE,
-    WORTH,
     Uses,
     counted,
     starts_anew,
@@ -134,7 +135,7 @@ def _is_simple(s: Statement) -> bool:
             known = name in SIDE_BY_SIDE or name in _SUMS or name == "outside" or is_shift(s)
             known |= name in ("left_shift", "right_shift") and isinstance(s.args[1], Literal)
             known |= name == "multiply_overflows"
-            return known and name not in WORTH and _is_number(out)
+            return known and name not in LONG and _is_number(out)
         case Load(out=out, array=array) | Store(array=array, value=out):
             return _is_number(out) and out.dtype != bool_ and not isinstance(array, Pointed)
     return isinstance(s, (Read, Assign, If, Fail))
@@ -241,7 +242,7 @@ def _noted(
     checks = any(isinstance(s, Fail) for s in statements(loop.body))
     copy = Copy({loop.index: Local(i64)}, set())
 
-    def noted(body: Body) -> Iterator[Statement]:
+    def noted(body: Iterable[Statement]) -> Iterator[Statement]:
         for s in body:
             match s:
                 case Fail(cond=cond):
@@ -263,7 +264,7 @@ def _noted(
 
     either = Local(bool_)
     body = (
-        Assign(here, Literal(False, bool_)), *noted(loop.body),
+        Assign(here, Literal(False, bool_)), *noted(with_float_limits(loop.body)),
         Compute(either, "logical_or", (failing, here)), Assign(failing, either),
     )
     copied = copy.body(body)

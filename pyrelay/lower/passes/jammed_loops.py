@@ -104,13 +104,13 @@ SIDE_BY_SIDE = _PLACES | frozenset([
     "near_tan", "add_reassociated",
 ])  # fmt: skip
 """Primitives that vectors have, or that LLVM makes of such."""
-_LONG = frozenset([
+LONG = frozenset([
     "exp", "log", "tanh", "sigmoid", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "erf",
     "arcsin", "arccos", "arctan", "sinh", "cosh", "power", "arctan2", "hypot", "arcsinh",
     "arccosh", "arctanh", "sin", "cos", "tan", "near_sin", "near_cos", "near_tan",
 ])  # fmt: skip
 """Those that are many instructions each."""
-WORTH = _LONG | frozenset(["sqrt"])
+WORTH = LONG | frozenset(["sqrt"])
 """Those that are worth a second look at their checks."""
 _ANGLES = {"sin": "near_sin", "cos": "near_cos", "tan": "near_tan"}
 """Those that are a call of a library for each number, and what they are for small angles."""
@@ -141,7 +141,7 @@ def jammed(kernel: Kernel) -> Body:
 
 def _is_candidate(loop: For) -> bool:
     return any(
-        isinstance(s, (For, If, Fail)) or (isinstance(s, Compute) and s.primitive in _LONG)
+        isinstance(s, (For, If, Fail)) or (isinstance(s, Compute) and s.primitive in LONG)
         for s in loop.body
     )
 
@@ -587,7 +587,7 @@ def _is_short(body: Body) -> bool:
                 for arm in bodies(s):
                     inner, done = rounds(arm)
                     total, work = total + inner, work + done
-                if isinstance(s, Compute) and s.primitive in _LONG:
+                if isinstance(s, Compute) and s.primitive in LONG:
                     work += _WORK_WRITTEN_OUT
                 elif isinstance(s, (Compute, Load)) and s.out.dtype.kind == "f":
                     work += 1
