@@ -404,6 +404,8 @@ def _widened(
     joined = [joiner(a, b) for a, b in zip(old, new, strict=True)]
     if not _is_told(joined):
         raise L.JoinError(old[0], new[0], "an object that is mentioned in several places")
+    if joiner.differs_in_none():
+        raise L.JoinError(old[0], new[0], "an extent of items, where another list has none")
     return joined
 
 

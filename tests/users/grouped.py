@@ -170,3 +170,19 @@ def letters_of_each_word_once(words):
             places[c] = len(places)
         found.append(places)
     return found
+
+
+LINES = [
+    "2024-01-01 ERROR db timeout", "2024-01-01 INFO web started", "2024-01-02 ERROR web crash",
+    "2024-01-02 WARN db slow", "2024-01-03 INFO db ok",
+]
+
+
+@use((LINES,), long=True)
+def counters_by_day_beside_one_of_levels(lines):
+    days, levels = {}, defaultdict(int)
+    for line in lines:
+        day, level, service, *rest = line.split()
+        levels[level] += 1
+        days.setdefault(day, Counter())[service] += 1
+    return {day: dict(own) for day, own in days.items()}, dict(levels)

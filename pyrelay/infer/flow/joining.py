@@ -90,11 +90,15 @@ class Joiner:
     tells_new: bool = False  # so it is if only one of them is older than both paths
     given: list[tuple[Layout, Layout]] = field(default_factory=list)  # what was joined so far
     ones: list[Extent] = field(default_factory=list)  # new symbols that are 1 on the left
+    none: set[Extent] = field(default_factory=set)  # those bound that are 0 on the right: no items
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
         self.given.append((a, b))
         if is_unread(a) or is_unread(b):
-            return self._alone(b, False) if is_unread(a) else self._alone(a, True)
+            if is_unread(a):
+                return self._alone(b, False)
+            self._note_none(a)
+            return self._alone(a, True)
         if isinstance(a, LUnion) or isinstance(b, LUnion):
             return self._union(a, b)
         _refuse_plain(a, b)
@@ -106,6 +110,16 @@ class Joiner:
         if self.lenient or _may_be_union(a, b):
             return self._union(a, b)
         raise JoinError(a, b, "types differ")
+
+    def _note_none(self, template: Layout) -> None:
+        """Note that the other path has no items such as these on the left."""
+        if self.bound:
+            extents = (d for ty in template_types(template) for d in ty.shape)
+            self.none.update(self.bound.intersection(extents))
+
+    def differs_in_none(self) -> bool:
+        """Whether an extent that is that of items on the right is also one of no items there."""
+        return any(self.pairs.get(d, 0) != 0 for d in self.none)
 
     def _alike(self, a: Layout, b: Layout) -> Layout | None:
         """The join of two layouts of one kind; None if only a union could hold both."""
@@ -255,6 +269,7 @@ class Joiner:
         def join(x: Layout, y: Layout, of_one_list: bool = True) -> Layout:
             return as_template(_ItemJoiner(  # the places of each template have their own numbers
                 bound=self.bound, pairs=self.pairs, same=self.same, of_one_list=of_one_list,
+                none=self.none,
             )(x, y))
 
         templates: list[Layout] = []
@@ -264,6 +279,8 @@ class Joiner:
             )
             if items:
                 templates.append(functools.reduce(join, items))
+            elif templates:
+                self._note_none(templates[0])
         joined = templates[0] if templates else LKnown(UNREAD)
         for other in templates[1:]:
             joined = join(joined, other, of_one_list=False)

@@ -29,3 +29,23 @@ def test_equal_numbers_are_joined_once_as_any_two_are(
     assert joiner(number, number) == wanted
     monkeypatch.setattr(joining, "_joined_number", None)
     assert joiner(number, number) == wanted
+
+
+@pytest.mark.parametrize("order", [("array", "list"), ("list", "array")])
+def test_an_extent_of_items_is_not_that_of_a_list_without_any(order: tuple[str, ...]) -> None:
+    width, own = dims.of(Symbol("d", Origin.RUNTIME)), dims.of(Symbol("d", Origin.RUNTIME))
+
+    def array(extent: dims.Extent) -> layout.LPlace:
+        ty = types.TensorType(types.i64, (extent,))
+        return layout.LPlace(order.index("array"), "array", None, ty)
+
+    def listed(content: object) -> layout.LPlace:
+        return layout.LPlace(order.index("list"), "list", list, content)
+
+    made = {"array": array(width), "list": listed(layout.LGrown(array(width), own))}
+    empty = listed(layout.LNode(("items", 0), ()))
+    for extent, differs in ((EXTENT, True), (0, False)):
+        given = {"array": array(extent), "list": empty}
+        joiner = joining.Joiner(grows=True, bound=frozenset({width, own}))
+        assert [joiner(made[name], given[name]) for name in order] == [made[n] for n in order]
+        assert joiner.differs_in_none() == differs
