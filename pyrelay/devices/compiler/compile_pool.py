@@ -34,14 +34,16 @@ _MOST = 4
 _EACH = 8
 """Kernels for which one process more is started."""
 _PARTS = {
-    "offset_product": 0.24, "near_rows": 0.1, "winograd_products": 0.1, "packed_rows": 0.09,
+    "offset_product": 0.24, "near_rows": 0.1, "packed_rows": 0.09,
     "product": 0.09, "window_sums": 0.08, "turned_weights": 0.07, "copy_lines": 0.05,
     "column_dots": 0.05, "packed_columns": 0.05, "vector_lines": 0.04, "in_place": 0.04,
     "turned_product": 0.04, "turned_sums": 0.04, "softened_rows": 0.04, "pack": 0.03,
     "copy_run": 0.03, "swept_lines": 0.03, "slopes_rows": 0.03, "turned_tiles": 0.02,
     "line_sums": 0.02, "few_rows": 0.02, "winograd_lines": 0.02, "winograd_image": 0.02,
-    "winograd_outputs": 0.02, "panel_row": 0.01, "vector_dots": 0.01, "winograd_finite": 0.01,
+    "panel_row": 0.01, "vector_dots": 0.01, "winograd_finite": 0.01,
     "winograd_term": 0.01, "scaled_rows": 0.01,
+    **{f"winograd_outputs{taps}": 0.02 for taps in (2, 3, 4, 5)},
+    **{f"winograd_{what}{taps}": 0.1 for what in ("products", "phases") for taps in (2, 3, 4, 5)},
 }  # fmt: skip
 _PART, _TEXT, _LINE, _TIDIED, _START = 0.15, 0.02, 0.002, 0.0004, 0.6
 """Seconds, about: these parts, another one, a kernel, each line of it, each line of what is only

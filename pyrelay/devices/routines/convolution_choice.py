@@ -11,7 +11,12 @@ import functools
 from collections.abc import Callable, Iterator
 from math import prod
 
-from pyrelay.devices.routines import convolution_first, convolution_turned, matmul_choice
+from pyrelay.devices.routines import (
+    convolution_first,
+    convolution_transformed,
+    convolution_turned,
+    matmul_choice,
+)
 from pyrelay.devices.routines.convolution import COLUMNS, DEPTH, PIXELS, ROWS
 from pyrelay.devices.routines.made_of import PARTS, part_text
 from pyrelay.devices.routines.matmul import native_vector_bits
@@ -22,8 +27,7 @@ _TRANSFORMING = "winograd", "winograd_products"  # modules for float32 alone
 _LINES = "copy_lines", "copy_run"
 _TURNED = "turned_weights", "turned_product", "turned_sums"
 _WINOGRAD = (
-    "winograd_lines", "winograd_image", "turned_weights", "winograd_products", "winograd_outputs",
-    "turned_sums", "winograd_finite",
+    "winograd_lines", "winograd_image", "turned_weights", "turned_sums", "winograd_finite",
 )  # fmt: skip
 
 
@@ -119,6 +123,11 @@ def _forward(sizes: ConvolutionSizes, lanes: int, size: int) -> Iterator[str]:
             yield "copy_lines"
     elif size == 4 and flat and _by_transforms(sizes, out0, out2):
         yield from _WINOGRAD
+        own_taps = -(-taps0 // stride0)
+        if stride0 > 1:
+            yield "copy_lines"
+        yield f"winograd_{'phases' if stride0 > 1 else 'products'}{own_taps}"
+        yield f"winograd_outputs{own_taps}"
     elif _by_outputs(sizes, taps, positions, lanes, size):
         yield from _TURNED
     else:
@@ -135,16 +144,23 @@ def _forward(sizes: ConvolutionSizes, lanes: int, size: int) -> Iterator[str]:
 
 def _by_transforms(sizes: ConvolutionSizes, out0: int, out2: int) -> bool:
     """Whether Winograd's transforms are taken."""
-    if any(axis[1:2] + axis[3:5] != (3, 1, 1) for axis in sizes.axes[1:]):
+    limits = convolution_transformed
+    (_, taps0, _, stride0, step0, _), (_, taps2, _, stride2, step2, _) = sizes.axes[1:]
+    own_taps, phases = -(-taps0 // stride0), stride0 * stride0
+    if stride0 != stride2 or stride0 > limits.MOST_STRIDE or (step0, step2) != (1, 1):
         return False
-    across, down = -(-out2 // 4), -(-out0 // 4)
-    if min(sizes.channels, sizes.outputs) < 16 or across > convolution_first.MOST_TILES:
+    if own_taps not in limits.TAPS or -(-taps2 // stride2) != own_taps:
         return False
-    paid = convolution_first.TILE_WORTH * across * down * sizes.batch
-    return (
-        out0 * out2 * 5 >= across * down * 32
-        and 9 * out0 * out2 * sizes.batch >= paid + convolution_first.WEIGHTS_WORTH
-    )
+    side, seen = 7 - own_taps, sizes.channels * phases
+    across, down = -(-out2 // side), -(-out0 // side)
+    if sizes.outputs < limits.FEWEST_OUTPUTS or across > limits.MOST_TILES:
+        return False
+    paid = limits.TILE_WORTH * seen + limits.SUMS_WORTH + limits.IMAGE_WORTH * seen // sizes.outputs
+    paid *= across * down * sizes.batch
+    paid += (limits.PHASES_WORTH if phases > 1 else limits.WEIGHTS_WORTH) * seen
+    products = taps0 * taps2 * sizes.channels * out0 * out2 * sizes.batch
+    worth = products * limits.DIRECT_WORTH >= paid * 10
+    return out0 * out2 * 5 >= across * down * side * side * 2 and worth
 
 
 def _by_outputs(

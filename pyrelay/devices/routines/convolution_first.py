@@ -15,9 +15,7 @@ tile of a panel of columns leaves a copy of it to the others.
 Images whose positions are far apart, or few, are not copied either: vectors lie along the outputs
 (``convolution_turned``).
 
-With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``). Their
-products have vectors along the outputs too, so that a few tiles are as good as many: weights are
-turned, transformed, and multiplied with all tiles of a unit while they lie in the second cache.
+Most of float32 with few taps go by Winograd's transforms (``convolution_transformed``).
 
 The first axis that is not of extent 1 counts the rows; a row has the positions of the other axes.
 """
@@ -28,8 +26,10 @@ from typing import TYPE_CHECKING
 
 from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.routines.convolution_single import SINGLE
+from pyrelay.devices.routines.convolution_transformed import transformed_loop
 from pyrelay.devices.routines.convolution_turned import turned_loop
 from pyrelay.devices.routines.kernel_text import filled
+from pyrelay.devices.routines.made_of import PARTS
 from pyrelay.devices.routines.matmul import FINISHING_OPERANDS, native_vector_bits
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ WINDOW = 3  # taps along both axes of windows that are summed as such
 DIRECT = 48  # columns from which on these are summed where they lie
 _AHEAD = 4096  # bytes of these that are fetched before they are read
 SHORT = 128  # positions of rows that are copied as a whole
-MOST_TILES = 64  # at a time
 
 _FORWARD = """\
 from pyrelay.devices.routines.offset_product import (
@@ -86,7 +85,7 @@ def kernel(block, begin, end):
     shifts = (taps0 - 1) * step0 // stride0 * out1 * out2
     patches = local_{dtype}({scratch_all})
     table = local_i64({table})
-    words = local_i64(16)
+    words = local_i64(17)
     one_tap = plain and channels * outputs != 1
     panels = one_tap and pixels >= {fewest_pixels} and outputs <= {most_outputs}
     panels = panels and batch * groups * channels * image * {size} <= {most_image}
@@ -239,183 +238,6 @@ def kernel(block, begin, end):
     return 0
 """
 
-# 3 by 3 taps in f32, where tiles of 4 by 4 outputs are many enough to pay for their transforms and
-# those of the weights (``winograd``): the units of work are rows of tiles by panels of outputs.
-_WINOGRAD = """\
-    across, down = (out2 + 3) // 4, (out0 + 3) // 4
-    plain = flat and stride0 == 1 and stride2 == 1 and step0 == 1 and step2 == 1
-    tiled = plain and taps0 == 3 and taps2 == 3 and channels >= 16 and outputs >= 16
-    tiled = tiled and across <= {most_tiles}
-    tiled = tiled and pixels * 5 >= across * down * 32  # else tiles are mostly empty
-    # Where few positions are seen, direct products take as long as the transforms of the weights.
-    paid = {tile_worth} * across * down * batch + {weights_worth}
-    tiled = tiled and 9 * pixels * batch >= paid
-    if tiled:
-        bands = {most_tiles} // across
-        bands = (down + bands - 1) // bands
-        output_blocks = (outputs + {wide_most}) // {wide}
-        all_units = batch * groups * column_blocks * blocks
-        # Small images are taken several at a time.
-        together = {most_tiles} // (across * down) if bands == 1 else 1
-        entry_blocks = (batch + together - 1) // together
-        together = (batch + entry_blocks - 1) // entry_blocks
-        all_tiled = entry_blocks * groups * output_blocks * bands
-        spectra, values = local_f32({spectra_size}), local_f32({values_size})
-        sums, halves = local_f32({sums_size}), local_f32({halves_size})
-        tile_places = local_i64({tile_line})
-        pitch = (across * 4 + 2 + {lanes_most}) // {lanes} * {lanes}
-        own, own_end = begin * all_tiled // all_units, end * all_tiled // all_units
-        while own < own_end:
-            output_block, rest = own % output_blocks, own // output_blocks
-            band, rest = rest % bands, rest // bands
-            first = down * band // bands
-            high = down * (band + 1) // bands - first
-            group, entry = rest % groups, rest // groups * together
-            entries = batch - entry if batch - entry < together else together
-            own_tiles = high * across
-            tiles = entries * own_tiles
-            # Blocks of outputs of the same tiles share the transforms of the image.
-            sharing = {sums_most} // (tiles * {wide}) if tiles > 0 else 1
-            left = output_blocks - output_block
-            left = own_end - own if own_end - own < left else left
-            sharing = left if left < sharing else sharing
-            own += sharing
-            o0 = output_block * {wide}
-            o_count = outputs - o0 if outputs - o0 < sharing * {wide} else sharing * {wide}
-            at_once = {values_most} // tiles if tiles > 0 else 1
-            parts = (channels + at_once - 1) // at_once
-            at_once = (channels + parts - 1) // parts
-            low, stop = before2, before2 + extent2
-            low = 0 if low < 0 else (across * 4 + 2 if low > across * 4 + 2 else low)
-            stop = low if stop < low else (across * 4 + 2 if stop > across * 4 + 2 else stop)
-            t0_first = first * 4 - before0
-            first_line = -t0_first if t0_first < 0 else 0
-            last_line = extent0 - t0_first if extent0 - t0_first < high * 4 + 2 else high * 4 + 2
-            first_line = high * 4 + 2 if first_line > high * 4 + 2 else first_line
-            last_line = first_line if last_line < first_line else last_line
-            # Few tiles are those of several channels, as many as fill a vector.
-            each = {lanes} // tiles if tiles > 0 and tiles < {lanes} else 1
-            # What lies outside of the image stays 0.
-            for row in range(6):
-                clear_bytes(halves + row * {halves_plane} * 4, each * entries * high * pitch * 4)
-            for k in range((each * tiles + {lanes_most}) // {lanes} * {lanes}):
-                k_line = k // across if k < each * tiles else 0
-                store_ordered_i64(tile_places, k, k_line * pitch + k % across * 4)
-            for element in range(36):
-                clear_bytes(sums + element * {sums_plane} * 4, sharing * tiles * {wide} * 4)
-            # Weights of few tiles lie in the first cache with what is multiplied.
-            block = {few_channels} if tiles <= {few_tiles} else {block}
-            store_ordered_i64(words, 0, patches)
-            store_ordered_i64(words, 2, spectra)
-            store_ordered_i64(words, 4, {values_plane})
-            store_ordered_i64(words, 6, {sums_plane})
-            store_ordered_i64(words, 7, tiles)
-            store_ordered_i64(words, 9, block * 36)
-            store_ordered_i64(words, 10, {wide})
-            store_ordered_i64(words, 11, depth_all * 4)
-            c0 = 0
-            while c0 < channels and high > 0:
-                c_count = channels - c0 if channels - c0 < at_once else at_once
-                for c in range(0, c_count, each):
-                    some = c_count - c if c_count - c < each else each
-                    for which in range(some * entries):
-                        plane = (entry + which % entries) * groups + group
-                        plane = plane * channels + c0 + c + which // entries
-                        seen = plane * image + t0_first * extent2 + low - before2
-                        for r in range(high):
-                            winograd_lines_{vectors}(
-                                x + (seen + r * 4 * extent2) * 4, extent2,
-                                first_line - r * 4, last_line - r * 4,
-                                halves + ((which * high + r) * pitch + low) * 4, {halves_plane},
-                                stop - low)
-                    winograd_image_{vectors}(
-                        halves, {halves_plane}, tile_places, values + c * tiles * 4,
-                        {values_plane}, some * tiles)
-                c_blocks = (c_count + block - 1) // block
-                for part in range(sharing * c_blocks):
-                    o, c = part // c_blocks * {wide}, part % c_blocks * block
-                    count = c_count - c if c_count - c < block else block
-                    weights = w + ((group * outputs + o0 + o) * channels + c0 + c) * 36
-                    panel = o_count - o if o_count - o < {wide} else {wide}
-                    turned_weights_{vectors}(patches, weights, depth_all, panel, count * 9)
-                    # Weights of the next channels, or outputs, are fetched meanwhile.
-                    weights += block * 36
-                    if c + block >= c_count:
-                        weights += {wide} * depth_all * 4 - c_blocks * block * 36
-                    store_ordered_i64(words, 1, count)
-                    store_ordered_i64(words, 3, values + c * tiles * 4)
-                    store_ordered_i64(words, 5, sums + o * tiles * 4)
-                    store_ordered_i64(words, 8, weights)
-                    store_ordered_i64(words, 12, panel)
-                    winograd_products_{vectors}(words)
-                c0 += at_once
-            for which in range(entries):
-                row = ((entry + which) * groups + group) * outputs + o0
-                for o in range(0, o_count, {wide}):
-                    for tile in range(own_tiles):
-                        q0, q2 = tile // across * 4, tile % across * 4
-                        rows = out0 - first * 4 - q0
-                        at = o * tiles + (which * own_tiles + tile) * {wide}
-                        winograd_outputs_{vectors}(
-                            sums + at * 4, {sums_plane}, patches + (q0 * out2 + q2) * {wide} * 4,
-                            out2 * {wide}, rows if rows < 4 else 4,
-                            out2 - q2 if out2 - q2 < 4 else 4)
-                    q_count = out0 - first * 4 if out0 - first * 4 < high * 4 else high * 4
-                    turned_sums_{vectors}(
-                        patches, y + ((row + o) * pixels + first * 4 * out2) * 4, pixels,
-                        o_count - o if o_count - o < {wide} else {wide}, q_count * out2)
-                q_end = out0 if out0 < (first + high) * 4 else (first + high) * 4
-                # Transforms spread what is not finite: such outputs are added up term by term.
-                finite = 1
-                for o in range(o_count):
-                    at = (row + o) * pixels + first * 4 * out2
-                    finite *= winograd_finite_{vectors}(y + at * 4, (q_end - first * 4) * out2)
-                if finite == 0:
-                    for o in range(o_count):
-                        for q0 in range(first * 4, q_end):
-                            at = (row + o) * pixels + q0 * out2
-                            clear_bytes(y + at * 4, out2 * 4)
-                            for k in range(channels * 9):
-                                t0, t2 = q0 + k % 9 // 3 - before0, k % 3 - before2
-                                plane = ((entry + which) * groups + group) * channels + k // 9
-                                source = (plane * extent0 + t0) * extent2 + t2
-                                low_here = -t2 if t2 < 0 else 0
-                                stop_here = out2 if out2 < extent2 - t2 else extent2 - t2
-                                stop_here = 0 if t0 < 0 or t0 >= extent0 else stop_here
-                                weight = (group * outputs + o0 + o) * depth_all + k
-                                winograd_term_{vectors}(
-                                    y + (at + low_here) * 4, x + (source + low_here) * 4,
-                                    w + weight * 4, stop_here - low_here)
-                if finisher != 0 and high > 0:
-                    p_end = q_end * out2
-                    store_ordered_i64(finishing, 2, first * 4 * out2)
-                    store_ordered_i64(finishing, 3, p_end)
-                    call_address(finisher, finishing, row, row + o_count)
-        return 0
-"""
-_BLOCK = 32  # channels whose products are added up: of twice as many, errors half as large again
-_FEW_TILES, _FEW_CHANNELS = 16, 16  # of which the latter are taken at a time
-_SUMS, _VALUES = 5120, 2560  # elements of a plane of sums, and of transforms of the image
-_ROOMS = "values", "sums"  # of 36 planes
-TILE_WORTH, WEIGHTS_WORTH = 45, 120  # products that a tile and the weights' transform cost
-
-
-def _winograd(lanes: int) -> str:
-    planes = {
-        "values_plane": _VALUES + 16, "sums_plane": _SUMS + 16,
-        "halves_plane": MOST_TILES * max(8, lanes) + 32,
-    }  # fmt: skip
-    rooms = {f"{name}_size": 36 * planes[f"{name}_plane"] + 64 for name in _ROOMS}
-    return _WINOGRAD.format(
-        vectors=f"f32x{lanes}", lanes=lanes, lanes_most=lanes - 1, block=_BLOCK,
-        few_tiles=_FEW_TILES, few_channels=_FEW_CHANNELS, wide=2 * lanes, wide_most=2 * lanes - 1,
-        most_tiles=MOST_TILES, tile_line=MOST_TILES + lanes, sums_most=_SUMS, values_most=_VALUES,
-        tile_worth=TILE_WORTH, weights_worth=WEIGHTS_WORTH,
-        spectra_size=6 * (_BLOCK * 2 * lanes + 16), halves_size=6 * planes["halves_plane"] + 64,
-        **rooms, **planes,
-    )  # fmt: skip
-
-
 def vectors_across(lanes: int, size: int) -> int:
     """Vectors of a panel of an ``offset_product``: as many as registers hold with eight rows, or
     with six."""
@@ -428,12 +250,10 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     lanes = bits // 8 // dtype.size
     winograd = transforms = ""
     if dtype.name == "f32":
-        winograd = _winograd(lanes)
-        parts = "lines", "image", "outputs", "finite", "term"
-        names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in parts)
-        transforms = f"from pyrelay.devices.routines.winograd import (\n    {names})\n"
-        transforms += "from pyrelay.devices.routines.winograd_products import "
-        transforms += f"winograd_products_f32x{lanes}"
+        winograd = transformed_loop(lanes)
+        for module in ("winograd", "winograd_products"):
+            names = ", ".join(f"{part}_f32x{lanes}" for part in PARTS[module])
+            transforms += f"from pyrelay.devices.routines.{module} import (\n    {names})\n"
     single = SINGLE.format(
         dtype=dtype.name, vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes,
         lanes_most=lanes - 1, scratch=_SCRATCH, taps_most=TABLE, strides=STRIDES,

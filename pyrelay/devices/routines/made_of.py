@@ -23,9 +23,13 @@ PARTS = {
     "offset_product": ("offset_product", "line_sums", "copy_run", "copy_lines", "window_sums"),
     "turned_product": ("turned_product", "turned_weights", "turned_sums"),
     "winograd": (
-        "winograd_lines", "winograd_image", "winograd_outputs", "winograd_finite", "winograd_term",
+        "winograd_lines", "winograd_image", "winograd_finite", "winograd_term",
+        "winograd_outputs2", "winograd_outputs3", "winograd_outputs4", "winograd_outputs5",
     ),
-    "winograd_products": ("winograd_products",),
+    "winograd_products": (
+        "winograd_products2", "winograd_products3", "winograd_products4", "winograd_products5",
+        "winograd_phases2", "winograd_phases3", "winograd_phases4", "winograd_phases5",
+    ),
 }  # fmt: skip
 """The same, what lays panels, and what does a convolution: most programs that are linked with one
 never call it."""

@@ -1,12 +1,13 @@
-"""Winograd's convolution with 3 by 3 taps: transforms of images, weights and outputs.
+"""Winograd's convolution with two to five taps: transforms of images, weights and outputs.
 
 In: addresses of lines; out: parts for a kernel's text, made on demand for vectors of so many
-``f32``. A tile of 4 by 4 outputs sees 6 by 6 elements of the image. Their transform, times that of
-the weights element by element, added up over channels and transformed back, is the tile: 36
-products in place of 144 (Winograd, *Arithmetic Complexity of Computations*, 1980; the matrices are
-those of Lavin and Gray, *Fast Algorithms for Convolutional Neural Networks*, 2015, for the points
-0, 1, -1, 2, -2). Rounding is relative to the largest terms of a tile: the error is below 1e-5 of
-the largest sum of absolute products (``tests/devices/routines/test_winograd.py``).
+``f32``. A tile of 6 by 6 elements of the image is all that 4 by 4 outputs of 3 by 3 taps see, 3 by
+3 of 4 by 4 taps, or 2 by 2 of 5 by 5. Its transform, times that of the weights element by element,
+added up over channels and transformed back, is those outputs: 36 products in place of 144, 144 or
+100 (Winograd, *Arithmetic Complexity of Computations*, 1980; Lavin and Gray, *Fast Algorithms for
+Convolutional Neural Networks*, 2015; the points are 0, 1, -1, 2, -2 for all of them, so that the
+transform of an image is one). Rounding is relative to the largest terms of a tile: the error is
+below 1e-5 of the largest sum of absolute products (``tests/devices/routines/test_winograd.py``).
 
     winograd_lines_f32x8(image, line, first, last, target, plane, columns)
         6 lines of the image, ``line`` elements apart, of which those before ``first`` and from
@@ -16,10 +17,10 @@ the largest sum of absolute products (``tests/devices/routines/test_winograd.py`
         such planes, ``apart`` elements apart -> 36 planes of ``tiles`` elements, ``plane`` elements
         apart. The words of ``places`` say where in a source each tile begins, so that tiles of
         several lines and images fill vectors. Reads and writes up to one vector beyond the ends
-    winograd_outputs_f32x8(source, plane, target, line, rows, columns)
-        36 lines of two vectors, ``plane`` elements apart, the sums of a tile -> its positions, of
-        which ``rows`` by ``columns`` are written: lines side by side, ``line`` elements from row
-        to row
+    winograd_outputs3_f32x8(source, plane, target, line, rows, columns)
+        36 lines of two vectors, ``plane`` elements apart, the sums of a tile -> its positions for
+        3 by 3 taps, of which ``rows`` by ``columns`` are written: lines side by side, ``line``
+        elements from row to row; ``winograd_outputs2``, ``4`` and ``5`` for others
     winograd_finite_f32x8(source, count)
         1 if all of so many elements are finite, else 0
     winograd_term_f32x8(target, source, weight, count)
@@ -40,6 +41,7 @@ from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
 
+SEEN = 6  # elements of a tile of the image along each axis
 _FLOAT = llvm.FloatType()
 _SIZE = 4
 
@@ -73,27 +75,28 @@ class Vectors:
         ]
 
     def weights(self, g: Sequence[Any]) -> list[Any]:
-        """Three taps, transformed, but for factors: `outputs` has those of the matrix."""
+        """Two to five taps, transformed, but for factors: `outputs` has those of the matrix."""
         b = self.b
-        outer, far = b.fadd(g[0], g[2]), self.plus(4, g[2], g[0])
+        even, odd = functools.reduce(b.fadd, g[::2]), functools.reduce(b.fadd, g[1::2])
+        far_even, far_odd = (
+            functools.reduce(lambda far, tap: self.plus(4, far, tap), taps)
+            for taps in (g[::2][::-1], g[1::2][::-1])
+        )
         return [
-            g[0], b.fadd(outer, g[1]), b.fsub(outer, g[1]), self.plus(2, g[1], far),
-            self.plus(-2, g[1], far), g[2],
+            g[0], b.fadd(even, odd), b.fsub(even, odd), self.plus(2, far_odd, far_even),
+            self.plus(-2, far_odd, far_even), g[-1],
         ]
 
-    def outputs(self, m: Sequence[Any]) -> list[Any]:
-        """Four outputs of six sums, which are to be multiplied by 1/4, -1/6, -1/6, 1/24, 1/24, 1
+    def outputs(self, m: Sequence[Any], count: int) -> list[Any]:
+        """So many outputs of six sums, which are to be multiplied by 1/4, -1/6, -1/6, 1/24, 1/24, 1
         first, as the matrix of the weights is."""
         b = self.b
-        sums, differences = b.fadd(m[1], m[2]), b.fsub(m[1], m[2])
-        sums, differences = self.times(-1 / 6, sums), self.times(-1 / 6, differences)
-        far_sums, far_differences = b.fadd(m[3], m[4]), b.fsub(m[3], m[4])
-        return [
-            self.plus(1 / 4, m[0], self.plus(1 / 24, far_sums, sums)),
-            self.plus(1 / 12, far_differences, differences),
-            self.plus(1 / 6, far_sums, sums),
-            b.fadd(self.plus(1 / 3, far_differences, differences), m[5]),
-        ]
+        near = [self.times(-1 / 6, b.fadd(m[1], m[2])), self.times(-1 / 6, b.fsub(m[1], m[2]))]
+        far = [b.fadd(m[3], m[4]), b.fsub(m[3], m[4])]
+        found = [self.plus(2.0**k / 24, far[k % 2], near[k % 2]) for k in range(count)]
+        found[0] = self.plus(1 / 4, m[0], found[0])
+        found[-1] = b.fadd(found[-1], m[5])
+        return found
 
 
 def _columns(code: Code, pointers: Sequence[Any], count: int) -> list[Any]:
@@ -189,21 +192,33 @@ def _whole_columns(code: Code, pointers: Sequence[Any], count: int) -> list[Any]
 
 
 class _Outputs(_Writer):
+    def __init__(
+        self, module: llvm.Module, name: str, parameters: int, lanes: int, taps: int
+    ) -> None:
+        self.side = SEEN + 1 - taps
+        super().__init__(module, name, parameters, lanes)
+
     def write(self, *parameters: Word) -> None:
         source, plane, target, line, rows, columns = parameters
         f, code, vectors, wide = self.f, self.code, self.vectors, 2 * self.lanes
+        side = self.side
         with over(f, 0, f.number(wide), self.lanes) as lane:
             halves = [
-                vectors.outputs([
-                    code.load(self.at(source, plane * (row * 6 + column) + lane))
-                    for column in range(6)
-                ])
+                vectors.outputs(
+                    [
+                        code.load(self.at(source, plane * (row * 6 + column) + lane))
+                        for column in range(6)
+                    ],
+                    side,
+                )
                 for row in range(6)
-            ]  # fmt: skip
-            by_column = [vectors.outputs([half[column] for half in halves]) for column in range(4)]
-            stored = code.stored([column[row] for row in range(4) for column in by_column])
+            ]
+            by_column = [
+                vectors.outputs([half[column] for half in halves], side) for column in range(side)
+            ]
+            stored = code.stored([column[row] for row in range(side) for column in by_column])
             with f.counting(rows) as row, f.counting(columns) as column:
-                number = (row * 4 + column).raw
+                number = (row * side + column).raw
                 value = f.b.load(f.b.gep(stored, [number], source_etype=code.shape.vector))
                 code.store(value, self.at(target, row * line + column * wide + lane))
 
@@ -251,8 +266,8 @@ class _Term(_Writer):
 
 
 _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
-    "lines": (_Lines, 7), "image": (_Image, 6), "outputs": (_Outputs, 6), "finite": (_Finite, 2),
-    "term": (_Term, 4),
+    "lines": (_Lines, 7), "image": (_Image, 6), "finite": (_Finite, 2), "term": (_Term, 4),
+    **{f"outputs{taps}": (functools.partial(_Outputs, taps=taps), 6) for taps in (2, 3, 4, 5)},
 }
 
 
@@ -264,7 +279,7 @@ def _part(name: str, what: str, lanes: int) -> Part:
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"winograd_(lines|image|outputs|finite|term)_f32x(4|8|16)", name)
+    match = re.fullmatch(r"winograd_(lines|image|outputs[2-5]|finite|term)_f32x(4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], int(match[2]))

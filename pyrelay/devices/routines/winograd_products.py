@@ -1,24 +1,29 @@
 """Winograd's products: a block of weights, transformed and multiplied with tiles at once.
 
-In: words that describe a block; out: the part ``winograd_products_f32x8(words)``, made on
-demand for vectors of so many elements. Of 36 elements of the transforms (``winograd``) six are
-taken at a time, a row of them: so the transform of the weights lies in the first cache, where its
-products read it. Written as a whole it goes to the second cache and comes back, which takes longer
-than the products of a few tiles. Words:
+In: words that describe a block; out: parts ``winograd_products3_f32x8(words)``, made on demand for
+vectors of so many elements and two to five taps along each axis; and
+``winograd_phases3_f32x8(words)``, with as many for each phase of a stride, of which the last ones
+may have one less: every s-th row and column of an image, and of the taps, is a channel, and a
+convolution with a stride of s is one without of s * s times the channels. Of 36 elements of the
+transforms (``winograd``) six are taken at a time, a row of them: so the transform of the weights
+lies in the first cache, where its products read it. Written as a whole it goes to the second cache
+and comes back, which takes longer than the products of a few tiles. Words:
 
-    words[0]      address of a panel of turned weights: 9 taps of each channel, two vectors each
+    words[0]      address of a panel of turned weights: the taps of each channel, two vectors each
     words[1]      how many channels
-    words[2]      address of room for six planes of a panel's line for each channel, and 16 elements
-                  more
+    words[2]      address of room for six planes of a panel's line for each channel, or each of its
+                  phases, and 16 elements more
     words[3..4]   address of 36 planes of the image's transform, a line of tiles for each channel;
                   elements from plane to plane
-    words[5..6]   address of 36 planes of sums, two vectors for each tile, to which the products are
-                  added; elements from plane to plane
+    words[5..6]   address of 36 planes of sums, two vectors for each tile; elements from plane to
+                  plane
     words[7]      how many tiles
     words[8..11]  weights that are turned next and are fetched meanwhile: their address, how many
                   bytes of a line, how many lines (at most 36), bytes from one to the next
     words[12]     how many outputs count: where that is no more than a vector has elements, the
                   second one of a line is neither read nor written
+    words[13]     0 to overwrite the sums, else to add to them
+    words[14..16] of phases: the stride, and how many rows and columns of taps a channel has
 """
 
 from __future__ import annotations
@@ -29,33 +34,40 @@ from typing import Any
 
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
-from pyrelay.devices.compiler.llvm_writer import Function, Word, over
+from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul_tiles import Code, Shape
 from pyrelay.devices.routines.winograd import Vectors
 
 _FLOAT = llvm.FloatType()
 _SIZE = 4
-_WORDS = 13
+_WORDS = 17
 _CACHE_LINE = 64
 
 
 class _Products:
     """Writes the function ``winograd_products``."""
 
-    def __init__(self, module: llvm.Module, name: str, lanes: int) -> None:
-        self.lanes, self.wide = lanes, 2 * lanes
+    def __init__(
+        self, module: llvm.Module, name: str, lanes: int, taps: int, phased: bool
+    ) -> None:
+        self.lanes, self.wide, self.taps = lanes, 2 * lanes, taps
         elements = {across: _element(module, lanes, across) for across in (1, 2)}
         self.f = f = Function(module, name, 1)
         self.code = Code(f.b, Shape(_FLOAT, lanes, 1, 1))
         self.vectors = Vectors(self.code)
         (self.panel, self.channels, self.room, values, values_plane, sums, sums_plane, tiles,
-         weights, length, lines, apart, outputs) = (
+         weights, length, lines, apart, outputs, keep, self.stride, self.rows, self.columns) = (
             f.load(f.parameters[0], 8 * place) for place in range(_WORDS)
         )  # fmt: skip
-        self.plane = self.channels * self.wide + 16
+        seen = self.channels * self.stride * self.stride if phased else self.channels
+        self.plane = seen * self.wide + 16
+        self.nothing = self._nothing() if phased else f.number(0)
         for row in range(6):
-            self._transform(row)
+            if phased:
+                self._phases(row)
+            else:
+                self._plain(row)
             with f.counting(f.number(6)) as column:
                 element = column + 6 * row
                 line = self.code.pointer((weights + element * apart).raw)
@@ -63,9 +75,9 @@ class _Products:
                     byte = f.b.gep(line, [at.raw], source_etype=llvm.IntType(8))
                     self.code.prefetch(byte, written=False, near=False)
                 operands = (
-                    self.room + self.plane * column * _SIZE, self.channels,
+                    self.room + self.plane * column * _SIZE, seen,
                     values + values_plane * element * _SIZE, sums + sums_plane * element * _SIZE,
-                    tiles,
+                    tiles, keep,
                 )  # fmt: skip
                 with f.either(outputs <= lanes) as (half, whole):
                     for branch, across in ((half, 1), (whole, 2)):
@@ -76,25 +88,56 @@ class _Products:
     def _at(self, base: Word, index: Word) -> Any:
         return self.code.pointer((base + index * _SIZE).raw)
 
-    def _transform(self, row: int) -> None:
+    def _plain(self, row: int) -> None:
         """A row of the transform of every channel's weights."""
+        f, all_taps = self.f, self.taps * self.taps
+        with over(f, 0, self.channels * self.wide, self.wide) as line:
+            first = self.panel + line * all_taps * _SIZE
+            taps = [first + k * self.wide * _SIZE for k in range(all_taps)]
+            self._transform(row, taps, line)
+
+    def _phases(self, row: int) -> None:
+        """The same of every channel's phases; a tap that a phase lacks is read from a line of 0."""
+        f, stride, line_size = self.f, self.stride, self.wide * _SIZE
+        phases = stride * stride
+        with f.counting(stride) as across, f.counting(stride) as down:
+            first, step = [], []
+            for k in range(self.taps * self.taps):
+                i, j = across + stride * (k // self.taps), down + stride * (k % self.taps)
+                there = (i < self.rows) & (j < self.columns)
+                tap = self.panel + (i * self.columns + j) * line_size
+                first.append(there.choose(tap, self.nothing))
+                step.append(there.choose(self.rows * self.columns * line_size, 0))
+            with f.counting(self.channels) as channel:
+                line = (channel * phases + across * stride + down) * self.wide
+                pairs = zip(first, step, strict=True)
+                self._transform(row, [start + channel * apart for start, apart in pairs], line)
+
+    def _nothing(self) -> Word:
+        """The address of a panel's line of 0."""
         f, code = self.f, self.code
-        with (
-            over(f, 0, self.channels * self.wide, self.wide) as line,
-            over(f, 0, f.number(self.wide), self.lanes) as lane,
-        ):
-            first = line * 9 + lane
-            taps = [code.load(self._at(self.panel, first + k * self.wide)) for k in range(9)]
-            columns = [self.vectors.weights(taps[column::3])[row] for column in range(3)]
+        with f.b.goto_entry_block():
+            line = f.b.alloca(_FLOAT, size=WORD(self.wide))
+            line.align = _CACHE_LINE
+        for start in range(0, self.wide, self.lanes):
+            code.store(llvm.Constant(code.shape.vector, None), code.at(line, code.word(start)))
+        return f.address(line)
+
+    def _transform(self, row: int, taps: list[Word], line: Word) -> None:
+        """A row of the transform of a line of weights, at these addresses."""
+        f, code, count = self.f, self.code, self.taps
+        with over(f, 0, f.number(self.wide), self.lanes) as lane:
+            lines = [code.load(self._at(tap, lane)) for tap in taps]
+            columns = [self.vectors.weights(lines[k::count])[row] for k in range(count)]
             for column, value in enumerate(self.vectors.weights(columns)):
                 code.store(value, self._at(self.room, self.plane * column + line + lane))
 
 
 def _element(module: llvm.Module, lanes: int, across: int) -> Function:
-    """The function (panel, channels, values, sums, tiles): an element's products."""
-    f = Function(module, f"winograd_element_{lanes}x{across}", 5)
+    """The function (panel, channels, values, sums, tiles, keep): an element's products."""
+    f = Function(module, f"winograd_element_{lanes}x{across}", 6)
     f.native.linkage = "internal"
-    panel, channels, values, sums, tiles = f.parameters
+    panel, channels, values, sums, tiles, keep = f.parameters
     # Sixteen accumulators of 32 registers, or twelve of 16; groups of tiles are of about one size.
     tall = 8 if lanes == 16 else 6
     groups = (tiles + (tall - 1)).unsigned_div(tall)
@@ -111,7 +154,7 @@ def _element(module: llvm.Module, lanes: int, across: int) -> Function:
             f.b.position_at_end(block)
             _tile(
                 Code(f.b, Shape(_FLOAT, lanes, rows, across)), panel, channels,
-                values + first * _SIZE, tiles, sums + first * (2 * lanes * _SIZE),
+                values + first * _SIZE, tiles, sums + first * (2 * lanes * _SIZE), keep,
             )  # fmt: skip
             f.b.branch(after)
         f.b.position_at_end(after)
@@ -120,9 +163,11 @@ def _element(module: llvm.Module, lanes: int, across: int) -> Function:
     return f
 
 
-def _tile(code: Code, panel: Word, channels: Word, values: Word, line: Word, sums: Word) -> None:
-    """``sums[t] += sum over c of values[c, t] * panel[c]`` for as many tiles as the shape has rows,
-    ``line`` elements from channel to channel of the values."""
+def _tile(
+    code: Code, panel: Word, channels: Word, values: Word, line: Word, sums: Word, keep: Word
+) -> None:
+    """``sums[t] (+)= sum over c of values[c, t] * panel[c]`` for as many tiles as the shape has
+    rows, ``line`` elements from channel to channel of the values."""
     b, shape = code.b, code.shape
     wide = 2 * shape.lanes
     steps = [code.word(v * shape.lanes) for v in range(shape.across)]
@@ -146,17 +191,23 @@ def _tile(code: Code, panel: Word, channels: Word, values: Word, line: Word, sum
         code.at(code.at(target, code.word(row * wide)), step)
         for row in range(shape.rows) for step in steps
     ]
-    for place, total in zip(places, found, strict=True):
-        code.store(b.fadd(code.load(place), total), place)
+    with keep.f.either(keep.equals(0)) as (first, later):
+        with first:
+            for place, total in zip(places, found, strict=True):
+                code.store(total, place)
+        with later:
+            for place, total in zip(places, found, strict=True):
+                code.store(b.fadd(code.load(place), total), place)
 
 
 @functools.cache
-def _part(name: str, lanes: int) -> Part:
-    return Part(name, types.void, 1, functools.partial(_Products, lanes=lanes))
+def _part(name: str, lanes: int, taps: int, phased: bool) -> Part:
+    write = functools.partial(_Products, lanes=lanes, taps=taps, phased=phased)
+    return Part(name, types.void, 1, write)
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"winograd_products_f32x(4|8|16)", name)
+    match = re.fullmatch(r"winograd_(products|phases)([2-5])_f32x(4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _part(name, int(match[1]))
+    return _part(name, int(match[3]), int(match[2]), match[1] == "phases")

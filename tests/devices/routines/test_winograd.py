@@ -1,4 +1,5 @@
-"""Convolutions by Winograd's transforms: their errors, edges, and what they are not used for."""
+"""Convolutions by Winograd's transforms: their errors, edges, strides, and what they are not used
+for."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 
 from pyrelay.devices.routines.convolution import PIXELS, convolution_kernel
+from pyrelay.devices.routines.convolution_choice import parts
 from pyrelay.devices.routines.convolution_first import OUTPUTS
 from pyrelay.ir.types import DTYPES
+from pyrelay.lower.planning.target import ConvolutionSizes
 from pyrelay.ops.convolution import convolve
 from tests.devices.running_kernels import run
 
@@ -18,15 +21,21 @@ f32 = DTYPES["f32"]
 
 def convolved(
     x: np.ndarray, w: np.ndarray, groups: int = 1, before: tuple[int, int] = (1, 1),
-    after: tuple[int, int] = (1, 1), bits: int | None = None, pieces: int = 3,
+    after: tuple[int, int] = (1, 1), bits: int | None = None, pieces: int = 3, stride: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the kernel computes, and what it should."""
     entries, channels, *extents = x.shape
-    size = tuple(n + lo + hi - 2 for n, lo, hi in zip(extents, before, after, strict=True))
+    taps = w.shape[2:]
+    size = tuple(
+        (n + lo + hi - k) // stride + 1
+        for n, lo, hi, k in zip(extents, before, after, taps, strict=True)
+    )
     out = np.full(entries * len(w) * size[0] * size[1] + 32, 7, np.float32)
     share, own = channels // groups, len(w) // groups
     axes = [(1, 1, 1, 1, 1, 0)]
-    axes += [(n, 3, m, 1, 1, lo) for n, m, lo in zip(extents, size, before, strict=True)]
+    axes += [
+        (n, k, m, stride, 1, lo) for n, k, m, lo in zip(extents, taps, size, before, strict=True)
+    ]
     blocks = -(-size[0] * size[1] // PIXELS) * -(-own // OUTPUTS)
     total = entries * groups * blocks
     cuts = itertools.pairwise(total * piece // pieces for piece in range(pieces + 1))
@@ -37,8 +46,8 @@ def convolved(
     assert (out[:16] == 7).all()
     assert (out[-16:] == 7).all()
     wanted = convolve.numpy(
-        x.astype(float), w.astype(float), stride=(1, 1), dilation=(1, 1), before=before, size=size,
-        groups=groups, channels_last=False,
+        x.astype(float), w.astype(float), stride=(stride, stride), dilation=(1, 1), before=before,
+        size=size, groups=groups, channels_last=False,
     )
     return out[16:-16].reshape(wanted.shape), wanted
 
@@ -66,6 +75,43 @@ def test_tiles_reach_every_edge(bits: int | None) -> None:
         x, w = normal(entries, channels, *extents), normal(outputs, channels // groups, 3, 3)
         found, wanted = convolved(x, w, groups, before, after, bits)
         np.testing.assert_allclose(found, wanted, atol=2e-6 * np.abs(wanted).max() * 5)
+
+
+OTHERS = [  # channels, outputs, groups, extents, taps, stride, before, after
+    (3, 64, 1, (60, 64), (7, 7), 2, (3, 3), (3, 3)),
+    (4, 32, 1, (84, 84), (8, 8), 4, (0, 0), (0, 0)),
+    (3, 33, 1, (99, 131), (11, 11), 4, (2, 2), (2, 2)),
+    (32, 64, 1, (42, 42), (4, 4), 2, (0, 0), (0, 0)),
+    (20, 33, 1, (28, 28), (5, 5), 1, (2, 2), (2, 2)),
+    (64, 64, 2, (28, 28), (5, 6), 2, (2, 0), (1, 3)),
+    (8, 64, 1, (75, 75), (5, 5), 3, (-1, 1), (3, 0)),
+    (16, 24, 1, (33, 31), (4, 4), 1, (-1, 1), (3, 0)),
+    (64, 32, 1, (33, 31), (2, 2), 1, (0, 1), (1, 0)),
+]
+
+
+@pytest.mark.parametrize("bits", [
+    None, *(pytest.param(bits, marks=pytest.mark.slow) for bits in (128, 256))
+])
+@pytest.mark.parametrize("case", OTHERS, ids=lambda case: f"{case[4][0]}x{case[4][1]}-{case[5]}")
+def test_other_taps_and_strides_reach_every_edge(case: tuple, bits: int | None) -> None:
+    channels, outputs, groups, extents, taps, stride, before, after = case
+    axes = tuple(
+        (n, k, (n + lo + hi - k) // stride + 1, stride, 1, lo)
+        for n, k, lo, hi in zip(extents, taps, before, after, strict=True)
+    )
+    sizes = 2, groups, channels // groups, outputs // groups, ((1, 1, 1, 1, 1, 0), *axes)
+    called = set(parts("forward", False, ConvolutionSizes(*sizes), 8, 4))
+    assert "winograd_finite" in called, "the case does not test what it is for"
+    x, w = normal(2, channels, *extents), normal(outputs, channels // groups, *taps)
+    found, wanted = convolved(x, w, groups, before, after, bits, stride=stride)
+    _, largest = convolved(np.abs(x), np.abs(w), groups, before, after, bits, stride=stride)
+    assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+    assert np.abs(found - wanted).max() < 2e-6 * largest.max()
+    x[0, 1, 5, 6], x[-1, 2, 7, 2] = np.inf, np.nan
+    found, wanted = convolved(x, w, groups, before, after, bits, stride=stride)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
 
 
 def test_the_error_is_below_a_hundred_thousandth_of_the_largest_sum() -> None:
@@ -101,7 +147,7 @@ def test_what_is_not_finite_spreads_no_further_than_its_neighbours() -> None:
 def test_tiles_of_one_image_are_enough() -> None:
     """A 7 by 7 image has four. Its outputs round as the largest element that their tile sees does,
     which direct products would not do for outputs that do not see it themselves."""
-    x, w = normal(1, 16, 7, 7), normal(16, 16, 3, 3)
+    x, w = normal(1, 64, 7, 7), normal(64, 64, 3, 3)
     x[0, 0, 0, 0] = 1e8
     found, wanted = convolved(x, w)
     near = np.abs(found - wanted)[:, :, 2:4, 2:4]
