@@ -54,6 +54,7 @@ from pyrelay.lower.passes.handed_elements import with_handed_elements
 from pyrelay.lower.passes.implied import without_implied_checks
 from pyrelay.lower.passes.loop_versions import with_versions
 from pyrelay.lower.passes.nest_versions import with_nest_versions
+from pyrelay.lower.passes.short_integers import with_short_integers
 from pyrelay.lower.passes.signs import without_certain_checks
 from pyrelay.ops.program import pieces
 from pyrelay.opt import places
@@ -97,6 +98,7 @@ def scalar_program(function: Function) -> Lowering:
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
     body = with_nest_versions(_without_idle_checks(without_followed_kinds(kernel.body)))
     body = with_bounded_numbers(with_exact_remainders(body))
+    body = with_short_integers(body)
     body = with_chosen_stores(without_unused(body))
     body = with_handed_elements(body)
     kernel = replace(kernel, body=without_unused(body), apart=True)

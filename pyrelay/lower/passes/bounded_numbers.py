@@ -5,7 +5,7 @@ In: the body of a scalar kernel, its loops in versions. Out: the same, in which
     (i + 1) % n       is  i + 1 if i + 1 < n else 0
     (i - 1) % n       is  i - 1 if i - 1 >= 0 else i - 1 + n
     m >> j            has no look whether there are as many bits
-    k % 10, k // 10   are those of integers without a sign
+    k % 10, k // 10   are those of integers without a sign, of as few bits as hold `k`
     int(x)            has no look whether an int64 holds it
 
 where `i` is known to lie below `n`, as the index of a loop over a ring, `j` below 64, `k` not
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyrelay.ir.types import bool_, f32, f64, i64, u64
+from pyrelay.ir.types import bool_, f32, f64, i64, u16, u32, u64
 from pyrelay.lower.kernels.kernel import Body, Compute, Literal, Local, Statement, statements
 from pyrelay.lower.passes.bounded_places import LAST_BIT
 from pyrelay.lower.passes.float_bounds import FARTHEST
@@ -60,7 +60,8 @@ def _rule(s: Compute, known: Intervals) -> Sequence[Compute]:
         fits = ends is not None and ends[0] >= -FARTHEST and ends[1] < FARTHEST
         return (replace(s, primitive="whole"),) if fits else (s,)
     if _is_by_constant(s):
-        return _natural(s) if s.args[1].value > 0 and known.of(s.args[0]).low >= 0 else (s,)  # type: ignore[union-attr]
+        found = known.of(s.args[0])
+        return _natural(s, found.high) if s.args[1].value > 0 and found.low >= 0 else (s,)  # type: ignore[union-attr]
     return _remainder(s, known) if s.primitive == "remainder" else _shift(s, known)
 
 
@@ -82,14 +83,18 @@ def _remainder(s: Compute, known: Intervals) -> Sequence[Compute]:
     return (compared, Compute(moved, name, (a, n)), chosen)
 
 
-def _natural(s: Compute) -> Sequence[Compute]:
-    """What is divided has no sign, nor has what comes out: no look at signs, a shorter product."""
+def _natural(s: Compute, high: int) -> Sequence[Compute]:
+    """What is divided has no sign, nor has what comes out: no look at signs, a shorter product, of
+    as few bits as the greatest one has."""
     number, by = s.args
-    bits, out = Local(u64), Local(u64)
+    most = max(high, by.value)  # type: ignore[union-attr]
+    dtype = next(each for each in (u16, u32, u64) if most < 1 << 8 * each.size)
+    name = "bitcast" if dtype == u64 else "cast"
+    bits, out = Local(dtype), Local(dtype)
     return (
-        Compute(bits, "bitcast", (number,)),
-        Compute(out, s.primitive, (bits, Literal(by.value, u64))),  # type: ignore[union-attr]
-        Compute(s.out, "bitcast", (out,)),
+        Compute(bits, name, (number,)),
+        Compute(out, s.primitive, (bits, Literal(by.value, dtype))),  # type: ignore[union-attr]
+        Compute(s.out, name, (out,)),
     )
 
 

@@ -225,6 +225,10 @@ class Intervals:
         elif s.out.dtype.kind == "f":
             self.floats.make(s, self._ends_of_integer)
 
+    def of_result(self, s: Compute) -> Interval:
+        """What would be known of a result of 64 bits."""
+        return self._made(s)
+
     def _ends_of_integer(self, operand: Operand) -> Ends | None:
         """Between what an integer or a truth lies, as floats are said to."""
         if operand.dtype.kind == "b":
