@@ -41,7 +41,7 @@ _PARTS = {
     "copy_run": 0.03, "swept_lines": 0.03, "slopes_rows": 0.03, "turned_tiles": 0.02,
     "line_sums": 0.02, "few_rows": 0.02, "winograd_lines": 0.02, "winograd_image": 0.02,
     "panel_row": 0.01, "vector_dots": 0.01, "winograd_finite": 0.01,
-    "winograd_term": 0.01, "scaled_rows": 0.01,
+    "add_run": 0.01, "scaled_rows": 0.01,
     **{f"winograd_outputs{taps}": 0.02 for taps in (2, 3, 4, 5)},
     **{f"winograd_{what}{taps}": 0.1 for what in ("products", "phases") for taps in (2, 3, 4, 5)},
 }  # fmt: skip

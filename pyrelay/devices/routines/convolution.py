@@ -27,17 +27,25 @@ The parallel axis counts blocks of work by groups by blocks of ``COLUMNS`` chann
     forward  image, weights -> outputs: blocks of ``PIXELS`` positions, of one image, or of all of
              them with the channels last
     weights  image, outputs -> weights: blocks of ``ROWS`` channels and taps
-    back     outputs, weights -> image: images (here the channels of the result are the C)
+    back     outputs, weights -> image: images (here the channels of the result are the C); of
+             ``f32`` with the channels first and no stride, by ``convolution_transformed``
 
-Only innermost loops are vectorised, and no element is written twice in one of those.
+With the channels last LLVM vectorises innermost loops, and no element is written twice in one of
+those.
 """
 
 from __future__ import annotations
 
 import functools
+from textwrap import dedent
 
 from pyrelay.devices.routines.convolution_first import PIXELS, SHORT, forward_kernel
 from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
+from pyrelay.devices.routines.convolution_transformed import (
+    BACK_NAMES,
+    transformed_loop,
+    transformed_parts,
+)
 from pyrelay.devices.routines.kernel_text import counted_on, filled
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
@@ -50,11 +58,15 @@ _SCRATCH = 256 * DEPTH
 
 _KERNEL = """\
 from pyrelay.devices.routines.matmul_blocks import product_{vectors}
-from pyrelay.devices.routines.offset_product import copy_lines_{vectors}, copy_run_{vectors}
+{calls}
 from pyrelay.devices.compiler.vocabulary import *
+
+BY_HAND = {by_hand}
 
 
 def kernel(block, begin, end):
+    patches = local_{dtype}({scratch_all})
+    {transformed}
     {first}, factor, result = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
     batch, groups = param_i64(block, 4), param_i64(block, 5)
     channels, outputs = param_i64(block, 6), param_i64(block, 7)
@@ -62,7 +74,6 @@ def kernel(block, begin, end):
     depth_all = taps0 * taps1 * taps2 * channels
     column_blocks = ({of_result} + {columns_most}) // {columns}
     nothing = {dtype}(0)
-    patches = local_{dtype}({scratch_all})
     product = local_i64(16)
     for unit in range(begin, end):
         column_block = unit % column_blocks
@@ -71,6 +82,16 @@ def kernel(block, begin, end):
         o_count = {of_result} - o0 if {of_result} - o0 < {columns} else {columns}
         {loop}
     return 0
+"""
+
+_COPIES = """\
+from pyrelay.devices.routines.offset_product import copy_lines_{vectors}, copy_run_{vectors}
+"""
+_ADDS = """\
+from pyrelay.devices.routines.offset_product import add_run_{vectors}
+"""
+_TURNED_PARTS = """\
+from pyrelay.devices.routines.turned_product import turned_sums_{vectors}, turned_weights_{vectors}
 """
 
 _SIZES = """\
@@ -257,9 +278,9 @@ for r in range(rows):
             target = ((plane + channel) * extent0 + t0) * extent1 + t1
             target = target * extent2 + t2
             if stride2 == 1:
-                for j in range(low, high):
-                    term = load_{dtype}(patches, source + j)
-                    store_{dtype}(result, target + j, load_{dtype}(result, target + j) + term)
+                add_run_{vectors}(
+                    result + (target + low) * {size}, patches + (source + low) * {size}, one,
+                    high - low)
             else:
                 for j in range(low, high):
                     at = target + j * stride2
@@ -276,8 +297,9 @@ group, entry = rest % groups, rest // groups
 taps = taps0 * taps1 * taps2
 share = {pixels} // taps if taps < {pixels} else 1
 plane_all = (entry * groups + group) * channels
-for j in range((plane_all + o0) * image, (plane_all + o0 + o_count) * image):
-    store_{dtype}(result, j, nothing)
+clear_bytes(result + (plane_all + o0) * image * {size}, o_count * image * {size})
+one = local_{dtype}(1)
+store_{dtype}(one, 0, {dtype}(1))
 c0 = o0
 while c0 < o0 + o_count:
     c_count = o0 + o_count - c0 if o0 + o_count - c0 < share else share
@@ -299,12 +321,11 @@ while c0 < o0 + o_count:
 
 # Of a single channel, the columns are the outputs times a weight each.
 _SINGLE_BACK_FIRST = """\
+clear_bytes(patches, rows * p_count * {size})
 for r in range(rows):
-    weight = load_{dtype}(factor, group * taps + r)
-    columns = r * p_count
-    outputs_at = (entry * groups + group) * pixels + p0
-    for p in range(p_count):
-        store_{dtype}(patches, columns + p, load_{dtype}(y, outputs_at + p) * weight)
+    add_run_{vectors}(
+        patches + r * p_count * {size}, y + ((entry * groups + group) * pixels + p0) * {size},
+        factor + (group * taps + r) * {size}, p_count)
 """
 
 _BACK_LAST = """\
@@ -415,16 +436,22 @@ def convolution_kernel(
         "scratch_all": _SCRATCH + 64, "depth": DEPTH, "short": SHORT, "per_line": 64 // dtype.size,
         "pixels": PIXELS, "pixels_most": PIXELS - 1, "rows": ROWS, "row_unit": ROW_UNIT,
         "row_unit_most": ROW_UNIT - 1, "column_unit": COLUMN_UNIT,
-        "column_unit_most": COLUMN_UNIT - 1,
+        "column_unit_most": COLUMN_UNIT - 1, "by_hand": not channels_last,
     }  # fmt: skip
     names["first"] = "y" if what == BACK else "x"
     names["of_result"] = "channels" if what == BACK else "outputs"
     loop, operands = _FORMS[what, channels_last]
     names.update((name, text.format(**names)) for name, text in operands.items())
     parts = {
-        **_PARTS, "product": _PRODUCT, "loop": loop, "scatter": _SCATTER_FIRST,
+        "calls": "", "transformed": "", **_PARTS, "product": _PRODUCT, "loop": loop,
+        "scatter": _SCATTER_FIRST, "gather": _GATHER_LAST if channels_last else LINES,
         "sizes": SIZES if what == WEIGHTS and not channels_last else _SIZES,
-        "gather": _GATHER_LAST if channels_last else LINES,
         "single": _SINGLE_BACK_FIRST if what == BACK else _SINGLE_LAST,
     }
+    if not channels_last:
+        parts["calls"] = _ADDS if what == BACK else _COPIES
+    if what == BACK and dtype.name == "f32" and not channels_last:
+        lanes = bits // 8 // dtype.size
+        parts["calls"] += _COPIES + _TURNED_PARTS + transformed_parts(lanes)
+        parts["transformed"] = BACK_NAMES + dedent(transformed_loop(lanes, back=True))
     return filled(_KERNEL, {**parts, **names})

@@ -25,9 +25,14 @@ from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS, ConvolutionSiz
 
 _TRANSFORMING = "winograd", "winograd_products"  # modules for float32 alone
 _LINES = "copy_lines", "copy_run"
+_ADDED = ("add_run",)
 _TURNED = "turned_weights", "turned_product", "turned_sums"
 _WINOGRAD = (
     "winograd_lines", "winograd_image", "turned_weights", "turned_sums", "winograd_finite",
+)  # fmt: skip
+_TRANSFORMED = (
+    *_LINES, "turned_weights", "turned_sums",
+    *(part for module in _TRANSFORMING for part in PARTS[module]),
 )  # fmt: skip
 
 
@@ -64,17 +69,26 @@ def parts(
         (FORWARD, True): (False, False), (BACK, True): (False, True), (BACK, False): (True, False),
     }.get((what, channels_last), (channels_last, not channels_last))  # fmt: skip
     if sizes is None:
-        yield from _LINES
+        if not channels_last:
+            yield from _LINES if what == WEIGHTS else _ADDED
+            yield from _TRANSFORMED if what == BACK and size == 4 else ()
         yield from matmul_choice.ways((None,) * 3, *transposed, lanes, size)
         return
     if what == WEIGHTS and not channels_last:
         flat = sizes.axes[0][:3] == (1, 1, 1) and sizes.axes[0][5] == 0
         yield _copied(flat, sizes.axes[2][2])
+    single = sizes.channels == sizes.outputs == 1
+    if what == BACK and not channels_last and (single or sizes.axes[2][3] == 1):
+        yield from _ADDED
+    back = _turned_around(sizes) if what == BACK and not channels_last and size == 4 else None
+    if back is not None and _by_transforms(back, convolution_transformed.BACK_WORTH):
+        yield from _transforming(back)
+        return
     # Blocks of positions, by blocks of channels, taps or outputs.
     m, n, k = _extents(what, channels_last, sizes)
     if what == WEIGHTS and channels_last and n == 1 < sizes.groups:
         yield "in_place"  # a column whose elements are apart
-    elif what == WEIGHTS or sizes.channels * sizes.outputs != 1:
+    elif what == WEIGHTS or not single:
         positions = prod(axis[2] for axis in sizes.axes)
         line = positions if what == WEIGHTS else k
         yield from matmul_choice.ways((m, n, k), *transposed, lanes, size, line)
@@ -121,13 +135,8 @@ def _forward(sizes: ConvolutionSizes, lanes: int, size: int) -> Iterator[str]:
         yield "window_sums" if windows else "line_sums"
         if not direct and not (small and positions <= convolution_first.PIXELS):
             yield "copy_lines"
-    elif size == 4 and flat and _by_transforms(sizes, out0, out2):
-        yield from _WINOGRAD
-        own_taps = -(-taps0 // stride0)
-        if stride0 > 1:
-            yield "copy_lines"
-        yield f"winograd_{'phases' if stride0 > 1 else 'products'}{own_taps}"
-        yield f"winograd_outputs{own_taps}"
+    elif size == 4 and flat and _by_transforms(sizes, convolution_transformed.DIRECT_WORTH):
+        yield from _transforming(sizes)
     elif _by_outputs(sizes, taps, positions, lanes, size):
         yield from _TURNED
     else:
@@ -142,10 +151,34 @@ def _forward(sizes: ConvolutionSizes, lanes: int, size: int) -> Iterator[str]:
             yield _copied(flat, out2)
 
 
-def _by_transforms(sizes: ConvolutionSizes, out0: int, out2: int) -> bool:
+def _turned_around(sizes: ConvolutionSizes) -> ConvolutionSizes | None:
+    """The convolution whose outputs are the image that outputs are added to; None with a stride, or
+    of three axes."""
+    axes = [
+        (out, taps, extent, 1, step, taps - 1 - before)
+        for extent, taps, out, stride, step, before in sizes.axes
+        if stride == 1
+    ]
+    if len(axes) < len(sizes.axes) or axes[0][:3] != (1, 1, 1) or axes[0][5] != 0:
+        return None
+    return ConvolutionSizes(sizes.batch, sizes.groups, sizes.outputs, sizes.channels, tuple(axes))
+
+
+def _transforming(sizes: ConvolutionSizes) -> Iterator[str]:
+    """What Winograd's transforms call."""
+    _, taps, _, stride, *_ = sizes.axes[1]
+    own_taps = -(-taps // stride)
+    yield from _WINOGRAD
+    if stride > 1:
+        yield "copy_lines"
+    yield f"winograd_{'phases' if stride > 1 else 'products'}{own_taps}"
+    yield f"winograd_outputs{own_taps}"
+
+
+def _by_transforms(sizes: ConvolutionSizes, direct_worth: int) -> bool:
     """Whether Winograd's transforms are taken."""
     limits = convolution_transformed
-    (_, taps0, _, stride0, step0, _), (_, taps2, _, stride2, step2, _) = sizes.axes[1:]
+    (_, taps0, out0, stride0, step0, _), (_, taps2, out2, stride2, step2, _) = sizes.axes[1:]
     own_taps, phases = -(-taps0 // stride0), stride0 * stride0
     if stride0 != stride2 or stride0 > limits.MOST_STRIDE or (step0, step2) != (1, 1):
         return False
@@ -159,7 +192,7 @@ def _by_transforms(sizes: ConvolutionSizes, out0: int, out2: int) -> bool:
     paid *= across * down * sizes.batch
     paid += (limits.PHASES_WORTH if phases > 1 else limits.WEIGHTS_WORTH) * seen
     products = taps0 * taps2 * sizes.channels * out0 * out2 * sizes.batch
-    worth = products * limits.DIRECT_WORTH >= paid * 10
+    worth = products * direct_worth >= paid * 10
     return out0 * out2 * 5 >= across * down * side * side * 2 and worth
 
 

@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING
 
 from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.routines.convolution_single import SINGLE
-from pyrelay.devices.routines.convolution_transformed import transformed_loop
+from pyrelay.devices.routines.convolution_transformed import transformed_loop, transformed_parts
 from pyrelay.devices.routines.convolution_turned import turned_loop
 from pyrelay.devices.routines.kernel_text import filled
-from pyrelay.devices.routines.made_of import PARTS
 from pyrelay.devices.routines.matmul import FINISHING_OPERANDS, native_vector_bits
 
 if TYPE_CHECKING:
@@ -60,8 +59,8 @@ SHORT = 128  # positions of rows that are copied as a whole
 
 _FORWARD = """\
 from pyrelay.devices.routines.offset_product import (
-    copy_lines_{vectors}, copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors},
-    window_sums_{vectors})
+    add_run_{vectors}, copy_lines_{vectors}, copy_run_{vectors}, line_sums_{vectors},
+    offset_product_{vectors}, window_sums_{vectors})
 from pyrelay.devices.routines.turned_product import (
     turned_product_{vectors}, turned_sums_{vectors}, turned_weights_{vectors})
 {transforms}
@@ -85,7 +84,7 @@ def kernel(block, begin, end):
     shifts = (taps0 - 1) * step0 // stride0 * out1 * out2
     patches = local_{dtype}({scratch_all})
     table = local_i64({table})
-    words = local_i64(17)
+    words = local_i64(18)
     one_tap = plain and channels * outputs != 1
     panels = one_tap and pixels >= {fewest_pixels} and outputs <= {most_outputs}
     panels = panels and batch * groups * channels * image * {size} <= {most_image}
@@ -251,9 +250,7 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     winograd = transforms = ""
     if dtype.name == "f32":
         winograd = transformed_loop(lanes)
-        for module in ("winograd", "winograd_products"):
-            names = ", ".join(f"{part}_f32x{lanes}" for part in PARTS[module])
-            transforms += f"from pyrelay.devices.routines.{module} import (\n    {names})\n"
+        transforms = transformed_parts(lanes)
     single = SINGLE.format(
         dtype=dtype.name, vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes,
         lanes_most=lanes - 1, scratch=_SCRATCH, taps_most=TABLE, strides=STRIDES,

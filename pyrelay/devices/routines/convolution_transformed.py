@@ -13,6 +13,7 @@ from __future__ import annotations
 import textwrap
 
 from pyrelay.devices.routines.kernel_text import filled
+from pyrelay.devices.routines.made_of import PARTS
 
 MOST_TILES = 64  # at a time
 _BLOCK = 32  # channels whose products are added up: of twice as many, errors half as large again
@@ -21,9 +22,9 @@ _SUMS, _VALUES = 5120, 2560  # elements of a plane of sums, and of transforms of
 _ROOMS = "values", "sums"  # of 36 planes
 #: Products that take as long as those of a channel of a tile, its sums, the transform of the image
 #: by the outputs that share it, and that of a channel's weights, or a phase's; of direct products
-#: ``DIRECT_WORTH`` take as long as ten of those.
+#: ``DIRECT_WORTH`` take as long as ten of those, or ``BACK_WORTH`` of those of `BACK_NAMES`.
 TILE_WORTH, SUMS_WORTH, IMAGE_WORTH, WEIGHTS_WORTH, PHASES_WORTH = 42, 350, 1000, 170, 280
-DIRECT_WORTH = 12
+DIRECT_WORTH, BACK_WORTH = 12, 24
 TAPS = 2, 3, 4, 5
 FEWEST_OUTPUTS = 16  # for tiles
 MOST_STRIDE = 4
@@ -57,7 +58,7 @@ _WINOGRAD = """\
         wanted = most if most < wanted else wanted
         wanted = down if down < wanted else wanted
         bands = wanted if bands < wanted else bands
-        all_units = batch * groups * column_blocks * blocks
+        all_units = batch * groups * {unit_blocks}
         # Small images are taken several at a time.
         together = {most_tiles} // (across * down) if bands == 1 else 1
         entry_blocks = (batch + together - 1) // together
@@ -107,18 +108,17 @@ _WINOGRAD = """\
                 store_ordered_i64(tile_places, k, k_line * pitch + k % across * side)
             # Weights of few tiles lie in the first cache with what is multiplied.
             block = {few_channels} if tiles <= {few_tiles} else {block}
-            store_ordered_i64(words, 0, patches)
+            store_ordered_i64(words, 0, patches + {first_tap} * 4)
             store_ordered_i64(words, 2, spectra)
             store_ordered_i64(words, 4, {values_plane})
             store_ordered_i64(words, 6, {sums_plane})
             store_ordered_i64(words, 7, tiles)
             block = block // phases_all
-            store_ordered_i64(words, 9, block * taps * 4)
-            store_ordered_i64(words, 10, {wide})
-            store_ordered_i64(words, 11, depth_all * 4)
-            store_ordered_i64(words, 14, stride0)
-            store_ordered_i64(words, 15, taps0)
-            store_ordered_i64(words, 16, taps2)
+            {next_lines}
+            store_ordered_i64(words, 14, {tap_step})
+            store_ordered_i64(words, 15, stride0)
+            store_ordered_i64(words, 16, taps0)
+            store_ordered_i64(words, 17, taps2)
             c0 = 0
             while c0 < channels and high > 0:
                 c_count = channels - c0 if channels - c0 < at_once else at_once
@@ -162,13 +162,8 @@ _WINOGRAD = """\
                 for part in range(sharing * c_blocks):
                     o, c = part // c_blocks * {wide}, part % c_blocks * block
                     count = c_count - c if c_count - c < block else block
-                    weights = w + ((group * outputs + o0 + o) * channels + c0 + c) * taps * 4
                     panel = o_count - o if o_count - o < {wide} else {wide}
-                    turned_weights_{vectors}(patches, weights, depth_all, panel, count * taps)
-                    # Weights of the next channels, or outputs, are fetched meanwhile.
-                    weights += block * taps * 4
-                    if c + block >= c_count:
-                        weights += ({wide} * depth_all - c_blocks * block * taps) * 4
+                    {turned}
                     store_ordered_i64(words, 1, count)
                     store_ordered_i64(words, 3, values + c * phases_all * tiles * 4)
                     store_ordered_i64(words, 5, sums + o * tiles * 4)
@@ -217,15 +212,78 @@ _WINOGRAD = """\
                                 if here > 0:
                                     source = x + (source + low_here * stride0) * 4
                                     copy_run_{vectors}(patches, source, 0, here, here, stride0)
-                                    weight = (group * outputs + o0 + o) * depth_all + k
-                                    winograd_term_{vectors}(
-                                        y + (at + low_here) * 4, patches, w + weight * 4, here)
-                if finisher != 0 and high > 0:
-                    p_end = q_end * out2
-                    store_ordered_i64(finishing, 2, first * side * out2)
-                    store_ordered_i64(finishing, 3, p_end)
-                    call_address(finisher, finishing, row, row + o_count)
+                                    place = {weight_place}
+                                    add_run_{vectors}(
+                                        y + (at + low_here) * 4, patches, w + place * 4, here)
+                {finish}
         return 0
+"""
+
+# Weights of the next channels, or outputs, are fetched meanwhile.
+_FORWARD = {
+    "unit_blocks": "column_blocks * blocks", "first_tap": "0", "tap_step": "{wide}",
+    "next_lines": """\
+store_ordered_i64(words, 9, block * taps * 4)
+store_ordered_i64(words, 10, {wide})
+store_ordered_i64(words, 11, depth_all * 4)
+""",
+    "turned": """\
+weights = w + ((group * outputs + o0 + o) * channels + c0 + c) * taps * 4
+turned_weights_{vectors}(patches, weights, depth_all, panel, count * taps)
+weights += block * taps * 4
+if c + block >= c_count:
+    weights += ({wide} * depth_all - c_blocks * block * taps) * 4
+""",
+    "weight_place": "(group * outputs + o0 + o) * depth_all + k",
+    "finish": """\
+if finisher != 0 and high > 0:
+    p_end = q_end * out2
+    store_ordered_i64(finishing, 2, first * side * out2)
+    store_ordered_i64(finishing, 3, p_end)
+    call_address(finisher, finishing, row, row + o_count)
+""",
+}
+
+# The same of weights from the last tap to the first, whose outputs are their channels.
+_BACK = {
+    "unit_blocks": "column_blocks", "first_tap": "(taps - 1) * {wide}", "tap_step": "-{wide}",
+    "next_lines": """\
+store_ordered_i64(words, 9, {wide} * taps * 4)
+store_ordered_i64(words, 10, block)
+store_ordered_i64(words, 11, outputs * taps * 4)
+""",
+    "turned": """\
+weights = w + ((group * channels + c0 + c) * outputs + o0 + o) * taps * 4
+for channel in range(count):
+    turned_weights_{vectors}(
+        patches + channel * taps * {wide} * 4, weights + channel * outputs * taps * 4, taps, panel,
+        taps)
+weights += block * outputs * taps * 4
+if c + block >= c_count:
+    weights += ({wide} - c_blocks * block * outputs) * taps * 4
+""",
+    "weight_place": "((group * channels + k // taps) * outputs + o0 + o + 1) * taps - 1 - k % taps",
+    "finish": "",
+}
+
+# Names of the loop for an image of what its outputs add to it, where those have no stride: it is
+# the result of a convolution of the outputs by weights that are turned around.
+BACK_NAMES = """\
+x, w, y = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+batch, groups = param_i64(block, 4), param_i64(block, 5)
+channels, outputs = param_i64(block, 7), param_i64(block, 6)
+flat = param_i64(block, 8) == 1 and param_i64(block, 9) == 1 and param_i64(block, 10) == 1
+flat = flat and param_i64(block, 13) == 0
+flat = flat and param_i64(block, 17) == 1 and param_i64(block, 23) == 1
+out0, taps0, extent0 = param_i64(block, 14), param_i64(block, 15), param_i64(block, 16)
+out2, taps2, extent2 = param_i64(block, 20), param_i64(block, 21), param_i64(block, 22)
+step0, before0 = param_i64(block, 18), taps0 - 1 - param_i64(block, 19)
+step2, before2 = param_i64(block, 24), taps2 - 1 - param_i64(block, 25)
+stride0 = stride2 = 1
+image, pixels, taps = extent0 * extent2, out0 * out2, taps0 * taps2
+depth_all = taps * channels
+column_blocks = (outputs + {columns_most}) // {columns}
+words = local_i64(18)
 """
 
 
@@ -237,8 +295,17 @@ def _by_taps(call: str) -> str:
     )
 
 
-def transformed_loop(lanes: int) -> str:
-    """The loop for vectors of so many elements."""
+def transformed_parts(lanes: int) -> str:
+    """The lines that import what the loop calls of these modules."""
+    return "".join(
+        f"from pyrelay.devices.routines.{module} import (\n"
+        f"    {', '.join(f'{part}_f32x{lanes}' for part in PARTS[module])})\n"
+        for module in ("winograd", "winograd_products")
+    )
+
+
+def transformed_loop(lanes: int, *, back: bool = False) -> str:
+    """The loop for vectors of so many elements; ``back``: with `BACK_NAMES`."""
     planes = {
         "values_plane": _VALUES + 16, "sums_plane": _SUMS + 16,
         "halves_plane": MOST_TILES * max(8, lanes) + 32,
@@ -252,15 +319,19 @@ def transformed_loop(lanes: int) -> str:
         f"winograd_outputs{{taps}}_{vectors}(\n"
         f"        at, {planes['sums_plane']}, to, out2 * {2 * lanes}, rows, columns)"
     )
-    by_stride = [f"if stride0 > 1:\n{textwrap.indent(phases, '    ')}"]
-    by_stride.append(f"else:\n{textwrap.indent(products, '    ')}")
+    if not back:
+        phases, products = (textwrap.indent(text, "    ") for text in (phases, products))
+        products = f"if stride0 > 1:\n{phases}else:\n{products}"
+    names = {"vectors": vectors, "wide": 2 * lanes}
+    form = {name: text.format(**names) for name, text in (_BACK if back else _FORWARD).items()}
     return filled(_WINOGRAD, dict(
-        outputs=outputs, products="".join(by_stride),
-        vectors=vectors, lanes=lanes, lanes_most=lanes - 1, block=_BLOCK,
+        form, outputs=outputs, products=products, vectors=vectors, lanes=lanes,
+        lanes_most=lanes - 1, block=_BLOCK,
         few_tiles=_FEW_TILES, few_channels=_FEW_CHANNELS, wide=2 * lanes, wide_most=2 * lanes - 1,
         most_tiles=MOST_TILES, tile_line=MOST_TILES + lanes, sums_most=_SUMS, values_most=_VALUES,
         tile_worth=TILE_WORTH, sums_worth=SUMS_WORTH, weights_worth=WEIGHTS_WORTH,
-        image_worth=IMAGE_WORTH, phases_worth=PHASES_WORTH, direct_worth=DIRECT_WORTH,
+        image_worth=IMAGE_WORTH, phases_worth=PHASES_WORTH,
+        direct_worth=BACK_WORTH if back else DIRECT_WORTH,
         fewest_outputs=FEWEST_OUTPUTS, most_stride=MOST_STRIDE,
         fewest_units=_FEWEST_UNITS, fewest_tiles=_FEWEST_TILES,
         spectra_size=6 * (_BLOCK * 2 * lanes + 16), halves_size=6 * planes["halves_plane"] + 64,

@@ -20,10 +20,12 @@ WAYS = {
 PARTS = {
     **WAYS,
     "matmul_panels": ("pack",),
-    "offset_product": ("offset_product", "line_sums", "copy_run", "copy_lines", "window_sums"),
+    "offset_product": (
+        "offset_product", "line_sums", "copy_run", "copy_lines", "add_run", "window_sums",
+    ),
     "turned_product": ("turned_product", "turned_weights", "turned_sums"),
     "winograd": (
-        "winograd_lines", "winograd_image", "winograd_finite", "winograd_term",
+        "winograd_lines", "winograd_image", "winograd_finite",
         "winograd_outputs2", "winograd_outputs3", "winograd_outputs4", "winograd_outputs5",
     ),
     "winograd_products": (

@@ -60,6 +60,9 @@ kernel's text. Names are made on demand, for vectors of so many elements:
     The same for ``lines`` lines, ``apart >= count`` elements of the target and ``line`` of the
     source apart; lines before ``first`` and from ``last`` on are 0.
 
+``add_run_f32x8(target, source, weight, count)``
+    ``target[j] += source[j] * weight[0]`` for ``j < count``; addresses.
+
 Panels of columns stay in the first cache while bands of rows pass (Goto and van de Geijn,
 *Anatomy of High-Performance Matrix Multiplication*, ACM TOMS 34, 2008). Columns left over that fill
 no more than half a vector are dot products along k, and so are a few beside a whole vector: images
@@ -463,9 +466,32 @@ class _CopyLines(_Copy):
             self._elements(to, code.at(self.source, (line * self.line).raw))
 
 
+class _AddRun:
+    """Writes the function ``add_run``."""
+
+    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
+        f = Function(module, name, 4)
+        target, source, weight, count = f.parameters
+        code = Code(f.b, Shape(LLVM_TYPES[SHORT_NAMES[dtype]], lanes, 1, 1))
+        to, base = code.pointer(target.raw), code.pointer(source.raw)
+        factor = code.splat(code.load_scalar(code.pointer(weight.raw)))
+
+        def part(index: Any, mask: Any) -> None:
+            term = f.b.fmul(code.load_part(code.at(base, index), mask), factor)
+            place = code.at(to, index)
+            code.store_part(f.b.fadd(code.load_part(place, mask), term), place, mask)
+
+        whole = count - (count & lanes - 1)
+        with over(f, 0, whole, lanes) as index:
+            part(index.raw, None)
+        with f.when(whole < count):
+            part(whole.raw, code.below((count - whole).raw, 0))
+        f.ret(0)
+
+
 _WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
     "offset_product": (_Product, 1), "line_sums": (LineSums, 1), "copy_run": (_CopyRun, 6),
-    "copy_lines": (_CopyLines, 11), "window_sums": (WindowSums, 1),
+    "copy_lines": (_CopyLines, 11), "add_run": (_AddRun, 4), "window_sums": (WindowSums, 1),
 }
 
 

@@ -23,8 +23,6 @@ below 1e-5 of the largest sum of absolute products (``tests/devices/routines/tes
         elements from row to row; ``winograd_outputs2``, ``4`` and ``5`` for others
     winograd_finite_f32x8(source, count)
         1 if all of so many elements are finite, else 0
-    winograd_term_f32x8(target, source, weight, count)
-        adds so many elements of a source times the one at ``weight`` to those of a target
 """
 
 from __future__ import annotations
@@ -248,25 +246,8 @@ class _Finite(_Writer):
         return Word(f, b.zext(b.fcmp_ordered("==", total, total), WORD))
 
 
-class _Term(_Writer):
-    def write(self, *parameters: Word) -> None:
-        target, source, weight, count = parameters
-        code, b = self.code, self.code.b
-        to, base = code.pointer(target.raw), code.pointer(source.raw)
-        factor = code.splat(code.load_scalar(code.pointer(weight.raw)))
-
-        def body(index: Any, _carried: list[Any]) -> list[Any]:
-            mask = code.below(b.sub(count.raw, index), 0)
-            term = b.fmul(code.load_masked(code.at(base, index), mask), factor)
-            place = code.at(to, index)
-            code.store_masked(b.fadd(code.load_masked(place, mask), term), place, mask)
-            return []
-
-        code.loop(count.raw, self.lanes, [], body)
-
-
 _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
-    "lines": (_Lines, 7), "image": (_Image, 6), "finite": (_Finite, 2), "term": (_Term, 4),
+    "lines": (_Lines, 7), "image": (_Image, 6), "finite": (_Finite, 2),
     **{f"outputs{taps}": (functools.partial(_Outputs, taps=taps), 6) for taps in (2, 3, 4, 5)},
 }
 
@@ -279,7 +260,7 @@ def _part(name: str, what: str, lanes: int) -> Part:
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"winograd_(lines|image|outputs[2-5]|finite|term)_f32x(4|8|16)", name)
+    match = re.fullmatch(r"winograd_(lines|image|outputs[2-5]|finite)_f32x(4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], int(match[2]))

@@ -23,7 +23,9 @@ and comes back, which takes longer than the products of a few tiles. Words:
     words[12]     how many outputs count: where that is no more than a vector has elements, the
                   second one of a line is neither read nor written
     words[13]     0 to overwrite the sums, else to add to them
-    words[14..16] of phases: the stride, and how many rows and columns of taps a channel has
+    words[14]     elements from one tap of a channel to the next, but for phases: backwards where
+                  the panel's address is that of the last tap
+    words[15..17] of phases: the stride, and how many rows and columns of taps a channel has
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from pyrelay.devices.routines.winograd import Vectors
 
 _FLOAT = llvm.FloatType()
 _SIZE = 4
-_WORDS = 17
+_WORDS = 18
 _CACHE_LINE = 64
 
 
@@ -57,7 +59,8 @@ class _Products:
         self.code = Code(f.b, Shape(_FLOAT, lanes, 1, 1))
         self.vectors = Vectors(self.code)
         (self.panel, self.channels, self.room, values, values_plane, sums, sums_plane, tiles,
-         weights, length, lines, apart, outputs, keep, self.stride, self.rows, self.columns) = (
+         weights, length, lines, apart, outputs, keep, self.step, self.stride, self.rows,
+         self.columns) = (
             f.load(f.parameters[0], 8 * place) for place in range(_WORDS)
         )  # fmt: skip
         seen = self.channels * self.stride * self.stride if phased else self.channels
@@ -93,7 +96,7 @@ class _Products:
         f, all_taps = self.f, self.taps * self.taps
         with over(f, 0, self.channels * self.wide, self.wide) as line:
             first = self.panel + line * all_taps * _SIZE
-            taps = [first + k * self.wide * _SIZE for k in range(all_taps)]
+            taps = [first + self.step * (k * _SIZE) for k in range(all_taps)]
             self._transform(row, taps, line)
 
     def _phases(self, row: int) -> None:

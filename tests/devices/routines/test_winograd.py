@@ -8,12 +8,12 @@ import itertools
 import numpy as np
 import pytest
 
-from pyrelay.devices.routines.convolution import PIXELS, convolution_kernel
+from pyrelay.devices.routines.convolution import COLUMNS, PIXELS, convolution_kernel
 from pyrelay.devices.routines.convolution_choice import parts
 from pyrelay.devices.routines.convolution_first import OUTPUTS
 from pyrelay.ir.types import DTYPES
 from pyrelay.lower.planning.target import ConvolutionSizes
-from pyrelay.ops.convolution import convolve
+from pyrelay.ops.convolution import convolve, convolve_back
 from tests.devices.running_kernels import run
 
 f32 = DTYPES["f32"]
@@ -110,6 +110,53 @@ def test_other_taps_and_strides_reach_every_edge(case: tuple, bits: int | None) 
     assert np.abs(found - wanted).max() < 2e-6 * largest.max()
     x[0, 1, 5, 6], x[-1, 2, 7, 2] = np.inf, np.nan
     found, wanted = convolved(x, w, groups, before, after, bits, stride=stride)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
+
+
+@pytest.mark.parametrize("bits", [
+    None, *(pytest.param(bits, marks=pytest.mark.slow) for bits in (128, 256))
+])
+@pytest.mark.parametrize("case", [  # channels, outputs, groups, extents, taps, before, after
+    (40, 35, 1, (13, 30), (3, 3), (1, 1), (1, 1)),
+    (32, 64, 2, (17, 15), (5, 5), (2, 2), (2, 2)),
+    (33, 80, 1, (28, 27), (4, 4), (-1, 5), (3, 0)),
+    (16, 700, 1, (9, 8), (3, 3), (0, 2), (1, 0)),
+], ids=lambda case: f"{case[4][0]}x{case[4][1]}")  # fmt: skip
+def test_what_outputs_add_to_an_image_is_a_convolution_by_turned_weights(
+    case: tuple, bits: int | None
+) -> None:
+    channels, outputs, groups, extents, taps, before, after = case
+    size = tuple(
+        n + lo + hi - k + 1 for n, k, lo, hi in zip(extents, taps, before, after, strict=True)
+    )
+    own = [(n, k, m, 1, 1, lo) for n, k, m, lo in zip(extents, taps, size, before, strict=True)]
+    sizes = 2, groups, channels // groups, outputs // groups, ((1, 1, 1, 1, 1, 0), *own)
+    called = set(parts("back", False, ConvolutionSizes(*sizes), 8, 4))
+    assert "winograd_finite" in called, "the case does not test what it is for"
+    g, w = normal(2, outputs, *size), normal(outputs, channels // groups, *taps)
+    units = 2 * groups * -(-channels // groups // COLUMNS)
+
+    def added(g: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        out = np.full(2 * channels * extents[0] * extents[1] + 32, 7, np.float32)
+        run(
+            convolution_kernel(f32, "back", False, bits), g, w, out[16:], *sizes[:4],
+            *itertools.chain(*sizes[4]), ranges=[(0, 1), (1, units)],
+        )  # fmt: skip
+        assert (out[:16] == 7).all()
+        assert (out[-16:] == 7).all()
+        wanted = convolve_back.numpy(
+            g.astype(float), w.astype(float), stride=(1, 1), dilation=(1, 1), before=before,
+            size=extents, groups=groups, channels_last=False,
+        )
+        return out[16:-16].reshape(wanted.shape), wanted
+
+    found, wanted = added(g, w)
+    _, largest = added(np.abs(g), np.abs(w))
+    assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+    assert np.abs(found - wanted).max() < 2e-6 * largest.max()
+    g[0, 1, 5, 6], g[-1, 2, 7, 2] = np.inf, np.nan
+    found, wanted = added(g, w)
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
     np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
 

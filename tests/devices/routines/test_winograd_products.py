@@ -22,15 +22,18 @@ _POINTS = 0, 1, -1, 2, -2
 
 def products(
     what: str, panel: np.ndarray, values: np.ndarray, sums: np.ndarray, tiles: int,
-    outputs: int = _WIDE, keep: int = 1, phases: tuple[int, ...] = (0, 0, 0),
+    outputs: int = _WIDE, keep: int = 1, phases: tuple[int, ...] = (0, 0, 0), *, back: bool = False,
 ) -> None:  # fmt: skip
-    """Runs a part: ``sums`` are added to, or overwritten."""
+    """Runs a part: ``sums`` are added to, or overwritten; ``back``: from the last tap on."""
     channels, plane = len(panel), values.shape[1]
+    first, step = panel.ctypes.data, _WIDE
+    if back:
+        first, step = first + (panel[0].size - _WIDE) * 4, -_WIDE
     room = np.zeros(6 * (plane * _WIDE + 16), np.float32)
     words = np.array(
-        [panel.ctypes.data, channels, room.ctypes.data, values.ctypes.data, plane,
+        [first, channels, room.ctypes.data, values.ctypes.data, plane,
          sums.ctypes.data, sums.shape[1], tiles, panel.ctypes.data, 64, 4, 64, outputs, keep,
-         *phases], np.int64
+         step, *phases], np.int64
     )  # fmt: skip
     run(_SOURCE.format(what=what), words, ranges=[(0, 1)])
 
@@ -63,11 +66,14 @@ def test_products_are_added_to_every_sum_that_counts(tiles: int, outputs: int) -
 
 @pytest.mark.parametrize("taps", [2, 4, 5])
 def test_other_numbers_of_taps_overwrite_what_is_not_kept(taps: int) -> None:
+    """From the first tap on, and from the last."""
     rng = np.random.default_rng(taps)
     panel, values = whole(rng, 2, taps, taps, _WIDE), whole(rng, 36, 40)
-    sums = np.full((36, 7 * _WIDE), np.nan, np.float32)
-    products(f"products{taps}", panel, values, sums, 7, keep=0)
-    np.testing.assert_array_equal(sums, added(panel, values, 7).reshape(36, -1))
+    for back in (False, True):
+        sums = np.full((36, 7 * _WIDE), np.nan, np.float32)
+        products(f"products{taps}", panel, values, sums, 7, keep=0, back=back)
+        wanted = added(panel[:, ::-1, ::-1] if back else panel, values, 7)
+        np.testing.assert_array_equal(sums, wanted.reshape(36, -1))
 
 
 @pytest.mark.parametrize(("stride", "rows", "columns"), [
