@@ -58,6 +58,7 @@ class Entered:
     dicts: bool = False  # whether any dict entered as a table
     ragged: bool = False  # whether arrays in one list may differ in shape
     deep: bool = False  # whether lists in lists would hold lists
+    deepened: bool = False  # and did at last
     open: bool = False  # whether a dict that did not is given keys that only the program knows
     texts_read: bool = False  # whether the program computed what methods of arguments give
     fixed: bool = False  # whether lists of known length, or dicts of no entry, became items

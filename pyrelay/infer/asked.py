@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyrelay import errors
 from pyrelay.infer import needs, own_arrays
 from pyrelay.infer.arrays.named_arrays import named_arrays, named_texts
-from pyrelay.infer.effort import Effort
+from pyrelay.infer.effort import MOST_STEPS_DEEP, Effort
 from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.in_python.nested import ORDERED, NestedTable
 from pyrelay.infer.in_python.nested_lists import NestedList
@@ -487,6 +487,9 @@ class Asked:
         if self.quick or self.quick_classes:
             self._less_quick(attempt, failure)
             return None
+        if attempt.deepens and not self.deep and not isinstance(failure, errors.AliasError):
+            self._deepen(attempt, failure)
+            return None
         listed, nested = attempt.listed(), attempt.nested()
         if self.nests:
             nested.update(dict.fromkeys(self.fixed_wanted - self.nested, NestedList))
@@ -546,6 +549,14 @@ class Asked:
         self._have_tables(self.open_keys)
         self._anew()
         return None
+
+    def _deepen(self, attempt: Attempt, failure: Exception) -> None:
+        """Have lists in lists hold lists, behind an attempt that would have had such: with what
+        was granted so far, as another way would ask for all of it again."""
+        self.deep, self.refusal = True, self.refusal or failure
+        attempt.entered.deepened = True
+        self.effort.allow(max(MOST_STEPS_DEEP, self.effort.most - self.effort.steps))
+        self._anew()
 
     def _less_quick(self, attempt: Attempt, failure: Exception) -> None:
         """Behind a failed attempt with tables whose keys are known at once: more such tables, keys

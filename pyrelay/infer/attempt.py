@@ -58,6 +58,7 @@ class Attempt(Arguments):
     #: Parameters of arrays of pyrelay's own that some path reads first, by their ids.
     read_in_paths: dict[int, Var] = field(default_factory=dict)
     checks_shapes: bool = False
+    deepens: bool = False  # lists in lists hold lists, or would
     lent: int = 0  # see Program
     shared_at: set[Place] = field(default_factory=set)
     own: set[Function] = field(default_factory=set)  # see Program
@@ -173,6 +174,7 @@ class Attempt(Arguments):
                 raise
         finally:
             self.entered.ragged |= shapes.wanted
+            self.deepens = shapes.deeper
             self.entered.deep |= shapes.deeper
             self.checks_shapes = program.checks_shapes or shapes.checked
             self.lent = max(program.lent, self._would_lend())

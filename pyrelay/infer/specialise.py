@@ -181,7 +181,8 @@ def _otherwise(
     if entered.deep:
         left = effort.most - effort.steps
         effort.allow(max(MOST_STEPS_DEEP, left))
-        made = _tried(infer, columns.MOST_APART, entered, deep=True)
+        if not entered.deepened:
+            made = _tried(infer, columns.MOST_APART, entered, deep=True)
         if made is None and entered.fixed:
             made = _tried(infer, columns.MOST_APART, entered, deep=True, nests=True)
         effort.allow(left)

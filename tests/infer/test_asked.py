@@ -352,3 +352,18 @@ def test_numbers_of_an_argument_are_known_together(attempts: list[Attempt]) -> N
     asked = attempts[-1].asked
     assert len(attempts) <= 4  # there were 6
     assert len(asked.known) == len(numbers)
+
+
+def ways_to(n: int) -> list[list[int]]:
+    known: dict[int, list[list[int]]] = {0: [[]]}
+    for k in range(1, n + 1):
+        known[k] = [[*rest, k] for j in range(k) for rest in known[j]]
+    return known[n]
+
+
+def test_lists_in_lists_hold_lists_with_what_was_granted_before(attempts: list[Attempt]) -> None:
+    assert pyrelay.jit(ways_to)(3) == ways_to(3)
+    asked = attempts[-1].asked
+    assert asked.deep
+    assert asked.tables
+    assert len({id(attempt.asked) for attempt in attempts}) == 1  # no other way was taken
