@@ -14,6 +14,7 @@ of Python's (`build.Build.direct`), and the function looks at settings and names
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinMethodType, CellType, FunctionType, ModuleType
 from typing import Any
@@ -50,7 +51,9 @@ from pyrelay.ir import types
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
 _LEAVES = ("number", "array", "scalar")
-_CONTAINERS = ("dict", "list", "record", "grown", "table", "nested", "subclass", "set")
+_CONTAINERS = (
+    "dict", "list", "record", "grown", "table", "nested", "subclass", "set", "sequence",
+)
 _CODES: Key = ("codes",)
 """The key of an array that the characters of a text, or the items of bytes, are."""
 _EMPTY: Key = ("table", None, None)
@@ -507,6 +510,9 @@ def _structure(
             return test, *text_of_nested(text, name, of)
         case ("subclass", cls, Identity(factory), inner):
             return _of_subclass(text, name, (cls, factory, inner), least)
+        case ("sequence", cls, most, inner):
+            room = f" and {name}.maxlen == {most}" if cls is deque else ""
+            return f"type({name}) is {text.name(cls)}{room}", (inner,), f"[list({name})]"
         case ("set", *items):
             test = f"type({name}) is set and {text.name(constants)}({name}) == {text.name(items)}"
             return test, (), name

@@ -23,7 +23,15 @@ from pyrelay.infer.containers import (
     moving,
 )
 from pyrelay.infer.guards import Guards
-from pyrelay.infer.in_python import byte_arrays, counting, hashed_sets, nested, set_order, tables
+from pyrelay.infer.in_python import (
+    byte_arrays,
+    counting,
+    hashed_sets,
+    nested,
+    set_order,
+    tables,
+)
+from pyrelay.infer.in_python.containers import ENTERED
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import lengths, pool_tables
 from pyrelay.infer.nodes.datatypes import (
@@ -88,6 +96,9 @@ class Arguments:
     given: dict[V.Root, list[V.Root]] = field(default_factory=dict)
     #: what these lists contained
     given_rows: dict[V.Root, Any] = field(default_factory=dict)
+    #: deques and bytearrays, and what they and the lists that they are made of contained
+    standing: dict[V.Root, tuple[V.Ref, dict[V.Root, Any]]] = field(default_factory=dict)
+    copied_items: set[V.Root] = field(default_factory=set)  # the lists that these entered as
     given_changed: bool = False  # whether the program wrote to some before others entered
     entered: Entered = field(default_factory=lambda: Entered())
     layouts: dict[int, Layout | None] = field(default_factory=dict)  # see Program
@@ -229,6 +240,8 @@ class Arguments:
                 return self._set(it, names, entries, leaves, emptied=bool(emptied))
             case ("subclass", cls, factory, entries):
                 return self._subclass(it, cls, factory.value, entries, leaves)
+            case ("sequence", cls, most, items):
+                return self._sequence(it, cls, most, items, leaves)
         return self._container(it, key, leaves)
 
     def _number(self, key: Key, leaf: int) -> V.Value:
@@ -411,6 +424,28 @@ class Arguments:
             self.tabled[inside.root] = {r: it.heap.contents[r] for r in parts}
         it.heap.written = before
         self.objects[number] = value
+        return value
+
+    def _sequence(
+        self, it: Interpreter, cls: type, most: int | None, items: Key, leaves: Iterator[int]
+    ) -> V.Value:
+        """A deque or a bytearray, with the list of its items."""
+        number, place = len(self.objects), len(self.containers)
+        self.objects.append(V.NONE)
+        self.containers.append(V.Root("object"))
+        before = dict(it.heap.written)
+        inside = self._build(it, items, leaves)
+        value = calls.call(it, V.Known(ENTERED[cls]), (inside, V.Known(most)), {})
+        it.heap.written = before  # what makes it writes nothing of the caller's
+        assert isinstance(value, V.Ref)
+        assert isinstance(inside, V.Ref)
+        self.objects[number], self.containers[place] = value, value.root
+        self.copied_items.add(inside.root)
+        content = it.heap.contents[value.root]
+        parts = [part.root for part in content.values() if isinstance(part, V.Ref)]
+        it.program.entered.extend(parts)
+        contents = {r: it.heap.contents[r] for r in (value.root, *parts)}
+        self.standing[value.root] = value, contents
         return value
 
     def _rows(self, it: Interpreter, item: Key | None, leaves: Iterator[int]) -> V.Ref:

@@ -8,7 +8,7 @@ the caller's arrays, containers and nodes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +109,10 @@ class Close:
         settle(it)
         self._know(*attempt.roots.values())
         containers = [V.Ref(r) for r in attempt.containers]
-        self.objects.update((r, ContainerResult(k)) for k, r in enumerate(attempt.containers))
+        self.objects.update(
+            (r, ContainerResult(k)) for k, r in enumerate(attempt.containers)
+            if r not in attempt.copied_items
+        )
         self._count_mentions([value, *containers])
         for root in (*attempt.roots.values(), *attempt.containers):
             it.settle(root)  # what was written to it under other names
@@ -129,7 +132,11 @@ class Close:
         if attempt.given_changed:
             raise NeedsApart  # what they had when the others entered is not known
         for number, root in enumerate(attempt.containers):
-            if root in attempt.given:
+            if root in attempt.copied_items:
+                pass  # nobody has it
+            elif root in attempt.standing:
+                changes += self._sequence_change(number, *attempt.standing[root])
+            elif root in attempt.given:
                 changes += self._nested_change(number, root)
             elif root in attempt.tabled:
                 if self._is_changed(root):
@@ -263,6 +270,35 @@ class Close:
                 raise NeedsApart  # a list in it may be another one
         children = [self._items(parts[name].root) for name in ("names", "held", "alive")]
         return ContainerChange(number, "table", (), tuple(children))
+
+    def _sequence_change(
+        self, number: int, value: V.Ref, entered: Mapping[V.Root, Any]
+    ) -> Iterator[ContainerChange]:
+        """What a deque or a bytearray contains after the program, if that changed: what another one
+        has, or lists with other items."""
+        contents = self.it.heap.contents
+        changed = [root for root, content in entered.items() if contents[root] is not content]
+        if not changed:
+            return
+        listed = any(
+            isinstance(content, V.Growing) and growing.inner_lists(content.template)
+            for content in map(self.it.content, entered)
+        )
+        if listed and self.attempt.copied_items.issuperset(changed):
+            yield self._change(number + 1, changed[0])
+            return
+        if listed:
+            raise self.it.failure(
+                errors.UnsupportedOperationError,
+                "a deque of the caller's that has lists in it is changed",
+                notes=("after the call each would have to be the very list that it was",),
+                hints=("let a deque of your own have them: deque(lists)",),
+            )
+        given = given_back(self.it, value)
+        assert given is not None
+        made, arguments = given
+        tree = NodeResult("call", made, (), tuple(map(self._tree, arguments)))
+        yield ContainerChange(number, "sequence", (), (tree,))
 
     def _nested_change(self, number: int, root: V.Root) -> Iterator[ContainerChange]:
         """What a dict of dicts, or of sets, or a list of sets contains after the program, if that
@@ -492,7 +528,7 @@ class Close:
         return CaseResult(self._result(entries.tag), tuple(map(tree, entries.cases)))
 
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
-        if root in self.attempt.containers:
+        if root in self.attempt.containers and root not in self.attempt.copied_items:
             return ContainerResult(self.attempt.containers.index(root))
         if cls in (Counts, Defaults, Members, Ordered, OrderedMembers):
             of_set = issubclass(cls, Members)

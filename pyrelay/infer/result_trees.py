@@ -505,6 +505,9 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         container.update(parts)
     elif kind == "items":
         (container[:],) = parts
+    elif kind == "sequence":
+        container.clear()
+        container.extend(parts[0])
     elif kind == "lists":
         columns.store(container, parts[0])
     elif kind == "placed lists":

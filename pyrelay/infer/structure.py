@@ -453,17 +453,10 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
     again = _remember(value, into)
     if again is not None:
         return ("again", again)
-    if isinstance(value, bytearray):
-        raise TypeMismatchError(
-            f"{name} is a {type(value).__name__}, which a compiled function cannot take.",
-            hints=(f"pass bytes({name}) or an array",),
-        )
-    if isinstance(value, deque):
-        raise TypeMismatchError(
-            f"{name} is a deque, which a compiled function cannot take.",
-            hints=(f"pass list({name}), and make a deque of it in the function",),
-        )
     into.containers.append(value)
+    if type(value) in (deque, bytearray):  # a list of its items enters, which is nobody's
+        most = getattr(value, "maxlen", None)
+        return ("sequence", type(value), most, _flatten(list(value), into, name))
     if isinstance(value, set):
         return _set(value, into, name)
     least = 0 if into.families.rows else into.apart

@@ -8,7 +8,7 @@ import contextlib
 import enum
 import functools
 import math
-from collections import defaultdict, namedtuple
+from collections import defaultdict, deque, namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -435,6 +435,13 @@ def set_arguments(seen, n):
     seen.update(fresh)
     seen.discard(0)
     return fresh, len(seen)
+
+
+@compiled("Deques and bytearrays as arguments", deque([3, 1, 2]), bytearray(b"abc"))
+def queue_arguments(waiting, data):
+    waiting.append(waiting.popleft())
+    data[0] ^= 32
+    return len(waiting), bytes(data)
 
 
 @compiled("Dicts of dicts, or of sets, as arguments", {k: {k + 1: 2 * k} for k in range(20)}, 3)

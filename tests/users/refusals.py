@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 
 import numpy as np
 
@@ -29,11 +28,6 @@ def group_of_exceptions(x, y):
 @refuse((2,), "the id of Place is its address", "compare with 'is'")
 def address_as_a_number(n):
     return id(Place()) % n
-
-
-@refuse((deque([1]),), "q is a deque", "pass list(q)")
-def queue_as_an_argument(q):
-    return q.popleft()
 
 
 @refuse((3,), "are not supported", "give each field an array of its own")

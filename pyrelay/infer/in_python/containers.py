@@ -267,3 +267,22 @@ standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] 
     ByteString: (bytes, bytes, lambda x: (x.items,)),
     Poly1d: (np.poly1d, np.poly1d, lambda x: (x.given,)),
 }
+
+
+def entered_queue(items: list[Any], most: Any) -> Queue:
+    """The deque of the caller's with these items."""
+    made = Queue((), most)
+    made.items = items
+    return made
+
+
+def entered_bytes(items: list[Any], most: Any) -> ByteArray:
+    """The bytearray of the caller's with these items."""
+    made = ByteArray()
+    made.items = items
+    return made
+
+
+ENTERED: dict[type, Callable[[list[Any], Any], Any]] = {
+    deque: entered_queue, bytearray: entered_bytes,
+}
