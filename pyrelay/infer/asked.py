@@ -124,6 +124,7 @@ class Asked:
     stretches: bool = False  # see Program
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
+    mixed: frozenset[Let] = frozenset()  # makers of lists that were items beside others
     ranges: frozenset[Let] = frozenset()  # makers of sets that were ranges in fields of nodes
     nested: frozenset[Let] = frozenset()  # makers of containers that are nodes
     nested_wanted: dict[Let, type] = field(default_factory=dict)  # what the last attempt would have
@@ -152,6 +153,7 @@ class Asked:
         tuples or strings had lengths that only it knows, and where lists would be shared."""
         self.open_keys |= attempt.open_keys
         self.ranges |= attempt.ranges
+        self.mixed |= attempt.mixed
         self.sequences_wanted |= attempt.sequences_wanted
         self.keyed_wanted |= attempt.keyed()
         self.fixed_wanted |= attempt.fixed()
@@ -491,6 +493,7 @@ class Asked:
             self._deepen(attempt, failure)
             return None
         listed, nested = attempt.listed(), attempt.nested()
+        nested.update(dict.fromkeys(self.mixed - self.nested, NestedList))
         if self.nests:
             nested.update(dict.fromkeys(self.fixed_wanted - self.nested, NestedList))
         if nested:

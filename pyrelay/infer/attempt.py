@@ -51,6 +51,7 @@ class Attempt(Arguments):
     keys_wanted: bool = False
     of_nodes: set[Let] = field(default_factory=set)
     ranges: set[Let] = field(default_factory=set)
+    mixed: set[Let] = field(default_factory=set)
     sequences_wanted: bool = False  # see open_layouts.Sequences
     hidden: list[HiddenArgument] = field(default_factory=list)
     places: set[tuple[str, int, str]] = field(default_factory=set)  # where those were found
@@ -149,7 +150,8 @@ class Attempt(Arguments):
             remembers=asked.remembers, exact_keys=asked.exact_keys,
             lends=asked.lends, lent_at=asked.lent_at,
             follows_ops=asked.raises > 1, stretches=asked.stretches,
-            of_nodes=self.of_nodes, ranges=self.ranges, containers=self.containers,
+            of_nodes=self.of_nodes, ranges=self.ranges, mixed=self.mixed,
+            containers=self.containers,
             keys_known=asked.keys_known,
             counts_known=asked.counts_known, texts_known=asked.texts_known, nested=asked.nested,
             keyed=asked.keyed, unkeyed=asked.unkeyed, compares=asked.compares,

@@ -101,6 +101,7 @@ class Program:
     of_nodes: set[Let] = field(default_factory=set)  # those that were given nodes
     ranges: set[Let] = field(default_factory=set)  # makers of sets in fields of nodes
     nested: frozenset[Let] = frozenset()  # makers of containers that are items of others
+    mixed: set[Let] = field(default_factory=set)  # makers of lists that are items beside others
     ordered: bool = False  # sets keep the order that they have in Python (set_order.py)
     keyed: frozenset[Let] = frozenset()  # makers of dicts with a field for each key (entries.py)
     unkeyed: frozenset[Let] = frozenset()  # those that have no such, as they get other keys

@@ -92,3 +92,45 @@ NAMES = {"x": 1.5, "y": 2.0}
 @use(("3 + 4*(2 - x) / y + 10", NAMES), ("(1+2", NAMES), ("x * z", NAMES), long=True)
 def formula(text, names):
     return computed(Parser(text).total(), names)
+
+
+class Cursor:
+    def __init__(self, text):
+        self.text, self.place = text, 0
+
+    def peek(self):
+        return self.text[self.place] if self.place < len(self.text) else ""
+
+    def take(self):
+        c = self.peek()
+        self.place += 1
+        return c
+
+    def skip(self):
+        while self.peek() == " ":
+            self.place += 1
+
+
+def _value(cursor):
+    cursor.skip()
+    if cursor.peek() == "[":
+        cursor.take()
+        items = []
+        cursor.skip()
+        if cursor.peek() == "]":
+            cursor.take()
+            return items
+        while True:
+            items.append(_value(cursor))
+            cursor.skip()
+            if cursor.take() == "]":
+                return items
+    digits = ""
+    while cursor.peek() and cursor.peek() in "-0123456789":
+        digits += cursor.take()
+    return int(digits)
+
+
+@use(("[1, [22, -3], [], [[ [4]] ] ]",), ("17",), ("[]",))
+def lists_and_numbers_by_a_cursor(text):
+    return _value(Cursor(text))

@@ -6,7 +6,7 @@ The body is interpreted with a guess of the layouts until those at its back edge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from pyrelay.infer.operators import poly_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import LEFT_BY, TEMPORARY, Atom, Block, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import LEFT_BY, TEMPORARY, Atom, Block, Let, Loop, OpCall, PyCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import block_binders, free_vars, nested_lets, rhs_symbols
@@ -449,6 +449,7 @@ class Fixpoint:
             ) from None
 
     def _items_differ(self, error: L.JoinError) -> errors.PyrelayError:
+        self.it.program.mixed.update(_grown_lists(error.left), _grown_lists(error.right))
         left, right = _show(error.left), _show(error.right)
         return self.it.failure(
             errors.TypeMismatchError,
@@ -608,6 +609,16 @@ class _Handover:
         head = L.head_of(value)
         assert head is not None
         return L.rebuild(head, new, value.made if isinstance(value, V.Tuple) else frozenset())
+
+
+def _grown_lists(layout: L.Layout) -> Iterator[Let]:
+    """What makes the empty lists that are a case of several, of which others are no lists."""
+    cases = layout.cases if isinstance(layout, L.LUnion) else ()
+    listed = [case for case in cases if isinstance(case, L.LPlace) and case.kind == "list"]
+    if len(listed) < len(cases):
+        for made in (case.made for case in listed):
+            if made is not None and isinstance(made.rhs, PyCall) and not made.rhs.args:
+                yield made
 
 
 def _show(layout: L.Layout) -> str:
