@@ -46,6 +46,7 @@ from pyrelay.devices.routines.convolution_transformed import (
     transformed_loop,
     transformed_parts,
 )
+from pyrelay.devices.routines.convolution_weights import weights_loop, weights_parts
 from pyrelay.devices.routines.kernel_text import counted_on, filled
 from pyrelay.devices.routines.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
@@ -73,6 +74,7 @@ def kernel(block, begin, end):
     {sizes}
     depth_all = taps0 * taps1 * taps2 * channels
     column_blocks = ({of_result} + {columns_most}) // {columns}
+    {tiled}
     nothing = {dtype}(0)
     product = local_i64(16)
     for unit in range(begin, end):
@@ -443,15 +445,18 @@ def convolution_kernel(
     loop, operands = _FORMS[what, channels_last]
     names.update((name, text.format(**names)) for name, text in operands.items())
     parts = {
-        "calls": "", "transformed": "", **_PARTS, "product": _PRODUCT, "loop": loop,
+        "calls": "", "transformed": "", "tiled": "", **_PARTS, "product": _PRODUCT, "loop": loop,
         "scatter": _SCATTER_FIRST, "gather": _GATHER_LAST if channels_last else LINES,
         "sizes": SIZES if what == WEIGHTS and not channels_last else _SIZES,
         "single": _SINGLE_BACK_FIRST if what == BACK else _SINGLE_LAST,
     }
     if not channels_last:
         parts["calls"] = _ADDS if what == BACK else _COPIES
+    lanes = bits // 8 // dtype.size
+    if what == WEIGHTS and dtype.name == "f32" and not channels_last:
+        parts["calls"] += weights_parts(lanes)
+        parts["tiled"] = "y = factor\n" + weights_loop(lanes, ROWS)
     if what == BACK and dtype.name == "f32" and not channels_last:
-        lanes = bits // 8 // dtype.size
         parts["calls"] += _COPIES + _TURNED_PARTS + transformed_parts(lanes)
         parts["transformed"] = BACK_NAMES + dedent(transformed_loop(lanes, back=True))
     return filled(_KERNEL, {**parts, **names})

@@ -15,6 +15,7 @@ from pyrelay.devices.routines import (
     convolution_first,
     convolution_transformed,
     convolution_turned,
+    convolution_weights,
     matmul_choice,
 )
 from pyrelay.devices.routines.convolution import COLUMNS, DEPTH, PIXELS, ROWS
@@ -34,6 +35,7 @@ _TRANSFORMED = (
     *_LINES, "turned_weights", "turned_sums",
     *(part for module in _TRANSFORMING for part in PARTS[module]),
 )  # fmt: skip
+_TILED = "turned_weights", "turned_sums", *PARTS["winograd"], "winograd_pairs"
 
 
 @functools.cache
@@ -71,10 +73,14 @@ def parts(
     if sizes is None:
         if not channels_last:
             yield from _LINES if what == WEIGHTS else _ADDED
-            yield from _TRANSFORMED if what == BACK and size == 4 else ()
+            if size == 4:
+                yield from _TRANSFORMED if what == BACK else _TILED
         yield from matmul_choice.ways((None,) * 3, *transposed, lanes, size)
         return
     if what == WEIGHTS and not channels_last:
+        if size == 4 and _by_tiles(sizes, lanes):
+            yield from _tiling(sizes.axes[1][1])
+            return
         flat = sizes.axes[0][:3] == (1, 1, 1) and sizes.axes[0][5] == 0
         yield _copied(flat, sizes.axes[2][2])
     single = sizes.channels == sizes.outputs == 1
@@ -173,6 +179,33 @@ def _transforming(sizes: ConvolutionSizes) -> Iterator[str]:
         yield "copy_lines"
     yield f"winograd_{'phases' if stride > 1 else 'products'}{own_taps}"
     yield f"winograd_outputs{own_taps}"
+
+
+def _tiling(taps: int) -> Iterator[str]:
+    """What the transforms of weights' sums call."""
+    side = 7 - taps
+    yield from ("turned_weights", "turned_sums", "winograd_seen", "winograd_finite")
+    yield from (f"winograd_given{side}", "winograd_pairs", f"winograd_outputs{side}")
+
+
+def _by_tiles(sizes: ConvolutionSizes, lanes: int) -> bool:
+    """Whether weights' sums are those of tiles."""
+    limits, wide = convolution_weights, 2 * lanes
+    flat, (_, taps0, out0, stride0, step0, _), (_, taps2, out2, stride2, step2, _) = sizes.axes
+    if flat[:3] != (1, 1, 1) or flat[5] != 0 or (stride0, stride2, step0, step2) != (1, 1, 1, 1):
+        return False
+    if taps0 != taps2 or taps0 not in limits.TAPS or sizes.outputs < limits.FEWEST_OUTPUTS:
+        return False
+    side, channels, outputs = 7 - taps0, sizes.channels, sizes.outputs
+    across, down = -(-out2 // side), -(-out0 // side)
+    if across > limits.MOST_ACROSS or sizes.batch * out0 * out2 * channels == 0:
+        return False
+    paid = limits.TILE_WORTH * channels * outputs
+    paid += limits.CHANNEL_WORTH * channels * -(-outputs // wide)
+    paid += limits.OUTPUT_WORTH * outputs * -(-channels // limits.CHANNELS)
+    paid = paid * across * down * sizes.batch + limits.SUM_WORTH * channels * outputs
+    products = taps0 * taps2 * channels * outputs * out0 * out2 * sizes.batch
+    return products * limits.DIRECT_WORTH >= paid * 10
 
 
 def _by_transforms(sizes: ConvolutionSizes, direct_worth: int) -> bool:

@@ -25,12 +25,14 @@ PARTS = {
     ),
     "turned_product": ("turned_product", "turned_weights", "turned_sums"),
     "winograd": (
-        "winograd_lines", "winograd_image", "winograd_finite",
+        "winograd_lines", "winograd_image", "winograd_seen", "winograd_dot", "winograd_finite",
+        "winograd_given2", "winograd_given3", "winograd_given4", "winograd_given5",
         "winograd_outputs2", "winograd_outputs3", "winograd_outputs4", "winograd_outputs5",
     ),
     "winograd_products": (
         "winograd_products2", "winograd_products3", "winograd_products4", "winograd_products5",
         "winograd_phases2", "winograd_phases3", "winograd_phases4", "winograd_phases5",
+        "winograd_pairs",
     ),
 }  # fmt: skip
 """The same, what lays panels, and what does a convolution: most programs that are linked with one

@@ -21,6 +21,14 @@ below 1e-5 of the largest sum of absolute products (``tests/devices/routines/tes
         36 lines of two vectors, ``plane`` elements apart, the sums of a tile -> its positions for
         3 by 3 taps, of which ``rows`` by ``columns`` are written: lines side by side, ``line``
         elements from row to row; ``winograd_outputs2``, ``4`` and ``5`` for others
+    winograd_seen_f32x8(source, pitch, apart, tiles, target, plane, line)
+        tiles of an image whose channels lie side by side, two vectors of them: elements from row to
+        row, from tile to tile, how many tiles -> 36 planes of a line for each tile; elements from
+        plane to plane, from line to line
+    winograd_given3_f32x8(...)
+        the same of 3 by 3 taps for each tile: the transform of weights
+    winograd_dot_f32x8(target, x, y, count)
+        adds the dot product of so many elements to one
     winograd_finite_f32x8(source, count)
         1 if all of so many elements are finite, else 0
 """
@@ -221,6 +229,50 @@ class _Outputs(_Writer):
                 code.store(value, self.at(target, row * line + column * wide + lane))
 
 
+class _Turned(_Writer):
+    """Tiles, or taps, whose channels lie side by side."""
+
+    def __init__(
+        self, module: llvm.Module, name: str, parameters: int, lanes: int, taps: int
+    ) -> None:
+        self.taps = taps
+        super().__init__(module, name, parameters, lanes)
+
+    def write(self, *parameters: Word) -> None:
+        source, pitch, apart, tiles, target, plane, line = parameters
+        f, code, size = self.f, self.code, self.taps
+        transform = self.vectors.image if size == SEEN else self.vectors.weights
+        with f.counting(tiles) as tile, over(f, 0, f.number(2 * self.lanes), self.lanes) as lane:
+            first, to = tile * apart + lane, tile * line + lane
+            columns = [
+                transform([
+                    code.load(self.at(source, pitch * row + first + column * 2 * self.lanes))
+                    for row in range(size)
+                ])
+                for column in range(size)
+            ]  # fmt: skip
+            for row in range(SEEN):
+                values = transform([column[row] for column in columns])
+                for k, value in enumerate(values):
+                    code.store(value, self.at(target, plane * (row * SEEN + k) + to))
+
+
+class _Dot(_Writer):
+    def write(self, *parameters: Word) -> None:
+        target, x, y, count = parameters
+        code, builder = self.code, self.code.b
+        left, right, place = (code.pointer(address.raw) for address in (x, y, target))
+
+        def body(index: Any, sums: list[Any]) -> list[Any]:
+            mask = code.below(builder.sub(count.raw, index), 0)
+            a, b = (code.load_masked(code.at(base, index), mask) for base in (left, right))
+            return [code.fma(a, b, sums[0])]
+
+        zero = llvm.Constant(code.shape.vector, None)
+        (total,) = code.loop(count.raw, self.lanes, [zero], body)
+        builder.store(builder.fadd(code.load_scalar(place), code.sum(total)), place)
+
+
 class _Finite(_Writer):
     def write(self, *parameters: Word) -> Word:
         source, count = parameters
@@ -248,6 +300,8 @@ class _Finite(_Writer):
 
 _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
     "lines": (_Lines, 7), "image": (_Image, 6), "finite": (_Finite, 2),
+    "dot": (_Dot, 4), "seen": (functools.partial(_Turned, taps=SEEN), 7),
+    **{f"given{taps}": (functools.partial(_Turned, taps=taps), 7) for taps in (2, 3, 4, 5)},
     **{f"outputs{taps}": (functools.partial(_Outputs, taps=taps), 6) for taps in (2, 3, 4, 5)},
 }
 
@@ -260,7 +314,7 @@ def _part(name: str, what: str, lanes: int) -> Part:
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"winograd_(lines|image|outputs[2-5]|finite)_f32x(4|8|16)", name)
-    if match is None:
+    match = re.fullmatch(r"winograd_(\w+)_f32x(4|8|16)", name)
+    if match is None or match[1] not in _WRITERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], int(match[2]))

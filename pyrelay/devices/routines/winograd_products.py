@@ -26,6 +26,11 @@ and comes back, which takes longer than the products of a few tiles. Words:
     words[14]     elements from one tap of a channel to the next, but for phases: backwards where
                   the panel's address is that of the last tap
     words[15..17] of phases: the stride, and how many rows and columns of taps a channel has
+
+``winograd_pairs_f32x8(panel, panel_plane, count, values, values_plane, line, sums, sums_plane,
+rows, outputs, keep)`` multiplies what is transformed: of each of 36 elements ``count`` lines of
+two vectors, of which so many outputs count, and as many of ``rows`` values, ``line`` elements
+apart; ``sums[r] (+)= sum over k of values[k, r] * panel[k]``.
 """
 
 from __future__ import annotations
@@ -80,7 +85,7 @@ class _Products:
                 operands = (
                     self.room + self.plane * column * _SIZE, seen,
                     values + values_plane * element * _SIZE, sums + sums_plane * element * _SIZE,
-                    tiles, keep,
+                    tiles, tiles, keep,
                 )  # fmt: skip
                 with f.either(outputs <= lanes) as (half, whole):
                     for branch, across in ((half, 1), (whole, 2)):
@@ -136,11 +141,32 @@ class _Products:
                 code.store(value, self._at(self.room, self.plane * column + line + lane))
 
 
+class _Pairs:
+    """Writes the function ``winograd_pairs``."""
+
+    def __init__(self, module: llvm.Module, name: str, lanes: int) -> None:
+        elements = {across: _element(module, lanes, across) for across in (1, 2)}
+        f = Function(module, name, 11)
+        (panel, panel_plane, count, values, values_plane, line, sums, sums_plane, rows, outputs,
+         keep) = f.parameters  # fmt: skip
+        with f.counting(f.number(36)) as element:
+            operands = (
+                panel + panel_plane * element * _SIZE, count,
+                values + values_plane * element * _SIZE, sums + sums_plane * element * _SIZE,
+                rows, line, keep,
+            )  # fmt: skip
+            with f.either(outputs <= lanes) as (half, whole):
+                for branch, across in ((half, 1), (whole, 2)):
+                    with branch:
+                        f.call(elements[across], *operands)
+        f.ret(0)
+
+
 def _element(module: llvm.Module, lanes: int, across: int) -> Function:
-    """The function (panel, channels, values, sums, tiles, keep): an element's products."""
-    f = Function(module, f"winograd_element_{lanes}x{across}", 6)
+    """The function (panel, channels, values, sums, tiles, line, keep): an element's products."""
+    f = Function(module, f"winograd_element_{lanes}x{across}", 7)
     f.native.linkage = "internal"
-    panel, channels, values, sums, tiles, keep = f.parameters
+    panel, channels, values, sums, tiles, line, keep = f.parameters
     # Sixteen accumulators of 32 registers, or twelve of 16; groups of tiles are of about one size.
     tall = 8 if lanes == 16 else 6
     groups = (tiles + (tall - 1)).unsigned_div(tall)
@@ -157,7 +183,7 @@ def _element(module: llvm.Module, lanes: int, across: int) -> Function:
             f.b.position_at_end(block)
             _tile(
                 Code(f.b, Shape(_FLOAT, lanes, rows, across)), panel, channels,
-                values + first * _SIZE, tiles, sums + first * (2 * lanes * _SIZE), keep,
+                values + first * _SIZE, line, sums + first * (2 * lanes * _SIZE), keep,
             )  # fmt: skip
             f.b.branch(after)
         f.b.position_at_end(after)
@@ -209,8 +235,16 @@ def _part(name: str, lanes: int, taps: int, phased: bool) -> Part:
     return Part(name, types.void, 1, write)
 
 
+@functools.cache
+def _pairs(name: str, lanes: int) -> Part:
+    return Part(name, types.void, 11, functools.partial(_Pairs, lanes=lanes))
+
+
 def __getattr__(name: str) -> Part:
     match = re.fullmatch(r"winograd_(products|phases)([2-5])_f32x(4|8|16)", name)
-    if match is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _part(name, int(match[3]), int(match[2]), match[1] == "phases")
+    if match is not None:
+        return _part(name, int(match[3]), int(match[2]), match[1] == "phases")
+    match = re.fullmatch(r"winograd_pairs_f32x(4|8|16)", name)
+    if match is not None:
+        return _pairs(name, int(match[1]))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

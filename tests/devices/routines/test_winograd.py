@@ -8,12 +8,12 @@ import itertools
 import numpy as np
 import pytest
 
-from pyrelay.devices.routines.convolution import COLUMNS, PIXELS, convolution_kernel
+from pyrelay.devices.routines.convolution import COLUMNS, PIXELS, ROWS, convolution_kernel
 from pyrelay.devices.routines.convolution_choice import parts
 from pyrelay.devices.routines.convolution_first import OUTPUTS
 from pyrelay.ir.types import DTYPES
 from pyrelay.lower.planning.target import ConvolutionSizes
-from pyrelay.ops.convolution import convolve, convolve_back
+from pyrelay.ops.convolution import convolve, convolve_back, convolve_weights
 from tests.devices.running_kernels import run
 
 f32 = DTYPES["f32"]
@@ -159,6 +159,61 @@ def test_what_outputs_add_to_an_image_is_a_convolution_by_turned_weights(
     found, wanted = added(g, w)
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
     np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
+
+
+@pytest.mark.parametrize("bits", [
+    None, *(pytest.param(bits, marks=pytest.mark.slow) for bits in (128, 256))
+])
+@pytest.mark.parametrize("case", [
+    # entries, channels, outputs, groups, extents, taps, before, after
+    (2, 64, 64, 1, (28, 28), 3, (1, 1), (1, 1)),
+    (3, 20, 33, 1, (14, 17), 5, (2, 2), (2, 2)),
+    (2, 130, 70, 2, (13, 30), 3, (0, 2), (1, 0)),
+    (2, 33, 40, 1, (28, 27), 4, (-1, 5), (3, 0)),
+    (1, 70, 16, 1, (40, 8), 2, (0, 1), (1, 0)),
+], ids=lambda case: f"{case[5]}x{case[5]}-{case[1]}")  # fmt: skip
+def test_sums_of_weights_are_outputs_of_tiles(case: tuple, bits: int | None) -> None:
+    entries, channels, outputs, groups, extents, taps, before, after = case
+    size = tuple(
+        n + lo + hi - taps + 1 for n, lo, hi in zip(extents, before, after, strict=True)
+    )
+    own = [(n, taps, m, 1, 1, lo) for n, m, lo in zip(extents, size, before, strict=True)]
+    sizes = entries, groups, channels // groups, outputs // groups, ((1, 1, 1, 1, 1, 0), *own)
+    called = set(parts("weights", False, ConvolutionSizes(*sizes), 8, 4))
+    assert "winograd_pairs" in called, "the case does not test what it is for"
+    x, g = normal(entries, channels, *extents), normal(entries, outputs, *size)
+    blocks = -(-outputs // groups // COLUMNS) * -(-channels // groups * taps * taps // ROWS)
+    units = groups * blocks
+
+    def summed(
+        x: np.ndarray, g: np.ndarray, pieces: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        out = np.full(outputs * channels // groups * taps * taps + 32, 7, np.float32)
+        cuts = itertools.pairwise(units * piece // pieces for piece in range(pieces + 1))
+        run(
+            convolution_kernel(f32, "weights", False, bits), x, g, out[16:], *sizes[:4],
+            *itertools.chain(*sizes[4]), ranges=list(cuts),
+        )  # fmt: skip
+        assert (out[:16] == 7).all()
+        assert (out[-16:] == 7).all()
+        wanted = convolve_weights.numpy(
+            x.astype(float), g.astype(float), stride=(1, 1), dilation=(1, 1), before=before,
+            size=(taps, taps), groups=groups, channels_last=False,
+        )
+        return out[16:-16].reshape(wanted.shape), wanted
+
+    found, wanted = summed(x, g)
+    _, largest = summed(np.abs(x), np.abs(g))
+    assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+    assert np.abs(found - wanted).max() < 2e-6 * largest.max()
+    for pieces in (2, 3, 5):
+        np.testing.assert_array_equal(summed(x, g, pieces)[0], found)
+    x[0, 1, 5, 6], x[-1, 2, 7, 2] = np.inf, np.nan
+    found, wanted = summed(x, g)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
+    there = np.isfinite(wanted)
+    assert np.abs(found[there] - wanted[there]).max() < 2e-6 * largest.max()
 
 
 def test_the_error_is_below_a_hundred_thousandth_of_the_largest_sum() -> None:
