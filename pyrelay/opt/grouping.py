@@ -234,6 +234,7 @@ class Grouping(Joining):
         self.copied[k] = tuple(readers)
         factor = max(self._factor(k, group) for group in readers)
         self.evaluations[k], self.moves[k] = factor, self._moved(k)
+        self.rearranged[k] = self._is_rearranged(k)
         for group in readers:
             group.members.append(k)
             group.literals += self._is_literal(k)
@@ -252,7 +253,7 @@ class Grouping(Joining):
             group.slices.add(self.lets, k, self._readers(k, group))
         placed = placed or let.rhs in group.beside
         self.evaluations[k] = 1 if first or placed else self._factor(k, group)
-        self.moves[k] = self._moved(k)
+        self.moves[k], self.rearranged[k] = self._moved(k), self._is_rearranged(k)
         self.groups[k] = group
         group.members.append(k)
         group.literals += self._is_literal(k)

@@ -104,6 +104,7 @@ class Joining:
         self.aligned = [False] * len(lets)  # computed at the index of the group's results
         self.evaluations = [1] * len(lets)
         self.moves = [0] * len(lets)
+        self.rearranged = [False] * len(lets)
         self.overwritten = self._overwritten()
 
     def _overwritten(self) -> dict[Atom, int]:
@@ -324,9 +325,11 @@ class Joining:
             assert isinstance(rhs, OpCall)
             if rhs.op.fusion is Fusion.ELEMENTWISE or rhs.op.name in places.UPDATES:
                 # Elementwise readers at one index share the value.
-                again = is_repeated(shape, self._space(reader))
+                again = self._reads_repeatedly(shape, self._space(reader), use.reader)
                 together = max(together, times * (_MOST_EVALUATIONS if again else 1))
-            elif rhs.op.name == "broadcast_to" and is_repeated(shape, shape_of(reader.outs[0])):
+            elif rhs.op.name == "broadcast_to" and (
+                self._reads_repeatedly(shape, shape_of(reader.outs[0]), use.reader)
+            ):
                 together = max(together, times * _MOST_EVALUATIONS)
             elif reads_again(rhs, self._read_by(rhs, k)):
                 looked_up = len(shape_of(reader.outs[0])) > len(shape)  # table[image]
@@ -340,6 +343,22 @@ class Joining:
         ):
             return together + apart + max(times for _, times in sliced)
         return together + apart + sum(times for _, times in sliced)
+
+    def _reads_repeatedly(
+        self, shape: Sequence[Extent], space: Sequence[Extent], reader: int
+    ) -> bool:
+        """Whether a Let that reads an array of a shape, once for each element of a space, reads
+        elements again inside the innermost loop: if the last axis of the space is that of another
+        loop, what repeats along it is read again, too."""
+        again = self.rearranged[reader] and not same_elements(shape, space)
+        return is_repeated(shape, space) or (again and any(d != 1 for d in shape))
+
+    def _is_rearranged(self, k: int) -> bool:
+        """Whether results have the elements of a Let along other axes, as np.repeat makes them."""
+        return any(
+            self.rearranged[u.reader] or _rearranges(self.lets[u.reader])
+            for u in self.uses[k] if u.group is not None
+        )
 
     def _read_by(self, rhs: OpCall, k: int) -> int:
         """Which operand of an op a Let is."""
@@ -392,3 +411,11 @@ class Joining:
         if places.reads_same_part(self.lets[k], group.updated) and self._is_aligned(k, group):
             return True
         return places.updates_nearly_all(group.updated)
+
+
+def _rearranges(let: Let) -> bool:
+    """Whether a Let has the elements of its operand along other axes."""
+    if not isinstance(let.rhs, OpCall) or let.rhs.op.name not in ("reshape", "transpose"):
+        return False
+    (x,), (out,) = let.rhs.args, let.outs
+    return [d for d in shape_of(x) if d != 1] != [d for d in shape_of(out) if d != 1]

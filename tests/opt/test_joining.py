@@ -33,6 +33,23 @@ def test_expensive_work_is_not_repeated_for_every_row() -> None:
     assert fused(module, [floats(3, 4), floats(4)]) == [["multiply", "add"]]
 
 
+def test_what_takes_long_is_computed_before_it_is_repeated_and_laid_out() -> None:
+    def repeated(b: Builder, x: Any) -> Any:
+        column = b.call(op("expand_dims"), op("exp")(x), axes=(1,))
+        return b.call(
+            op("reshape"), b.call(op("broadcast_to"), column, shape=(m, 7)), shape=(m * 7,)
+        ) * 2.0
+
+    def turned(b: Builder, x: Any, y: Any) -> Any:
+        scaled = b.call(op("expand_dims"), op("exp")(x), axes=(1,)) * y
+        return b.call(op("transpose"), scaled, axes=(1, 0)) + 1.0
+
+    assert fused(program([array(m)], repeated, [M]), [floats(3)])[0] == ["exp"]
+    assert fused(program([array(m), array(m, n)], turned, [M, N]), [floats(3), floats(3, 4)])[
+        0
+    ] == ["exp"]
+
+
 def test_a_table_is_computed_before_it_is_looked_up() -> None:
     def table(b: Builder, x: Any, places: Any) -> Any:
         return b.call(op("gather_inside"), x + x, places, axes=(0,))

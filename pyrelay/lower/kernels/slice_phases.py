@@ -131,6 +131,10 @@ class _Planner:
             self.level.update(dict.fromkeys(let.outs, level + (let in self.reductions)))
 
     def plan(self, results: Sequence[Result]) -> SlicePlan | None:
+        if self.kept.columns:  # rows are reduced in front of a loop over their elements anyhow
+            self.inners |= {
+                self.kept.reduced(r.shape) for r in results if self.level.get(r.source, 0)
+            }
         phases: dict[tuple[int, Shape], Phase] = {}
 
         def phase(atom: Atom) -> Phase:

@@ -142,6 +142,10 @@ BODIES = {
         lambda b, x, w: (x * OPS["exp"](w) - reduced(x * w, 0, 1), reduced(x, 0, 1)),
         [(m, n, k), (k,)],
     ),
+    "columns of another length": (
+        lambda b, x, y: x * 2.0 - reduced(OPS["exp"](y), 0),
+        [(m, n), (k, n)],
+    ),
     "two inner axes": (
         lambda b, x, w: OPS["tanh"](x - reduced(x, 1, 2)) * w + reduced(x * w, 1, 2),
         [(m, n, k), (n, 1)],
@@ -211,6 +215,14 @@ def test_every_phase_is_vector_code(body: Any) -> None:
     text = str(optimised_module(emit(kernel), "rows"))
     labels = [line for line in text.splitlines() if line.startswith("vector.body")]
     assert len(labels) >= len(plan_of(body, (m, n)).phases)
+
+
+def test_columns_of_another_length_are_reduced_before_the_elements() -> None:
+    def scaled(b: Any, x: Any, y: Any) -> Any:
+        return x * reduced(OPS["exp"](y), 0)
+
+    plan = plan_of(scaled, (m, n), (k, n))
+    assert [(p.inner, len(p.reductions)) for p in plan.phases] == [((k,), 1), ((m,), 0)]
 
 
 def test_a_reduction_in_two_shapes_is_computed_once() -> None:
