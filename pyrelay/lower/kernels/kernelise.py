@@ -142,6 +142,16 @@ def _of_halves(function: Function, product: Let) -> Lowering:
     return Lowering((), half_product=(product, (a, b)))
 
 
+def _begin(var: Var) -> tuple[Extent, ...]:
+    """Where the first element of an array lies."""
+    return (0,) * len(shape_of(var))
+
+
+def _moved(starts: tuple[Extent, ...], axis: int, by: Extent) -> tuple[Extent, ...]:
+    """A place further along an axis."""
+    return (*starts[:axis], dims.add(starts[axis], by), *starts[axis + 1 :])
+
+
 class _Group:
     """Results of a group, and the kernels that compute them.
 
@@ -161,6 +171,7 @@ class _Group:
         self.when: Extent = 0
         self.whole = False
         self.lets = {out: let for let in function.body.lets for out in let.outs}
+        self.uses = walk.use_counts(function.body)
         self.scratch: list[Extent] = []
         self.results: list[Result] = []
         for position, atom in enumerate(function.body.results):
@@ -182,12 +193,15 @@ class _Group:
             axis, shape = parts
             return [
                 Result(position, source, shape, part=Part(
-                    var.type.shape, axis, dims.multiply(number, shape[axis])
+                    var.type.shape, _moved(_begin(var), axis, dims.multiply(number, shape[axis]))
                 ))
                 for number, source in enumerate(walk.operands(let.rhs))
             ]  # fmt: skip
         if not self.joins_few and self._joins_others(let):
-            return self._one_by_one(position, let)
+            return [
+                Result(position, source, shape_of(source), part=Part(var.type.shape, starts))
+                for source, starts in self._one_by_one(let, _begin(var))
+            ]
         updated = updated_part(let, self.function)
         if updated is None:
             return [Result(position, var, var.type.shape)]
@@ -204,17 +218,21 @@ class _Group:
             for each in self.function.body.lets
         )
 
-    def _one_by_one(self, position: int, let: Let) -> list[Result]:
-        """The results of parts that a Let joins."""
-        (out,), call = let.outs, let.rhs
+    def _one_by_one(
+        self, let: Let, starts: tuple[Extent, ...]
+    ) -> list[tuple[Atom, tuple[Extent, ...]]]:
+        """The parts that a Let joins, and where they begin in what begins at `starts`. What joins
+        parts for this alone, as np.pad does along one axis after the other, is of these too."""
+        call = let.rhs
         assert isinstance(call, OpCall)
-        assert isinstance(out.type, TensorType)
-        axis, start, found = call.attrs["axis"] % out.type.rank, 0, []
+        axis, found = call.attrs["axis"] % len(starts), []
         for source in call.args:
-            assert isinstance(source.type, TensorType)
-            shape = source.type.shape
-            found.append(Result(position, source, shape, part=Part(out.type.shape, axis, start)))
-            start = dims.add(start, shape[axis])  # type: ignore[assignment]
+            inner = self.lets.get(source)  # type: ignore[arg-type]
+            if inner is not None and self.uses[source] == 1 and self._joins_others(inner):  # type: ignore[index]
+                found += self._one_by_one(inner, starts)
+            else:
+                found.append((source, starts))
+            starts = _moved(starts, axis, shape_of(source)[axis])
         return found
 
     def buffer(self, result: Result) -> int | None:

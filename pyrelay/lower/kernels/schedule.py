@@ -95,16 +95,17 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Where a part of a result of some shape begins along an axis."""
+    """Where a part of a result of some shape begins along each axis."""
 
     whole: tuple[Extent, ...]
-    axis: int
-    start: Extent
+    starts: tuple[Extent, ...]
 
     def index(self, s: RuleEmitter, index: Index) -> Index:
         """The index in the result of an element of the part."""
-        moved = index[self.axis] + s.extent(self.start)
-        return (*index[: self.axis], moved, *index[self.axis + 1 :])
+        return tuple(
+            i if start == 0 else i + s.extent(start)
+            for i, start in zip(index, self.starts, strict=True)
+        )
 
 
 def store_result(elements: Elements, result: Result, index: Index, value: Value) -> None:

@@ -30,9 +30,11 @@ _ONE, _ZERO = Literal(1, i64), Literal(0, i64)
 def stepped(kernel: Kernel) -> Body:
     """The body of a kernel whose rows are counted."""
     made: list[Statement] = []
+    starts: set[Operand] = {kernel.begin}
     for s in kernel.body:
-        over_rows = isinstance(s, For) and s.start is kernel.begin
-        if isinstance(s, For) and over_rows and has_loops(s.body):
+        if isinstance(s, Compute) and s.primitive == "floor_divide" and s.args[0] is kernel.begin:
+            starts.add(s.out)  # of blocks of rows, over each of which stands a loop
+        if isinstance(s, For) and s.start in starts and has_loops(s.body):
             made += _Rows(s).counted()
         else:
             made.append(s)

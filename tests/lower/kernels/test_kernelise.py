@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from lowered import Failed, function_of, reference, run
 
-import pyrelay.ops  # noqa: F401  (registers the ops)
+import pyrelay.ops
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.op import OPS, Op
@@ -227,3 +228,30 @@ def test_a_chain_of_two_thousand_ops_needs_no_recursion() -> None:
 
     (kernel,) = kernelise(function_of([TensorType(f32, (n,))], body, [N])).kernels
     assert kernel.extent == n
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap", "constant"])
+def test_what_is_joined_along_several_axes_is_stored_part_by_part(mode: str) -> None:
+    def padded(x: Any) -> Any:
+        return np.pad(x, ((2, 1), (1, 2), (0, 0)), mode=mode) * 2
+
+    compiled = pyrelay.jit(padded)
+    for shape in ((3, 4, 3), (9, 7, 1), (40, 33, 2)):
+        x = np.arange(math.prod(shape), dtype=np.int16).reshape(shape)
+        np.testing.assert_array_equal(compiled(x), padded(x))
+
+
+def test_no_element_of_a_padded_image_asks_where_it_lies() -> None:
+    def padded(x: Any) -> Any:
+        return np.pad(x, ((2, 2), (2, 2), (0, 0)), mode="edge")
+
+    assert "if " not in str(pyrelay.jit(padded).code(np.ones((5, 6, 3), np.uint8)))
+
+
+def test_parts_that_are_read_twice_are_joined_twice() -> None:
+    def both(x: Any) -> Any:
+        rows = np.concatenate([x[:1], x * 2, x[:2]])
+        return np.concatenate([rows, rows[:, :1], rows, x[:1].repeat(len(x) + 3, axis=0)], axis=1)
+
+    x = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(pyrelay.jit(both)(x), both(x))

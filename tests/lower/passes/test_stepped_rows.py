@@ -24,6 +24,10 @@ def in_rows(x):
     return np.sum(x[1:, 1:, 1:] * x[:-1, :-1, :-1], axis=-1)
 
 
+def enlarged(x):
+    return np.repeat(np.repeat(x, 2, axis=0), 3, axis=1)
+
+
 def in_place(x):
     x[1:, 1:, 1:] += x[:-1, 1:, :1]
     return x
@@ -33,7 +37,7 @@ CASES = (
     (in_three, (5, 4, 7)), (in_three, (3, 1, 4)), (in_three, (64, 40, 33)), (in_four, (2, 3, 4, 5)),
     (in_four, (3, 2, 9, 2)), (in_four, (4, 17, 31, 40)), (by_plane, (3, 4, 5)),
     (by_plane, (0, 4, 5)), (by_plane, (2, 0, 3)), (in_rows, (4, 5, 6)), (in_rows, (30, 50, 40)),
-    (in_place, (4, 5, 6)),
+    (in_place, (4, 5, 6)), (enlarged, (4, 5, 3)), (enlarged, (1, 1, 1)), (enlarged, (40, 33, 3)),
 )
 
 
@@ -48,6 +52,13 @@ def test_only_the_first_row_is_divided() -> None:
     before, _, rows = code.partition("for i0 in range(begin, end)")
     assert "= floor_divide(begin, " in before
     assert "divide" not in rows
+    assert "remainder" not in rows
+
+
+def test_blocks_of_rows_are_not_divided_either() -> None:
+    code = str(pyrelay.jit(enlarged).code(np.ones((4, 5, 3))))
+    _, _, rows = code.partition("for i0 in range(")
+    assert "divide" not in rows.partition("\n")[2]
     assert "remainder" not in rows
 
 
