@@ -12,7 +12,7 @@ WAYS = {
     "matmul_bands": ("near_rows", "packed_rows", "packed_columns"),
     "matmul_ways": (
         "panel_row", "vector_dots", "few_rows", "vector_lines", "column_dots", "turned_tiles",
-        "swept_lines", "in_place",
+        "swept_lines", "in_place", "small_stack",
     ),
 }  # fmt: skip
 """What does a product, by its module: one or some of them, as its size and layouts are."""

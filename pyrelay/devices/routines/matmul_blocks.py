@@ -40,6 +40,7 @@ from pyrelay.devices.routines.matmul_choice import (
     LOW,
     NARROW_LINE,
     NEAR_BYTES,
+    SMALL,
     STRIPED_ROWS,
     TURNED_DEPTH,
 )
@@ -149,6 +150,7 @@ class Product(Bands):
         self.finishing = f.address(f.local_words(FINISHING_WORDS))
         with f.when(self.finisher.differs(0)):
             self._prepare_finishing(block)
+        self._small_stack(block, begin, end)
         unit = f.variable(begin)
         with f.while_(lambda: unit.now < end):
             step = f.b.call(next_part, [each.raw for each in (
@@ -162,6 +164,23 @@ class Product(Bands):
 
     def _prepare(self) -> None:
         """What every part needs."""
+
+    def _small_stack(self, block: Word, begin: Word, end: Word) -> None:
+        """All of the range, if it is matrices that are so small that finding out how to multiply
+        one takes longer than to do so."""
+        f = self.f
+        plain = ~self.b_turned & self.added.equals(0) & self.finisher.equals(0)
+        small = (self.m <= SMALL) & (self.k <= SMALL) & (self.n <= self.lanes)
+        stack = f.load(block, 8 * _AXES).equals(1) & self.c_line.equals(self.n)
+        with f.when(plain & small & stack):
+            a_next, b_next = (f.load(block, 8 * (_BATCH + each)) for each in (1, 2))
+            a, b, c = (f.load(block, 8 * each) for each in (_A, _B, _C))
+            self._call(
+                "small_stack", self.at(a, begin * a_next), a_next, self.a_row, self.a_step,
+                self.at(b, begin * b_next), b_next, self.b_line,
+                self.at(c, begin * (self.m * self.n)), end - begin, self.m, self.n, self.k,
+            )  # fmt: skip
+            f.ret(0)
 
     @contextmanager
     def _packing(self) -> Iterator[None]:

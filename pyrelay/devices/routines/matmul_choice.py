@@ -21,6 +21,7 @@ NEAR_BYTES = 1 << 20  # of b: half of a second cache of 2 MiB
 DOT_ROWS = 9  # of a, from which on a product with a transposed b is no dot products
 ROW_UNIT, COLUMN_UNIT = 256, 32  # rows and columns that threads do not share
 _SHARED, _PIECES = 1 << 20, 8  # multiplications from which on threads share a product, in so many
+SMALL = 8  # rows and values of k, up to which a stack of products is done one after the other
 LOW = 4
 """Rows of a lower tile, for the last few; for as many, vectors of b are read where they are
 aligned."""
@@ -42,6 +43,8 @@ def ways(
             for names in WAYS.values():
                 yield from (name for name in names if name != "panel_row")
         return
+    if max(m, k) <= SMALL and n <= lanes and not transpose_b:
+        yield "small_stack"
     yield from _part(m, n, k, n, *form)
     if m * n * k >= _SHARED:
         # What a thread does may be some of the columns, of which the last are no whole unit.

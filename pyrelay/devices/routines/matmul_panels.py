@@ -54,6 +54,9 @@ class _PanelProduct(Product):
         self.apart = bytes_of_panel(self.k, self.lanes, self.size)
         self.gate_bytes = (self.n + (self.wide - 1)).unsigned_div(self.wide) * self.apart
 
+    def _small_stack(self, block: Word, begin: Word, end: Word) -> None:
+        """There is one matrix, whose parameters say other things behind."""
+
     def _operands(self, block: Word) -> Word:
         return block + 8 * (END_ROW + 1)
 

@@ -22,6 +22,8 @@ factors)``
     of a.
 ``in_place_f32x16(a, a_row, a_step, b, b_line, c, c_line, i0, i1, g0, g1, depth, keep)``
     rows ``i0`` to ``i1`` of a times columns ``g0`` to ``g1`` of b, both as they lie.
+``small_stack_f32x16(a, a_next, a_row, a_step, b, b_next, b_line, c, count, rows, columns, k)``
+    products of ``count`` small matrices, which lie ``a_next`` and ``b_next`` from one to the next.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ from pyrelay.devices.routines.matmul_lines import (
 from pyrelay.devices.routines.matmul_tiles import Shape, dots, narrow, tile
 
 _NARROW_ROWS = 8  # of a, which are multiplied together by a vector of each line of b
+_FEW_ROWS = 4  # the same, of matrices that have few
 _NEAR_ROWS = 32  # of a, which are read once more for more columns
 
 
@@ -233,10 +236,21 @@ class _Ways(Bands):
                     rows = f.smaller(i1 - i, self.rows_in_place)
                     write(tile, self.shape(self.rows_in_place, 2), i, rows)
 
+    def small_stack(
+        self, a: Word, a_next: Word, a_row: Word, a_step: Word, b: Word, b_next: Word,
+        b_line: Word, c: Word, count: Word, rows: Word, columns: Word, k: Word,
+    ) -> None:  # fmt: skip
+        with self.over(0, count, 1) as number:
+            self.write(
+                narrow, self.shape(_FEW_ROWS, 1), self.at(a, number * a_next), a_row, a_step,
+                self.at(b, number * b_next), b_line, self.at(c, number * (rows * columns)),
+                columns, k, rows, columns, self.f.number(0),
+            )  # fmt: skip
+
 
 _PARAMETERS = {
     "panel_row": 8, "vector_dots": 7, "few_rows": 11, "vector_lines": 8, "column_dots": 10,
-    "turned_tiles": 11, "swept_lines": 13, "in_place": 13,
+    "turned_tiles": 11, "swept_lines": 13, "in_place": 13, "small_stack": 12,
 }  # fmt: skip
 
 

@@ -166,6 +166,24 @@ def test_batches_are_broadcast(a_batch: Any, b_batch: Any, pieces: int) -> None:
     assert_close(computed, wanted, k)
 
 
+@pytest.mark.parametrize("dtype", [f32, f64])
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True)])
+def test_stacks_of_small_matrices_agree_with_numpy(
+    dtype: DType, transposed: tuple[bool, bool]
+) -> None:
+    rng = np.random.default_rng(0)
+    for m, n, k in itertools.product((1, 2, 3, 4, 5, 8, 9), (1, 2, 3, 4, 7, 8, 9), (1, 3, 8, 9)):
+        a, b = numbers(rng, (7, m, k), dtype), numbers(rng, (7, k, n), dtype)
+        turned = [
+            np.ascontiguousarray(x.transpose(0, 2, 1)) if t else x
+            for x, t in zip((a, b), transposed, strict=True)
+        ]
+        for apart, other in ((k * n, b), (0, b[:1])):
+            batch = ((7, m * k, apart),)
+            computed = product(dtype, transposed, *turned, (m, n, k), batch, pieces=3)
+            assert_close(computed, a @ other, k)
+
+
 def test_a_range_may_be_cut_anywhere() -> None:
     rng = np.random.default_rng(0)
     m, n, k = 700, 100, 20
@@ -224,7 +242,7 @@ def test_the_innermost_loop_keeps_its_sums_in_registers() -> None:
     names = [name for names in WAYS.values() for name in names] + ["product"]
     assert [name.split("_f32")[0] for name in parts] == names
     for name, part in parts.items():
-        if name.startswith(("packed_columns", "panel_row", "product")):  # have none
+        if name.startswith(("packed_columns", "panel_row", "small_stack", "product")):  # have none
             continue
         blocks = re.split(r"^\.L\w+:", kernel_assembly(part), flags=re.MULTILINE)
         tiles = [block for block in blocks if len(re.findall(r"vfmadd\w+ps", block)) >= 8]

@@ -64,7 +64,7 @@ def test_ways_are_those_that_products_of_all_sizes_take(
         foreseen = set(ways((m, n, k), *transposed, lanes, 4))
         if not set(taken) <= foreseen:
             missed.append((m, n, k, sorted(taken), sorted(foreseen)))
-        more = foreseen - set(taken)
+        more = foreseen - set(taken) - {"small_stack"}  # which is for many
         if m > LOW or more != {"in_place"}:  # which is for what is not aligned
             spare += more
     assert missed == []
