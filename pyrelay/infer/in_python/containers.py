@@ -20,8 +20,8 @@ from pyrelay.infer.in_python import queues
 from pyrelay.infer.in_python.byte_arrays import ByteArray, ByteString
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.hashed_sets import Members
+from pyrelay.infer.in_python.missing import missing
 from pyrelay.infer.in_python.polynomials import Poly1d
-from pyrelay.infer.in_python.ranges import NAMES_MISSING
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
 from pyrelay.infer.in_python.tables import Keys, Pairs, Table, Values
 
@@ -140,8 +140,7 @@ class Queue:
         for k in range(first, last):
             if self[k] == wanted:
                 return k
-        text = "deque.index(x): x not in deque"
-        raise ValueError(f"{wanted!r} is not in deque" if NAMES_MISSING else text)
+        raise ValueError(missing(wanted, "deque"))
 
     def _lay_out(self) -> None:
         """Have all items stand in one list."""
@@ -160,8 +159,7 @@ class Queue:
             if self[k] == wanted:
                 del self[k]
                 return
-        text = "deque.remove(x): x not in deque"
-        raise ValueError(f"{wanted!r} is not in deque" if NAMES_MISSING else text)
+        raise ValueError(missing(wanted, "deque", "remove"))
 
     def __delitem__(self, index: Any) -> None:
         place = self._place(index)

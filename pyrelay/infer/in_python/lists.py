@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from pyrelay import python_sums
-from pyrelay.infer.in_python.ranges import NAMES_MISSING, elements
-
-_NOT_IN_LIST = "list.index(x): x not in list"
+from pyrelay.infer.in_python.missing import missing
+from pyrelay.infer.in_python.ranges import elements
 
 
 def repeat_items(items: Any, times: Any) -> Any:
@@ -83,7 +82,7 @@ def index_of(items: Any, wanted: Any) -> Any:
     for k in range(len(items)):
         if items[k] == wanted:
             return k
-    raise ValueError(f"{wanted!r} is not in list" if NAMES_MISSING else _NOT_IN_LIST)
+    raise ValueError(missing(wanted, "list"))
 
 
 def index_between(items: Any, wanted: Any, start: Any, stop: Any = None) -> Any:
@@ -94,7 +93,7 @@ def index_between(items: Any, wanted: Any, start: Any, stop: Any = None) -> Any:
     for k in range(low, high):
         if items[k] == wanted:
             return k
-    raise ValueError(f"{wanted!r} is not in list" if NAMES_MISSING else _NOT_IN_LIST)
+    raise ValueError(missing(wanted, "list"))
 
 
 def index_in_tuple(items: Any, wanted: Any) -> Any:

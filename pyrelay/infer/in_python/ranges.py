@@ -6,11 +6,9 @@ In and out: what indexing a `range`, or an array by a slice, takes and means.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-NAMES_MISSING = sys.version_info < (3, 14)
-"""Whether what `index` does not find is in its error."""
+from pyrelay.infer.in_python.missing import missing
 
 
 def item(r: Any, k: Any) -> Any:
@@ -26,8 +24,7 @@ def item(r: Any, k: Any) -> Any:
 def place(r: Any, value: Any) -> Any:
     """r.index(value) of a number. Raises ValueError."""
     if value not in r:
-        text = "range.index(x): x not in range"
-        raise ValueError(f"{value!r} is not in range" if NAMES_MISSING else text)
+        raise ValueError(missing(value, "range"))
     return int((value - r.start) // r.step)
 
 
