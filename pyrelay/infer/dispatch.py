@@ -312,11 +312,11 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
         return list(trees.unpacked(it, value, wanted))
     if isinstance(value, V.OpenTuple):
         value = value.items
-    if isinstance(value, V.Ref) and value.cls in standing_for:
-        value = _as_list(it, value)
     if isinstance(value, V.Data) and is_fixed(value.cls):
         names = value.cls.names
         value = V.Tuple(tuple(attributes.get_attribute(it, value, name) for name in names))
+    if isinstance(value, (V.Ref, V.Data)) and value.cls in standing_for:
+        value = _as_list(it, value)
     content = lists.growing_content(it, value)
     if content is not None and not isinstance(content.count, V.Known):
         return lists.unpacked(it, value, content.count, before, after, rest)

@@ -134,3 +134,30 @@ def _value(cursor):
 @use(("[1, [22, -3], [], [[ [4]] ] ]",), ("17",), ("[]",))
 def lists_and_numbers_by_a_cursor(text):
     return _value(Cursor(text))
+
+
+def _computed(tree):
+    if isinstance(tree, list):
+        sign, *parts = tree
+        values = [_computed(part) for part in parts]
+        if sign == "+":
+            return sum(values)
+        return -values[0] if len(values) == 1 else values[0] - sum(values[1:])
+    return tree
+
+
+@use(("(+ 1 (- 2 30) (- 4))",), ("12",), long=True)
+def lists_of_signs_and_numbers(text):
+    tokens = text.replace("(", " ( ").replace(")", " ) ").split()
+
+    def read():
+        token = tokens.pop(0)
+        if token == "(":
+            parts = []
+            while tokens[0] != ")":
+                parts.append(read())
+            tokens.pop(0)
+            return parts
+        return int(token) if token.isdigit() else token
+
+    return _computed(read())
