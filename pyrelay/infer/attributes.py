@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import inspect
@@ -406,11 +407,15 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
     if isinstance(obj, V.Ref) and obj.cls is not None:
         parameters = getattr(obj.cls, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
-            raise it.failure(
+            from pyrelay.infer.flow import handling
+
+            error = it.failure(
                 errors.AttributeMissingError,
                 f"{obj.cls.__name__} is a frozen dataclass: its fields cannot be assigned",
                 hints=("use dataclasses.replace(...)",),
             )
+            said = f"cannot assign to field {name!r}"
+            raise handling.certain(it, error, dataclasses.FrozenInstanceError, said)
         if not it.program.unfolds and is_inside(it, value, obj.cls) and (
             it.program.families.of(obj.cls) is None
         ):

@@ -26,6 +26,7 @@ from pyrelay.infer.containers import (
     text,
     views,
 )
+from pyrelay.infer.containers.open_keys import must_be_findable
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.powers import power
@@ -546,6 +547,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         raise raised(it, TypeError(f"'in <string>' requires string as left operand, not {kind}"))
     if isinstance(container, V.OpenTuple):
         container = container.items
+    must_be_findable(it, container, item)
     match container:
         case V.Known(c) if isinstance(item, V.Known):
             return V.Known(item.value in c)

@@ -95,3 +95,13 @@ def bytes_in_bytes(data, part):
 @use((b"one two two three and so on", {b"one two two three and so on": 3}))
 def bytes_that_are_looked_up(data, table):
     return table[data], data.decode().upper(), data
+
+
+@use((300,), (-1,), long=True)
+def what_no_byte_is(number):
+    return bytes([number])
+
+
+@use((300,), (255,), long=True)
+def what_no_byte_of_an_array_is(number):
+    return bytearray([number])

@@ -308,3 +308,17 @@ def a_joined_dict_that_is_filled(n):
     for k in range(n):
         d[k] = d.get(k - 1, 0) + d.get(k % 7, 0)
     return d
+
+
+@use(([1, 2], {(1, 2): 3}))
+def what_no_set_or_dict_can_have(items, table):
+    said = []
+    try:
+        said.append(str(items in {1, 2}))
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        said.append(str((1, items) in table))
+    except TypeError as error:
+        said.append(str(error))
+    return said

@@ -452,3 +452,17 @@ class Scaled:
 @use((3.0,), wrt=(0,))
 def what_only_post_init_is_given(x):
     return Scaled(x).size, Scaled(2.0, x, shift=x).size
+
+
+@dataclass(frozen=True)
+class Settled:
+    x: int
+
+
+@use((1,))
+def fields_that_cannot_be_assigned(n):
+    settled = Settled(n)
+    try:
+        settled.x = 3
+    except AttributeError as error:
+        return str(error), settled

@@ -134,21 +134,42 @@ def must_be_hashable(it: Interpreter, key: V.Value, place: str = "") -> None:
     """Raise what Python raises for a list, a dict, a set or an array as a key. place: what it would
     be, which Python says since 3.14."""
     from pyrelay.infer.flow.handling import certain
-    from pyrelay.infer.names.builtins import class_of
 
-    if not isinstance(key, (V.Ref, V.ArrayRef, V.Data)):
-        return
-    cls: Any = class_of(key)
-    if cls is not None and cls.__hash__ is None:
-        said = unhashable(_full_name(cls), place)
+    cls = _unhashable_class(key)
+    if cls is not None:
+        whole = "tuple" if isinstance(key, V.Tuple) else ""
+        said = unhashable(_full_name(cls), place, whole)
         raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
 
 
-def unhashable(name: str, place: str) -> str:
-    """Python's words for what is of a class of this name."""
+def must_be_findable(it: Interpreter, container: V.Value, item: V.Value) -> None:
+    """Raise what Python raises for `item in container` of a set or a dict, but for a set, which may
+    be looked for in a set, as a frozenset of its items."""
+    from pyrelay.infer.names.builtins import class_of
+
+    cls: Any = class_of(container)
+    keyed = isinstance(cls, type) and issubclass(cls, (set, frozenset, dict))
+    if keyed and class_of(item) is not set:
+        must_be_hashable(it, item, "a dict key" if issubclass(cls, dict) else "a set element")
+
+
+def _unhashable_class(key: V.Value) -> Any:
+    """The class of a key, or of the first in a tuple, that has no hash; None if all have."""
+    from pyrelay.infer.names.builtins import class_of
+
+    if isinstance(key, V.Tuple):
+        return next((c for c in map(_unhashable_class, key.items) if c is not None), None)
+    if not isinstance(key, (V.Ref, V.ArrayRef, V.Data)):
+        return None
+    cls: Any = class_of(key)
+    return cls if cls is not None and cls.__hash__ is None else None
+
+
+def unhashable(name: str, place: str, whole: str = "") -> str:
+    """Python's words for what is of a class of this name, or in a `whole` of another."""
     said = f"unhashable type: '{name}'"
     where = place and sys.version_info >= (3, 14)
-    return f"cannot use '{name}' as {place} ({said})" if where else said
+    return f"cannot use '{whole or name}' as {place} ({said})" if where else said
 
 
 def _full_name(cls: type) -> str:

@@ -18,9 +18,10 @@ class ByteString:
     """bytes."""
 
     outside = "index out of range"
+    too_large = "bytes must be in range(0, 256)"
 
     def __init__(self, source: Any = ()) -> None:
-        self.items: list[Any] = _items_of(source)
+        self.items: list[Any] = _items_of(source, self.too_large)
 
     def _made(self, items: Any) -> Any:
         made = ByteString()
@@ -123,6 +124,7 @@ class ByteArray(ByteString):
     """bytearray."""
 
     outside = "bytearray index out of range"
+    too_large = "byte must be in range(0, 256)"
 
     def _made(self, items: Any) -> Any:
         made = ByteArray()
@@ -207,9 +209,9 @@ def _place_of(wanted: list[Any], items: list[Any], first: Any, last: Any) -> Any
     return -1
 
 
-def _byte(value: Any) -> Any:
+def _byte(value: Any, said: str = ByteArray.too_large) -> Any:
     if value < 0 or value > 255:
-        raise ValueError("byte must be in range(0, 256)")
+        raise ValueError(said)
     return int(value)
 
 
@@ -247,7 +249,7 @@ def _read(source: Any) -> Any:
     return source.items if hasattr(source, "outside") else list(source)
 
 
-def _items_of(source: Any) -> Any:
+def _items_of(source: Any, said: str = ByteArray.too_large) -> Any:
     """The items of bytes that are made of a count, of bytes, or of ints."""
     if isinstance(source, str):
         raise TypeError("string argument without an encoding")
@@ -257,7 +259,7 @@ def _items_of(source: Any) -> Any:
         return [0] * source
     if isinstance(source, (bytes, bytearray)):
         return list(_read(source))
-    return [_byte(value) for value in source]
+    return [_byte(value, said) for value in source]
 
 
 __all__ = ["ByteArray", "ByteString", "from_bytes", "to_bytes"]
