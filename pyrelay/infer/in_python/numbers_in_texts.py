@@ -1,8 +1,8 @@
 """Numbers that texts tell, in plain Python that our own frontend compiles.
 
 In: strings that the running program has as code points. Out: what `int` and `float` give of them.
-What is not plain (underscores, digits of other scripts, too many of them, no number at all), Python
-is asked for (text.py).
+What is not plain (underscores, digits of other scripts, too many of them), Python is asked for
+(text.py); what is surely no number raises what Python raises.
 """
 
 from __future__ import annotations
@@ -25,6 +25,15 @@ def real_of_python(string: Any) -> Any:
     return float(string)
 
 
+def said_of_none(kind: Any, string: Any) -> Any:
+    """What Python says of a text that is no int or no float; a handler leaves it to Python."""
+    try:
+        kind(string)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError
+
+
 def _bounds(string: Any) -> Any:
     """Where a number begins and ends, its sign left out, and whether that is a minus."""
     first, last = 0, len(string)
@@ -40,7 +49,9 @@ def _bounds(string: Any) -> Any:
 
 def whole(string: Any, base: Any) -> Any:
     """int(string, base), for a base from 2 to 36."""
-    value, plain = _whole(string, base)
+    value, plain, none = _whole(string, base)
+    if none:
+        raise ValueError(said_of_none(int, string))
     if not plain:
         return whole_of_python(string, base)
     return value
@@ -48,17 +59,26 @@ def whole(string: Any, base: Any) -> Any:
 
 @once
 def _whole(string: Any, base: Any) -> Any:
-    """What `whole` gives, and whether it is plain."""
+    """What `whole` gives, whether it is plain, and whether it is surely no number."""
     first, last, negative = _bounds(string)
     value = 0
     plain = first < last and last - first <= (18 if base <= 10 else 12)
+    none = base == 10 and len(string) == 0
     for k in range(first, last):
-        digit = _digit(ord(string[k]))
-        if not plain or digit >= base:
+        code = ord(string[k])
+        digit = _digit(code)
+        if digit >= base:
+            none = base == 10 and _is_sign(code) and code != 95
             plain = False
+        if not plain:
             break
         value = value * base + digit
-    return (-value if negative else value), plain
+    return (-value if negative else value), plain, none
+
+
+def _is_sign(code: Any) -> Any:
+    """Whether a character is one of ASCII that no text has around a number."""
+    return code > 32 and code < 127
 
 
 def whole_of_character(code: Any, base: Any) -> Any:
@@ -80,7 +100,9 @@ def _digit(code: Any) -> Any:
 
 def real(string: Any) -> Any:
     """float(string)."""
-    size, plain = _real(string)
+    size, plain, none = _real(string)
+    if none:
+        raise ValueError(said_of_none(float, string))
     if not plain:
         return real_of_python(string)
     return size
@@ -88,9 +110,11 @@ def real(string: Any) -> Any:
 
 @once
 def _real(string: Any) -> Any:
-    """What `real` gives, and whether it is plain: up to 18 digits are an int, which is multiplied
-    or divided by a power of ten and rounded once."""
+    """What `real` gives, whether it is plain, and whether it is surely no number: up to 18 digits
+    are an int, which is multiplied or divided by a power of ten and rounded once."""
     first, last, negative = _bounds(string)
+    if len(string) == 0 or (first < last and _begins_none(ord(string[first]))):
+        return 0.0, False, True
     value, digits, power = 0, 0, 0
     plain, found, behind = True, False, False
     end = last  # of the digits; an exponent follows
@@ -116,9 +140,9 @@ def _real(string: Any) -> Any:
         power += exponent
         plain = plain and given
     if not plain or not found or power < -22 or power > 22 or (value > EXACT and power < -20):
-        return 0.0, False
+        return 0.0, False, False
     if value > EXACT and power > 0:
-        return 0.0, False
+        return 0.0, False, False
     ten = power_of_ten(abs(power))
     if power >= 0:
         size = value * ten
@@ -126,7 +150,15 @@ def _real(string: Any) -> Any:
         size = value / ten
     else:
         size = quotient(value, ten)
-    return (-size if negative else size), True
+    return (-size if negative else size), True, False
+
+
+def _begins_none(code: Any) -> Any:
+    """Whether no number begins so, its sign left out: they do with a digit, a point, as "inf", or
+    as "nan"."""
+    digits = code >= 48 and code <= 57
+    letters = code | 32 == 105 or code | 32 == 110
+    return _is_sign(code) and not (digits or letters or code == 46)
 
 
 def _exponent(string: Any, first: Any, last: Any) -> Any:

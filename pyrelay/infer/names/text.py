@@ -97,6 +97,12 @@ def whole_of_python(it: Interpreter, string: V.Value, base: V.Value) -> V.Value:
     return ask(it, types.PY_INT, int, string, base)
 
 
+@handles(numbers_in_texts.said_of_none)
+def said_of_none(it: Interpreter, kind: V.Value, string: V.Value) -> V.Value:
+    """What Python says of a text that is no number."""
+    return text(it, numbers_in_texts.said_of_none, kind, string)
+
+
 @handles(numbers_in_texts.real_of_python)
 def real_of_python(it: Interpreter, string: V.Value) -> V.Value:
     """float(string) of a text that only Python can read."""

@@ -12,6 +12,7 @@ NUMBERS = (
     "ff", "0x1f", "3.25", "-.5", "2.", ".", "1e3", "nan", "0.1", "123456.789012345", "-0",
     "9007199254740993", "4\n", "1.2.3", "1e", "e5", "2E+07", "-1.5e-3", "1e-400", "1e22", "1e23",
     "9007199254740993e0", "9007199254740993e1", ".e1", "1e+", "0.00000000000000000000012", "0e9999",
+    "x1", "1x", "N/A", "inf", "+-1", "12-3", "a_b",
 )
 
 
@@ -51,3 +52,29 @@ def test_texts_of_many_digits_and_exponents_are_read_without_python(monkeypatch)
     monkeypatch.setattr(numbers_in_texts, "real_of_python", None)
     for text in ("0.1234567890123456", "1e-5", "000000000000000000001.5", "6.02e22"):
         assert numbers_in_texts.real(text) == float(text)
+
+
+def test_what_is_surely_no_number_raises_without_python(monkeypatch):
+    monkeypatch.setattr(numbers_in_texts, "whole_of_python", None)
+    monkeypatch.setattr(numbers_in_texts, "real_of_python", None)
+    for text in ("", "x1", "1.5", "12-3", "one"):
+        assert outcome(numbers_in_texts.whole, text, 10) == outcome(int, text)
+    for text in ("", "x1", "#", "one"):
+        assert outcome(numbers_in_texts.real, text) == outcome(float, text)
+
+
+def test_those_that_are_no_numbers_are_told_apart():
+    def sorted_out(words):
+        whole, real, left = 0, 0.0, []
+        for word in words:
+            try:
+                whole += int(word)
+            except ValueError:
+                try:
+                    real += float(word)
+                except ValueError as error:
+                    left.append(str(error))
+        return whole, real, left
+
+    words = ["12", "2.5", "abc", "-7", "1_0", "", "inf", "N/A", "x'y"] * 3
+    assert pyrelay.jit(sorted_out)(words) == sorted_out(words)
