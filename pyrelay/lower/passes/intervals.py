@@ -23,6 +23,7 @@ from pyrelay.records import dataclass
 LEAST, GREATEST = -(2**63), 2**63 - 1
 LONGEST = 2**62
 """No axis of an array has more elements."""
+_FEW = 4
 _NONE: Mapping[Local, int] = MappingProxyType({})
 
 
@@ -84,6 +85,7 @@ class Intervals:
         self._same: dict[Local, tuple[Local, int]] = {}  # a scalar plus a constant
         self._perhaps_same: dict[Local, tuple[Local, int]] = {}  # the same, unless it wraps around
         self._less: dict[Local, tuple[int, Local]] = {}  # a constant less a scalar
+        self._multiples: dict[Local, tuple[Local, int]] = {}  # a scalar times a constant
         self._summands: dict[Operand, tuple[Interval, Interval]] = {}  # of sums
         self._trail: list[tuple[Local, Interval]] = []
         self.floats = FloatBounds()
@@ -93,7 +95,7 @@ class Intervals:
         new = Intervals()
         new._known, new._same = dict(self._known), dict(self._same)
         new._summands, new._less = dict(self._summands), dict(self._less)
-        new._perhaps_same = dict(self._perhaps_same)
+        new._perhaps_same, new._multiples = dict(self._perhaps_same), dict(self._multiples)
         new.floats = self.floats.copy()
         return new
 
@@ -263,6 +265,7 @@ class Intervals:
             case "subtract", [a, b]:
                 return self._difference(s, a, b)
             case "multiply", [a, b]:
+                self._note_multiple(s)
                 if s.args[0] is s.args[1]:
                     return _square(a)
                 return _within(_corners(a, b))
@@ -284,14 +287,14 @@ class Intervals:
             case "floor_divide", [a, b] if b.low > 0:
                 low, high = a.low // (b.high if a.low >= 0 else b.low), a.high
                 high //= b.low if a.high >= 0 else b.high
-                above = a.above if a.low >= 0 else {}
+                above = self._shared(a, b.low if b.low == b.high else 0)
                 if b.low == b.high == 2:
                     above = self._halved(s.args[0], above)
                 return Interval(low, high, above)
             case "right_shift", [a, b] if b.low >= 0 and b.high < 64:
                 low, high = a.low >> (b.high if a.low >= 0 else b.low), a.high
                 high >>= b.low if a.high >= 0 else b.high
-                above = a.above if a.low >= 0 else {}
+                above = self._shared(a, 1 << b.low if b.low == b.high else 0)
                 if b.low == b.high == 1:
                     above = self._halved(s.args[0], above)
                 return Interval(low, high, above)
@@ -301,6 +304,27 @@ class Intervals:
             case ("bitwise_or" | "bitwise_xor"), [a, b] if a.low >= 0 and b.low >= 0:
                 return Interval(0, (1 << max(a.high, b.high).bit_length()) - 1, {})
         return ANY
+
+    def _note_multiple(self, s: Compute) -> None:
+        """Notes a product of a length, or what is no longer, and a few: if that wraps around, it is
+        no more than 0."""
+        for base, factor in (s.args, s.args[::-1]):
+            if isinstance(base, Local) and not base.variable and isinstance(factor, Literal):
+                known = self.of(base)
+                if 0 < factor.value <= _FEW and known.low >= 0 and known.high <= LONGEST:
+                    self._multiples[s.out] = base, int(factor.value)
+
+    def _shared(self, number: Interval, by: int) -> Mapping[Local, int]:
+        """What a quotient is at most, if its number has no sign: what that is, and below `by * n`
+        it is below `n`."""
+        if number.low < 0:
+            return _NONE
+        above = dict(number.above)
+        for scalar, more in number.above.items():
+            base, factor = self._multiples.get(scalar, (scalar, 0))
+            if factor == by and more < 0:
+                above[base] = min(more // by, above.get(base, 0))
+        return above
 
     def _halved(self, total: Operand, above: Mapping[Local, int]) -> Mapping[Local, int]:
         """What half of a sum is at most, for it lies between its summands."""

@@ -504,3 +504,40 @@ def test_ones_are_shifted_as_far_as_python_stores_them(n: int) -> None:
     compiled, (found, expected) = pyrelay.jit(powers), np.zeros((2, 200), np.int64)
     assert raised(compiled, found, n) == raised(powers, expected, n)
     np.testing.assert_array_equal(found, expected)
+
+
+def twice_as_large(g: Any) -> Any:
+    out = np.zeros((2 * g.shape[0], 2 * g.shape[1]))
+    for r in range(2 * g.shape[0]):
+        for c in range(2 * g.shape[1]):
+            out[r, c] = g[r // 2, c >> 1]
+    return out
+
+
+def stretched(g: Any) -> Any:
+    out = np.zeros((g.shape[0], g.shape[1] * 3))
+    for r in range(g.shape[0]):
+        for c in range(g.shape[1] * 3):
+            out[r, c] = g[r, c // 3]
+    return out
+
+
+def too_wide(g: Any) -> Any:
+    out = np.zeros((g.shape[0], 2 * g.shape[1] + 1))
+    for r in range(g.shape[0]):
+        for c in range(2 * g.shape[1] + 1):
+            out[r, c] = g[r, c // 2]
+    return out
+
+
+@pytest.mark.parametrize(("f", "looks"), [
+    (twice_as_large, False), (stretched, False), (too_wide, True),
+])  # fmt: skip
+def test_quotients_lie_below_what_the_product_lies_below(
+    f: Callable[..., Any], looks: bool
+) -> None:
+    compiled, g = pyrelay.jit(f), np.arange(12.0).reshape(3, 4)
+    assert raised(compiled, g) == raised(f, g)
+    if not looks:
+        np.testing.assert_array_equal(compiled(g), f(g))
+    assert ("return 1" in str(compiled.code(g))) is looks
