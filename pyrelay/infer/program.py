@@ -51,6 +51,8 @@ class Program:
     objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
     #: Ops in bodies of `try` whose failure has a branch of its own.
     checked: set[Let] = field(default_factory=set)
+    #: Whether ops of some operands may raise, as far as was asked.
+    may_raise: dict[Any, bool] = field(default_factory=dict)
     #: Those that make extents of numbers of the user's, which may be negative.
     given_lengths: set[Let] = field(default_factory=set)
     #: Functions called in bodies of `try` before they were complete, with the error if they raise.

@@ -172,6 +172,17 @@ def letters_of_each_word_once(words):
     return found
 
 
+MANY = "east seat listen silent enlist tan nat net ten teas opts stop post pots bat tab".split()
+
+
+@use((MANY * 2,), (MANY,))
+def anagrams_in_order(words):
+    groups = {}
+    for w in words:
+        groups.setdefault("".join(sorted(w)), []).append(w)
+    return sorted(sorted(own) for own in groups.values() if len(own) > 1)
+
+
 LINES = [
     "2024-01-01 ERROR db timeout", "2024-01-01 INFO web started", "2024-01-02 ERROR web crash",
     "2024-01-02 WARN db slow", "2024-01-03 INFO db ok",

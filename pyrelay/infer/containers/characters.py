@@ -227,7 +227,6 @@ def _ordered(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None
     from pyrelay.infer import operators
     from pyrelay.infer.calls import call
     from pyrelay.infer.flow.truth import as_bool
-    from pyrelay.infer.in_python.lists import precedes
 
     if not (is_data(x) or is_data(y)):
         return None
@@ -235,7 +234,7 @@ def _ordered(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None
     parts = _all_codes(it, first, second)
     if parts is None:
         return None
-    before = as_bool(it, call(it, V.Known(precedes), parts, {}))
+    before = as_bool(it, call(it, V.Known(in_python.codes_precede), parts, {}))
     return before if op in ("<", ">") else operators.unary(it, "not", before)
 
 

@@ -457,12 +457,25 @@ def _may_raise(it: Interpreter, let: Let) -> bool:
         return _function_raises(it, rhs.function, set())
     if not isinstance(rhs, OpCall) or effect_of(rhs) is not Effect.RAISES:
         return False
-    trial = it.builder.nested()
-    saved, it.builder = it.builder, trial
-    try:
-        return bool(failures(it, let))
-    finally:
-        it.builder = saved
+    asked = _of_types(rhs)
+    known = it.program.may_raise.get(asked)
+    if known is None:
+        saved, it.builder = it.builder, it.builder.nested()
+        try:
+            known = it.program.may_raise[asked] = bool(failures(it, let))
+        finally:
+            it.builder = saved
+    return known
+
+
+def _of_types(call: OpCall) -> Question:
+    """What decides whether an op may raise: the op, and of its operands types and constants."""
+    given = tuple(
+        (a.type, type(a.value), repr(a.value)) if isinstance(a, Const) else a.type
+        for a in call.args
+    )
+    attrs = tuple((name, repr(value)) for name, value in sorted(call.attrs.items()))
+    return call.op.name, given, attrs
 
 
 def _function_raises(it: Interpreter, name: str, seen: set[str]) -> bool:

@@ -86,3 +86,11 @@ def same_codes(one: Any, other: Any) -> Any:
         if one[k] != other[k]:
             return False
     return True
+
+
+def codes_precede(one: Any, other: Any) -> Any:
+    """Whether a string stands before another; not by what compares lists, which hold strings."""
+    for k in range(min(len(one), len(other))):
+        if one[k] != other[k]:
+            return one[k] < other[k]
+    return len(one) < len(other)

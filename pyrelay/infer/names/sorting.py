@@ -48,6 +48,8 @@ def sorted_(
     if not lists.has_known_length(it, iterable):
         if key == V.NONE and characters.are_characters(it, iterable):
             key = V.Known(ord)
+        if key == V.NONE and V.is_list(iterable):  # which nothing changes meanwhile
+            return call(it, V.Known(in_lists.ordered_by), (iterable, iterable, reverse), {})
         return call(it, V.Known(in_lists.sorted_items), (iterable, key, reverse), {})
     items = sequence_of(it, iterable)
     ranks = items if key == V.NONE else tuple(call(it, key, (i,), {}) for i in items)

@@ -86,3 +86,18 @@ def greatest_by_a_key_that_notes(x, y):
 def test_keys_are_computed_once_for_each_item_in_their_order():
     expected = greatest_by_a_key_that_notes(1.0, -2.0)
     assert pyrelay.jit(greatest_by_a_key_that_notes)(1.0, -2.0) == expected
+
+
+def lists_in_order(words: list[str]) -> list[list[str]]:
+    found: dict[str, list[str]] = {}
+    for w in words:
+        found.setdefault(w[0], []).append(w)
+    return sorted(sorted(own) for own in found.values())
+
+
+def test_lists_of_texts_are_compared_for_any_texts() -> None:
+    compiled = pyrelay.jit(lists_in_order)
+    for turn in range(3):
+        words = ["abcdef"[k % (3 + turn)] * (1 + k % 4) for k in range(20 + turn)]
+        assert compiled(words) == lists_in_order(words)
+    assert compiled.cache_info().compilations == 1
