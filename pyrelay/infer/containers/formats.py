@@ -79,7 +79,7 @@ def _is_string(value: V.Value) -> bool:
 
 _SPEC = re.compile(
     r"(?:(?P<fill>.)?(?P<side>[<>^]))?(?P<plus>\+?)(?P<prefix>#?)(?P<zeros>0?)(?P<width>\d*)"
-    r"(?P<group>[,_]?)(?:\.(?P<places>\d+))?(?P<letter>[bdoxXf%s]?)", re.DOTALL,
+    r"(?P<group>[,_]?)(?:\.(?P<places>\d+))?(?P<letter>[bdoxXfeEgG%s]?)", re.DOTALL,
 )
 
 
@@ -115,6 +115,18 @@ def _of_number(of: V.Value, is_integer: bool, spec: str) -> Writing | None:
         if room:
             form["spec"] = _without_room(found)
         return Writing(digits.fixed, of, form, room, is_integer)
+    if letter and letter in "eEgG":
+        general = letter in "gG"
+        places = int(found["places"] or 6)
+        places = max(places - 1, 0) if general else places
+        if places > digits.MOST_DIGITS or found["prefix"] or group:
+            return None
+        form = {
+            "places": places, "width": width, "zeros": zeros, "plus": plus,
+            "e": "e" if letter in "eg" else "E", "general": general,
+            "spec": _without_room(found) if room else spec,
+        }  # fmt: skip
+        return Writing(digits.scientific, of, form, room, is_integer)
     if found["places"]:
         return None
     if not is_integer:

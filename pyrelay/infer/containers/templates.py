@@ -17,7 +17,7 @@ Shown = Callable[[V.Value, str, str], V.Value]
 """What an f-string puts for a value, a conversion and a format."""
 
 _FIELD = re.compile(
-    r"%(?:(?P<percent>%)|(?P<flags>[-+0]*)(?P<width>\d*)(?:\.(?P<places>\d+))?(?P<letter>[dfisuxX]))"
+    r"%(?:(?P<percent>%)|(?P<flags>[-+0]*)(?P<width>\d*)(?:\.(?P<places>\d+))?(?P<letter>[deEfgGisuxX]))"
 )
 
 
@@ -77,9 +77,9 @@ def _piece(field: re.Match[str], value: V.Value, shown: Shown) -> V.Value | None
         return shown(value, "s", f"{side or '>'}{width}" if width else "")
     ty = V.number_type(value)
     whole = ty is not None and ty.dtype.is_integer
-    if ty is None or not (whole or (letter == "f" and ty.dtype.kind == "f")):
+    if ty is None or not (whole or (letter in "eEfgG" and ty.dtype.kind == "f")):
         return None
-    if letter != "f" and places is not None:
+    if letter not in "eEfgG" and places is not None:
         return None
     zeros = "0" if "0" in flags and not side else ""
     behind = f".{places}" if places is not None else ""

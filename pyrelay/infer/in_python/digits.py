@@ -18,6 +18,8 @@ from pyrelay.infer.in_python.numbers_in_texts import EXACT, lost, power_of_ten, 
 FORM = ("base", "letters", "prefix", "width", "zeros", "plus", "group")
 MOST_PLACES = 22
 """Behind the point: powers of ten are floats up to this one."""
+MOST_DIGITS = 15
+"""Behind the first one, of floats with a power of ten."""
 
 
 def digits_of(
@@ -89,6 +91,90 @@ def fixed(
         at -= 1
         codes[at] = 45 if negative else 43
     return codes[min(at, end - width):]
+
+
+def scientific(
+    x: Any, places: Any, width: Any, zeros: Any, plus: Any, e: Any, general: Any, spec: Any
+) -> Any:
+    """The code points of a float with one digit before the point, so many behind it, and a power of
+    ten behind the letter `e`; or, if `general` says so, of as many digits without the zeros at
+    their end, and without a power from -4 on up to as many as there are digits. Spaces, zeros,
+    signs and `spec` as of `fixed`."""
+    number, power = _leading(abs(x), places)
+    if number < 0:
+        return shown_by_python(x, spec)
+    plain = general and power >= -4 and power <= places
+    if general:
+        while places > 0 and number % 10 == 0:
+            number, places = number // 10, places - 1
+    codes = np.full(max(width, 48), 32)
+    end = len(codes)
+    at = end
+    if plain:
+        behind = places - power
+        for _ in range(-behind):
+            number = number * 10
+        at = _written(codes, at, number, max(behind, 0), "")
+    else:
+        at = _written(codes, _with_power(codes, at, power, e), number, places, "")
+    negative = math.copysign(1.0, x) < 0.0
+    if zeros:
+        while end - at + (negative or plus) < width:
+            at -= 1
+            codes[at] = 48
+    if negative or plus:
+        at -= 1
+        codes[at] = 45 if negative else 43
+    return codes[min(at, end - width):]
+
+
+def _with_power(codes: Any, at: Any, power: Any, e: Any) -> Any:
+    """Write a power of ten into an array before a place; where it begins."""
+    left = abs(power)
+    codes[at - 1] = 48 + left % 10
+    codes[at - 2] = 48 + left // 10
+    codes[at - 3] = 45 if power < 0 else 43
+    codes[at - 4] = ord(e)
+    return at - 4
+
+
+@once
+def _leading(size: Any, places: Any) -> Any:
+    """The first digits of a float, one and so many more, as an int, rounded once, and the power of
+    ten of the first; the int is -1 where that is for Python to say."""
+    if size == 0.0:
+        return 0, 0
+    if not (size >= 1e-21 and size < 9e18):
+        return -1, 0
+    power, ten = 0, 10.0
+    if size >= 1.0:
+        while size >= ten:
+            power, ten = power + 1, ten * 10.0
+    else:
+        product = size * ten
+        power = -1
+        while product < 1.0 or (product == 1.0 and lost(size, ten, product) < 0.0):
+            power, ten = power - 1, ten * 10.0
+            product = size * ten
+    if places - power > MOST_PLACES:
+        return -1, 0
+    if places >= power:
+        number = _scaled(size, power_of_ten(places - power))
+    else:
+        number = _shortened(size, int(power_of_ten(power - places)))
+    if number >= int(power_of_ten(places + 1)):  # by rounding
+        number, power = number // 10, power + 1
+    return number, power
+
+
+def _shortened(size: Any, ten: Any) -> Any:
+    """size / ten as the nearest int, of two the even one; size is below 2**63."""
+    whole = int(size)
+    number, rest = whole // ten, whole % ten
+    above = 2 * rest - ten
+    if above > 0 or (above == 0 and (size > whole or number % 2 == 1)):
+        number += 1
+    return number
 
 
 def shortest(x: Any) -> Any:

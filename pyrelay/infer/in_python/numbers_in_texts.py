@@ -61,8 +61,13 @@ def whole(string: Any, base: Any) -> Any:
 def _whole(string: Any, base: Any) -> Any:
     """What `whole` gives, whether it is plain, and whether it is surely no number."""
     first, last, negative = _bounds(string)
+    letter = _prefix(base)
+    if letter and last - first > 2 and string[first] == "0" and (
+        ord(string[first + 1]) | 32 == letter
+    ):
+        first += 2
     value = 0
-    plain = first < last and last - first <= (18 if base <= 10 else 12)
+    plain = first < last and last - first <= _most_digits(base)
     none = base == 10 and len(string) == 0
     for k in range(first, last):
         code = ord(string[k])
@@ -74,6 +79,20 @@ def _whole(string: Any, base: Any) -> Any:
             break
         value = value * base + digit
     return (-value if negative else value), plain, none
+
+
+def _prefix(base: Any) -> Any:
+    """The letter behind a zero in front of a number in a base, by its code point; 0 for none."""
+    if base == 16:
+        return 120
+    return 98 if base == 2 else 111 if base == 8 else 0
+
+
+def _most_digits(base: Any) -> Any:
+    """How many digits surely are an int of 63 bits."""
+    if base == 2:
+        return 62
+    return 20 if base <= 8 else 18 if base <= 10 else 15 if base <= 16 else 12
 
 
 def _is_sign(code: Any) -> Any:

@@ -44,6 +44,29 @@ def test_fixed_places_are_rounded_as_python_rounds_them(places):
             assert text(found) == format(x, spec), (x, spec)
 
 
+@pytest.mark.parametrize("places", [0, 2, 5, 15])
+def test_powers_of_ten_are_written_as_python_writes_them(places):
+    for x in floats(200):
+        for width, zeros, plus, general in (
+            (0, False, False, False), (14, True, True, False), (0, False, False, True),
+            (12, True, True, True),
+        ):  # fmt: skip
+            sign, fill, kind = "+" if plus else "", "0" if zeros else "", "G" if general else "E"
+            spec = f"{sign}{fill}{width or ''}.{places + general}{kind}"
+            found = digits.scientific(x, places, width, zeros, plus, "E", general, spec)
+            assert text(found) == format(x, spec), (x, spec)
+
+
+def powers(xs):
+    return [f"{x:g}|{x:.3e}|{x:>12.2G}" + "|%+.1e|%-9g" % (x, x) for x in xs]  # noqa: UP031
+
+
+def test_powers_of_ten_in_lists_of_texts():
+    xs = list(floats(10))
+    assert pyrelay.jit(powers)(xs) == powers(xs)
+    assert pyrelay.jit(powers)([1, -25, 10**7]) == powers([1, -25, 10**7])
+
+
 def lines(xs):
     s = ""
     for v in xs:

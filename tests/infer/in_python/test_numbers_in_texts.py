@@ -12,6 +12,7 @@ NUMBERS = (
     "ff", "0x1f", "3.25", "-.5", "2.", ".", "1e3", "nan", "0.1", "123456.789012345", "-0",
     "9007199254740993", "4\n", "1.2.3", "1e", "e5", "2E+07", "-1.5e-3", "1e-400", "1e22", "1e23",
     "9007199254740993e0", "9007199254740993e1", ".e1", "1e+", "0.00000000000000000000012", "0e9999",
+    "0XfF", "0b101", "0o17", "0x", "-0x1F", "0x_1", "0x-1", "1" * 62, "1" * 63, "7" * 20, "f" * 15,
     "x1", "1x", "N/A", "inf", "+-1", "12-3", "a_b",
 )
 
@@ -27,7 +28,7 @@ def outcome(read, *args):
 @pytest.mark.parametrize("text", NUMBERS)
 def test_numbers_are_read_as_python_reads_them(text):
     assert outcome(numbers_in_texts.real, text) == outcome(float, text)
-    for base in (2, 10, 16, 36):
+    for base in (2, 8, 10, 16, 36):
         assert outcome(numbers_in_texts.whole, text, base) == outcome(int, text, base)
 
 
