@@ -73,6 +73,11 @@ class Entered:
     counts: bool = False  # whether arguments say how often loops over objects by index run
     objects: bool = False  # whether the program made objects of the user that are nodes
 
+    @property
+    def arrays(self) -> bool:
+        """Whether any list or dict entered as arrays."""
+        return bool(self.lengths) or self.trees or self.texts or self.nested or self.dicts
+
 
 @dataclass
 class Arguments:

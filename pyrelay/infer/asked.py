@@ -561,6 +561,14 @@ class Asked:
         self.effort.allow(max(MOST_STEPS_DEEP, self.effort.most - self.effort.steps))
         self._anew()
 
+    def in_line(self) -> None:
+        """Have no functions of the program's own but those that call themselves, behind an attempt
+        that failed for good. What was taken last, as nothing else helped, is not taken at first."""
+        self.own = None
+        self.lends, self.lent_at = 0, frozenset()
+        self.sequences, self.keys_known, self.remembers = None, False, True
+        self._anew()
+
     def _less_quick(self, attempt: Attempt, failure: Exception) -> None:
         """Behind a failed attempt with tables whose keys are known at once: more such tables, keys
         that are sequences, or else tables that compare keys, and nothing that was asked for them.

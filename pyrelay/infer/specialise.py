@@ -42,7 +42,6 @@ from pyrelay.infer.nodes.plans import NeedsFields, NeedsNodesOf, NeedsPool
 from pyrelay.infer.specialised import Specialised
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import dims
-from pyrelay.ir.nodes import Function
 
 _PYTHON_FRAMES = 8000
 
@@ -100,7 +99,8 @@ def specialise(
     )
     every = [*args, *keywords.values()]
     try:
-        if any(map(_is_short_table, every)):
+        tables = any(map(_is_short_table, every))
+        if tables:
             effort.allow(MOST_STEPS_BY_ITEMS)
             try:
                 return _inferred(infer, every, apart)
@@ -110,7 +110,7 @@ def specialise(
             if found is not None:
                 return found
         try:
-            return _inferred(infer, every, apart)
+            return _inferred(infer, every, apart, tables)
         except errors.PyrelayError:
             if not effort.left_rolled:
                 raise
@@ -123,10 +123,12 @@ def specialise(
 
 def _inferred(
     infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any], apart: int,
+    tables: bool = False,
 ) -> Specialised:
     """The program by the first way to take lists that it is compiled with.
 
-    apart: up to which length lists are structures at first.
+    apart: up to which length lists are structures at first. tables: whether lists of lists entered
+    as tables before, in vain.
     """
     entered = Entered()
     listed = _listed(every, columns.MOST_RECORDS, mixed=True)
@@ -150,7 +152,7 @@ def _inferred(
     except errors.PyrelayError as failure:
         effort.allow(max(MOST_STEPS_OTHERWISE, 2 * (effort.steps - begun)))
         try:
-            found = _otherwise(infer, every, entered, listed)
+            found = _otherwise(infer, every, entered, listed, tables)
         except TooManySteps:
             found = None
         if found is None:
@@ -172,10 +174,11 @@ def _inferred(
 
 def _otherwise(
     infer: Callable[..., tuple[Specialised, bool]], every: Sequence[Any], entered: Entered,
-    listed: Families | None,
+    listed: Families | None, tables: bool,
 ) -> Specialised | None:
-    """The program by another way than the first one, which it is not compiled with; None if there
-    is none. Raises TooManySteps where none is found soon."""
+    """The program by another way than the first one, which it is not compiled with, nor by tables
+    of lists if they were tried; None if there is none. Raises TooManySteps where none is found
+    soon."""
     made: Specialised | None = None
     effort: Effort = infer.keywords["effort"]  # type: ignore[attr-defined]
     if entered.deep:
@@ -218,9 +221,9 @@ def _otherwise(
         if listed is not None:
             made = _tried(infer, columns.MOST_APART, Entered(), listed)
     if made is None and any(_is_short_of_lists(a) for a in every):
-        made = _tried(infer, columns.NONE_APART, Entered()) or (
-            _tried(infer, columns.ALL_APART, Entered())
-        )
+        made = None if tables else _tried(infer, columns.NONE_APART, Entered())
+        if made is None and entered.arrays:
+            made = _tried(infer, columns.ALL_APART, Entered())
     if made is None:
         made = _of_records(infer, every, entered.fixed)
     if made is None and entered.objects:
@@ -303,15 +306,12 @@ def _specialised(
 
     Notes in `entered` which lists entered as arrays. listed: data types of it from the start.
     """
-    def begun(own: frozenset[Function] | None) -> Asked:
-        return Asked(
-            ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known,
-            fixes=fixes, nests=nests, unfolds=unfolds, compares=unfolds, near=near, own=own,
-            stretches=stretches, effort=effort,
-            families=listed or Families(EVERYWHERE, apart=unfolds),
-        )
-
-    asked, checks = begun(own=None if unfolds else frozenset()), False
+    asked, checks = Asked(
+        ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known,
+        fixes=fixes, nests=nests, unfolds=unfolds, compares=unfolds, near=near,
+        own=None if unfolds else frozenset(), stretches=stretches, effort=effort,
+        families=listed or Families(EVERYWHERE, apart=unfolds),
+    ), False
     while not asked.is_endless:
         flat = Flattened(apart=apart, families=asked.families, open_texts=open_texts)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)
@@ -333,7 +333,7 @@ def _specialised(
         except Exception:  # of the program where some functions are its own
             if not asked.own:
                 raise
-            asked = begun(own=None)
+            asked.in_line()
             continue
         if losing is not None:
             return losing, checks

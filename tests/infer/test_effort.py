@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import errors
 from pyrelay.infer import effort, specialisation, specialise
+from pyrelay.infer.containers import columns
 
 
 def pools(grid: list[list[int]]) -> int:
@@ -160,3 +162,17 @@ def alternating(arrays: tuple[Any, ...]) -> Any:
 def test_long_loops_are_unrolled_where_nothing_else_helps() -> None:
     arrays = tuple(np.ones((k % 3,) * (k % 2)) for k in range(effort.FEW_ROUNDS + 6))
     assert pyrelay.jit(alternating)(arrays) == alternating(arrays)
+
+
+def test_ways_that_are_the_same_are_not_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways, made = [], specialise._specialised
+
+    def noted(*given: Any, **how: Any) -> Any:
+        ways.append(given[4])  # up to which length lists are structures
+        return made(*given, **how)
+
+    monkeypatch.setattr(specialise, "_specialised", noted)
+    with pytest.raises(errors.TypeMismatchError):
+        pyrelay.jit(lambda rows: rows[0] < {1: 2})([[1, 2], [3, 4]])
+    assert columns.ALL_APART not in ways  # as the first one is: no list of these is longer
+    assert ways.count(columns.NONE_APART) == 1
