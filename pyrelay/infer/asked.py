@@ -558,7 +558,8 @@ class Asked:
         was granted so far, as another way would ask for all of it again."""
         self.deep, self.refusal = True, self.refusal or failure
         attempt.entered.deepened = True
-        self.effort.allow(max(MOST_STEPS_DEEP, self.effort.most - self.effort.steps))
+        if not self.effort.texts_may_open:  # else that is tried before much is spent on this
+            self.effort.allow(max(MOST_STEPS_DEEP, self.effort.most - self.effort.steps))
         self._anew()
 
     def in_line(self) -> None:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 MOST_STEPS = 100_000
 """The largest networks take some thousands; ten to twenty seconds."""
 
-MOST_STEPS_OF_TEXTS = 15_000
-"""While short texts of the caller are known that could be data as well."""
+MOST_STEPS_OF_TEXTS = 10_000
+"""While short texts of the caller are known that could be data as well: a program for any texts
+takes about as many, and calls with other texts do not wait for programs of their own."""
 
 MOST_STEPS_BY_ITEMS = 600
 """While lists of lists are taken apart that could enter as tables as well."""

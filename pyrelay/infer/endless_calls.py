@@ -101,13 +101,27 @@ def _refuse_nesting(it: Interpreter, arguments: Sequence[V.Value]) -> None:
 
 def _most(entries: Sequence[Specialisation], layouts: Sequence[L.Layout]) -> int:
     """How many functions may be made of one: fewer where a text gets longer with each."""
-    for k, layout in enumerate(layouts):
-        texts = [x.layouts[k] for x in entries[-_MOST_LONGER:]]
-        if all(isinstance(x, L.LKnown) and isinstance(x.value, str) for x in (*texts, layout)):
-            lengths = [len(x.value) for x in (*texts, layout)]  # type: ignore[union-attr]
+    calls = [*(_of_generators(x.layouts) for x in entries[-_MOST_LONGER:]), _of_generators(layouts)]
+    if len({len(call) for call in calls}) > 1:
+        return _MOST_SPECIALISATIONS
+    for texts in zip(*calls, strict=True):
+        if all(isinstance(x, L.LKnown) and isinstance(x.value, str) for x in texts):
+            lengths = [len(x.value) for x in texts]
             if len(set(lengths)) == len(lengths) and lengths == sorted(lengths):
                 return _MOST_LONGER
     return _MOST_SPECIALISATIONS
+
+
+def _of_generators(layouts: Sequence[L.Layout]) -> list[Any]:
+    """Arguments, and those of the generators among them."""
+    found: list[Any] = []
+    for layout in layouts:
+        match layout:
+            case L.LPlace(kind="generator", content=L.LNode(_, parts)):
+                found += parts
+            case _:
+                found.append(layout)
+    return found
 
 
 def _differ_in_texts(entries: Sequence[Specialisation], layouts: Sequence[L.Layout]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -367,3 +368,24 @@ def test_lists_in_lists_hold_lists_with_what_was_granted_before(attempts: list[A
     assert asked.deep
     assert asked.tables
     assert len({id(attempt.asked) for attempt in attempts}) == 1  # no other way was taken
+
+
+def balanced(n: int, opened: int = 0, closed: int = 0, text: str = "") -> Iterator[str]:
+    if len(text) == 2 * n:
+        yield text
+    if opened < n:
+        yield from balanced(n, opened + 1, closed, text + "(")
+    if closed < opened:
+        yield from balanced(n, opened, closed + 1, text + ")")
+
+
+def all_balanced(n: int) -> list[str]:
+    return list(balanced(n))
+
+
+def test_generators_that_call_themselves_with_longer_texts_are_soon_of_any_length(
+    attempts: list[Attempt],
+) -> None:
+    assert pyrelay.jit(all_balanced)(3) == all_balanced(3)
+    assert len(attempts) == 3
+    assert attempts[-1].asked.effort.steps < 1000  # there were 8,000

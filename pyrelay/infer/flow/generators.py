@@ -205,16 +205,18 @@ def _note_sources(it: Interpreter, ref: V.Ref, values: Sequence[V.Value]) -> Non
     }
 
 
-def _has_grown(it: Interpreter, outer: Sequence[L.Layout], inner: Sequence[L.Layout]) -> bool:
+def _has_grown(
+    it: Interpreter, outer: Sequence[L.Layout], inner: Sequence[L.Layout], known: bool = False
+) -> bool:
     """Whether arguments are the same but for lists and tuples in them, which have more items, and
-    strings that are made of others."""
+    strings that are made of others; known: or are known."""
     from pyrelay.infer import specialisation
 
-    others = [a if _is_longer(a, b) else b for a, b in zip(outer, inner, strict=True)]
+    others = [a if _is_longer(a, b, known) else b for a, b in zip(outer, inner, strict=True)]
     return specialisation.would_do(it, outer, others)
 
 
-def _is_longer(outer: L.Layout, inner: L.Layout) -> bool:
+def _is_longer(outer: L.Layout, inner: L.Layout, known: bool) -> bool:
     match outer, inner:
         case (
             L.LPlace(kind="list", content=L.LNode(_, before)),
@@ -222,6 +224,8 @@ def _is_longer(outer: L.Layout, inner: L.Layout) -> bool:
         ):
             return len(now) > len(before)
         case L.LNode(("tuple", None, _), before), L.LNode(("tuple", None, _), now):
+            return len(now) > len(before)
+        case L.LKnown(str() as before), L.LKnown(str() as now) if known:
             return len(now) > len(before)
         case _, L.LNode(("text", *_)) if is_string(outer) and not is_open(inner):
             return outer != inner
@@ -259,7 +263,8 @@ def _check_depth(
         numbers = specialisation.layouts_of(it, values, numbers=False)
         met = (specialisation.layouts_of(it, others, numbers=False) for _, others in around)
         soft = 1 + sum(
-            specialisation.would_do(it, others, numbers) or _has_grown(it, others, numbers)
+            specialisation.would_do(it, others, numbers)
+            or _has_grown(it, others, numbers, known=True)
             for others in met
         ) >= _DEEPEST_COUNTED
     if endless or soft:
