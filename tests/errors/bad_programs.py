@@ -94,7 +94,7 @@ def f(x):
         "\ndef f(x):\n    def g(y):\n        return x + y\n    print(g)\n    return g(x)\n", (X,),
     ),
     "print_to_an_argument": ("\ndef f(x, out):\n    print(x, file=out)\n    return x\n", (X, [])),
-    "text_split": ("\ndef f(x):\n    return f'{x} m'.rsplit()\n", (1.5,)),
+    "text_split": ("\ndef f(x):\n    return f'{x} m'.format_map({})\n", (1.5,)),
     "method_of_a_generator": (
         "\ndef f(x):\n    return np.random.default_rng(0).multivariate_hypergeometric(x, 3)\n",
         (X,),

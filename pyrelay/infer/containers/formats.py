@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyrelay.infer import values as V
-from pyrelay.infer.in_python import digits
+from pyrelay.infer.in_python import digits, strings
 from pyrelay.ir import types
 from pyrelay.records import dataclass
 
@@ -53,6 +53,9 @@ def writing_of(value: V.Text) -> Writing | None:
         return None
     if function in (format, str) and _is_string(of):
         return _of_string(of, spec.value)
+    if function is repr and isinstance(of, V.Text):
+        around = _of_string(of, spec.value)
+        return around and replace(around, function=strings.quoted)
     ty = V.number_type(of)
     if ty is None or (isinstance(of, V.Scalar) and of.kinds):
         return None

@@ -193,6 +193,8 @@ def _written(it: Interpreter, writing: Writing) -> V.Value:
         found = open_text(it, writing.of)
     else:
         number = float_(it, writing.of) if writing.as_float else writing.of
+        if isinstance(number, V.Text):
+            number = open_text(it, number)
         known = {k: V.Known(v) for k, v in writing.form.items()}
         codes = unfailing(it, lambda: call(it, V.Known(writing.function), (number,), known))
         found = in_list(it.builder, it.heap, it.atom, V.Text(from_codes, (codes,)))
@@ -299,6 +301,13 @@ def shown_by_python(it: Interpreter, number: V.Value, spec: V.Value) -> V.Value:
     from pyrelay.infer.containers import text
 
     written = by_python(it, V.Text(text.formatted, (number, V.Known(""), spec)))
+    return it.new_array(it.builder.cast(it.atom(written.args[0]), types.i64))
+
+
+@handles(strings.quoted_by_python)
+def quoted_by_python(it: Interpreter, string: V.Value) -> V.Value:
+    """The code points of a string in quotes that only Python can write, as an array."""
+    written = by_python(it, V.Text(repr, (string,)))
     return it.new_array(it.builder.cast(it.atom(written.args[0]), types.i64))
 
 

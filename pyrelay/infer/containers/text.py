@@ -8,12 +8,13 @@ asks about such a text (its length, whether it equals another) is asked of Pytho
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import needs
+from pyrelay.infer import needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters, templates
 from pyrelay.infer.containers.code_points import from_codes
@@ -37,6 +38,10 @@ _ANSWERS = {
     ),
     **dict.fromkeys(("count", "find", "index", "rfind", "rindex"), types.PY_INT),
 }  # fmt: skip
+
+_MOST_TRANSLATED = 1024
+"""Code points up to which a table for `translate` may say what becomes of them."""
+
 
 def is_text(value: V.Value) -> bool:
     """True for a string, known or not."""
@@ -283,6 +288,13 @@ def method(
         from pyrelay.infer.calls import call
 
         return call(it, V.Known(strings.translate), (receiver, *args), keywords)
+    if name == "translate" and len(args) == 1:
+        from pyrelay.infer.calls import call
+        from pyrelay.infer.containers.open_sequences import written
+
+        table, string = _known_table(it, args[0]), written(it, receiver)
+        if table is not None and characters.is_data(string):
+            return call(it, V.Known(strings.translated), (string, *table), {})
     origin = receiver.origin if isinstance(receiver, V.Text) and name not in _ANSWERS else None
     if name in strings.METHODS and not (origin and it.program.texts_known):
         own = _in_program(it, receiver, name, args, keywords)
@@ -303,6 +315,50 @@ def method(
         "in a compiled function",
         hints=("return the text and take it apart outside",),
     )
+
+
+def _known_table(it: Interpreter, table: V.Value) -> list[V.Value] | None:
+    """What `strings.translated` takes of a table for `translate` whose keys are known, and few code
+    points; else None."""
+    from pyrelay.infer.attributes import captured
+    from pyrelay.infer.names.adapters import to_array
+
+    entries: Any = {}
+    if isinstance(table, V.Known) and isinstance(table.value, dict):
+        entries = {key: V.Known(into) for key, into in table.value.items()}
+    elif isinstance(table, V.Ref) and table.root.kind == "dict" and table.cls is None:
+        entries = it.content(table.root)
+    else:
+        return None
+    becomes = list(map(_codes_of_entry, entries.values()))
+    if None in becomes or not all(
+        type(key) is int and 0 <= key < _MOST_TRANSLATED for key in entries
+    ):
+        return None
+    places = [-1] * (max(entries, default=0) + 1)
+    for number, key in enumerate(entries):
+        places[key] = number
+    ends = itertools.accumulate(map(len, becomes), initial=0)  # type: ignore[arg-type]
+    codes = [code for codes in becomes for code in codes]  # type: ignore[union-attr]
+    rows = [captured(it, own_arrays.numbers(tuple(row))) for row in (places, ends)]
+    if all(isinstance(code, V.Known) for code in codes):
+        known = tuple(code.value for code in codes)  # type: ignore[union-attr]
+        return [*rows, captured(it, own_arrays.numbers(known))]
+    return [*rows, to_array(it, V.Tuple(tuple(codes)))]
+
+
+def _codes_of_entry(into: V.Value) -> list[V.Value] | None:
+    """The code points of what a character becomes; None if nobody knows how many."""
+    match into:
+        case V.Known(None):
+            return []
+        case V.Known(str() as known):
+            return [V.Known(ord(character)) for character in known]
+        case V.Known(int() as code):
+            return [into] if 0 <= code < 0x110000 else None
+        case V.Scalar(type=ty) if ty == types.PY_INT:
+            return [into]
+    return None
 
 
 def _of_items(it: Interpreter, separator: V.Value, items: Sequence[V.Value]) -> V.Value:
@@ -330,7 +386,7 @@ def _in_program(
     if isinstance(string, V.Known) and name in _ANSWERS:
         known = characters.codes(it, string)
         string = string if known is None else V.Text(from_codes, (known,))
-    lists = name in ("split", "splitlines", "partition", "rpartition")
+    lists = name in ("split", "rsplit", "splitlines", "partition", "rpartition")
     if lists and not characters.is_data(string):
         string = open_text(it, string)
     takes = strings.METHODS[name].__code__.co_argcount - 1

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import once
+
 
 def split(string: Any, sep: Any = None, maxsplit: Any = -1) -> Any:
     """string.split(sep, maxsplit). Raises ValueError for an empty separator."""
@@ -47,6 +49,45 @@ def _words(string: Any, maxsplit: Any) -> Any:
         bounds[found, 1] = at
         found += 1
     return between(string, bounds[:found])
+
+
+def rsplit(string: Any, sep: Any = None, maxsplit: Any = -1) -> Any:
+    """string.rsplit(sep, maxsplit). Raises ValueError for an empty separator."""
+    if maxsplit < 0:
+        return split(string, sep)
+    if sep is None:
+        return _last_words(string, maxsplit)
+    if len(sep) == 0:
+        raise ValueError("empty separator")
+    bounds = np.empty((len(string) // len(sep) + 1, 2), np.int64)
+    row, end = len(bounds) - 1, len(string)
+    at = rfind(string, sep)
+    while at >= 0 and maxsplit > 0:
+        bounds[row, 0], bounds[row, 1] = at + len(sep), end
+        row, end, maxsplit = row - 1, at, maxsplit - 1
+        at = rfind(string, sep, 0, end)
+    bounds[row, 0], bounds[row, 1] = 0, end
+    return between(string, bounds[row:])
+
+
+def _last_words(string: Any, maxsplit: Any) -> Any:
+    at = len(string)
+    bounds = np.empty((at // 2 + 1, 2), np.int64)
+    row = len(bounds)
+    while at > 0:
+        if string[at - 1].isspace():
+            at -= 1
+            continue
+        row -= 1
+        bounds[row, 1] = at
+        if maxsplit == 0:
+            at = 0
+        else:
+            while at > 0 and not string[at - 1].isspace():
+                at -= 1
+        bounds[row, 0] = at
+        maxsplit -= 1
+    return between(string, bounds[row:])
 
 
 def between(string: Any, bounds: Any) -> Any:
@@ -433,12 +474,76 @@ def translate(string: Any, table: Any) -> Any:
     return _text(codes)
 
 
+def quoted_by_python(string: Any) -> Any:
+    """The code points of repr(string); a handler asks Python."""
+    return np.array(list(map(ord, repr(string))))
+
+
+def quoted(string: Any) -> Any:
+    """The code points of repr(string)."""
+    codes, end = _quoted(string)
+    if end < 0:
+        return quoted_by_python(string)
+    return codes[:end]
+
+
+@once
+def _quoted(string: Any) -> Any:
+    """What `quoted` gives up to a place, -1 if that is for Python to say: of ASCII's characters
+    that are printed, and of ends of lines and tabs."""
+    codes = np.empty(2 * len(string) + 2, np.int64)
+    single = double = False
+    for character in string:
+        code = ord(character)
+        if code > 126 or (code < 32 and code != 9 and code != 10 and code != 13):
+            return codes, -1
+        single = single or code == 39
+        double = double or code == 34
+    quote = 34 if single and not double else 39
+    codes[0] = quote
+    at = 1
+    for character in string:
+        code = ord(character)
+        if code == quote or code == 92 or code < 32:
+            codes[at] = 92
+            at += 1
+        codes[at] = 110 if code == 10 else 114 if code == 13 else 116 if code == 9 else code
+        at += 1
+    codes[at] = quote
+    return codes, at + 1
+
+
+def translated(string: Any, places: Any, ends: Any, codes: Any) -> Any:
+    """string.translate(table) of a known table. places: for the first code points, which entry of
+    the table says what they become, -1 for none; ends: where each of these ends in `codes`."""
+    size = 0
+    for character in string:
+        place = _entry(ord(character), places)
+        size += 1 if place < 0 else ends[place + 1] - ends[place]
+    made = np.empty(size, np.int64)
+    at = 0
+    for character in string:
+        place = _entry(ord(character), places)
+        if place < 0:
+            made[at] = ord(character)
+            at += 1
+        else:
+            for k in range(ends[place], ends[place + 1]):
+                made[at] = codes[k]
+                at += 1
+    return _text(made)
+
+
+def _entry(code: Any, places: Any) -> Any:
+    return places[code] if code < len(places) else -1
+
+
 METHODS = {
     f.__name__: f for f in (
         split, partition, find, index, startswith, endswith, count, lstrip, rstrip, strip, isalpha,
         isdigit, isalnum, isspace, isascii, isdecimal, isnumeric, islower, isupper, lower, casefold,
         upper, swapcase, capitalize, title, replace, removeprefix, removesuffix, ljust, rjust,
-        center, zfill, rfind, rindex, rpartition, splitlines,
+        center, zfill, rfind, rindex, rpartition, splitlines, rsplit,
     )
 }  # fmt: skip
 """The methods by their names."""

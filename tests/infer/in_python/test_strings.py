@@ -8,6 +8,7 @@ import pytest
 
 import pyrelay
 from pyrelay import config
+from pyrelay.infer.host import Invocation
 from pyrelay.infer.in_python import strings
 
 STRINGS = (
@@ -21,6 +22,7 @@ PLACES = [
     for bounds in ((), *((b,) for b in BOUNDS), *itertools.product(BOUNDS, BOUNDS))
 ]
 SINGLE = [(part,) for part in PARTS]
+SPLITS = [(), *itertools.product((None, "a", " ", "ab"), (-2, -1, 0, 1, 2, 9))]
 ARGUMENTS = {
     **dict.fromkeys(("rfind", "rindex"), PLACES),
     **{name: [(width, *rest) for width in (-1, 3, 8, 11) for rest in ((), ("*",))]
@@ -31,7 +33,7 @@ ARGUMENTS = {
         (part, new, *count) for part in PARTS for new in ("", "a", "xyz")
         for count in ((), (-2,), (0,), (1,), (3,))
     ],
-    "split": [(), *itertools.product((None, "a", " ", "ab"), (-2, -1, 0, 1, 2, 9))],
+    **dict.fromkeys(("split", "rsplit"), SPLITS),
     "partition": SINGLE, "find": PLACES, "index": PLACES,
     "startswith": SINGLE, "endswith": SINGLE, "count": SINGLE,
     **{name: [(), (None,), *SINGLE] for name in ("strip", "lstrip", "rstrip")},
@@ -50,9 +52,39 @@ def test_methods_are_pythons(name):
     for string, args in itertools.product(STRINGS, ARGUMENTS.get(name, [()])):
         expected = outcome(getattr(str, name), string, *args)
         found = outcome(strings.METHODS[name], string, *args)
-        assert (list(found) == list(expected) if name == "split" else found == expected), (
+        assert (list(found) == list(expected) if "split" in name else found == expected), (
             string, args, found,
         )
+
+
+@pytest.mark.parametrize("string", [
+    *STRINGS, "it's", 'so "it" is', "'\"", "a\\b", "\t\r\n", "\x00", "\x7f", "\xe9",
+])
+def test_quotes_are_pythons(string):
+    assert "".join(map(chr, strings.quoted(string))) == repr(string)
+
+
+TABLE = str.maketrans("abc", "xyz", "d")
+NUMBERS = {97: 98, 98: 0x20ac}
+
+
+def translations(words):
+    spelled = [word.translate({97: "<a>", 98: None, 0x20ac: 69}) for word in words]
+    return spelled, [word.translate(TABLE) + word.translate(NUMBERS) for word in words]
+
+
+def written_again(words):
+    return [f"{word!r:>9}|{word!r}" for word in words], [word.rsplit(" ", 1)[-1] for word in words]
+
+
+def test_words_are_written_without_python(monkeypatch):
+    words = ["abcd", "it's", "", "so \"a\" b", "a \u20acb \\"]
+    assert pyrelay.jit(translations)(words) == translations(words)
+    assert pyrelay.jit(written_again)(words) == written_again(words)
+    plain = [word for word in words if word.isascii()]
+    compiled = [pyrelay.jit(f) for f in (translations, written_again)]
+    monkeypatch.setattr(Invocation, "__call__", None)
+    assert [f(plain) for f in compiled] == [f(plain) for f in (translations, written_again)]
 
 
 def test_what_is_left_by_split_keeps_its_spaces():
