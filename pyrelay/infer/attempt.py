@@ -171,7 +171,8 @@ class Attempt(Arguments):
             found = program.lacking.found
             if found is None:
                 raise
-            if not found.needs and ended is not found:  # of arrays alone nothing comes
+            if not found.needs and ended is not found and not isinstance(ended, NeedsWrites):
+                # of arrays alone nothing comes but a program that does not have them
                 asked.note_captures(found.captures)
                 raise
         finally:

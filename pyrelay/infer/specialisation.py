@@ -43,7 +43,7 @@ from pyrelay.infer.nodes import anonymous
 from pyrelay.infer.slots import places_of
 from pyrelay.infer.unfolding import is_unfolded
 from pyrelay.ir import dims, types
-from pyrelay.ir.dims import Extent, Origin
+from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.records import dataclass
 
 _MOST_PASSES = 16
@@ -396,8 +396,11 @@ def _widened(
     differing = differ(old, new)
     if differing is not None:
         raise L.JoinError(*differing, "types differ")
-    symbols = [s for x in old for t in leaf_types([x]) for s in types.type_symbols(t)]
+    symbols = _symbols(old)
     bound: set[Extent] = {dims.of(s) for s in symbols if s.origin is Origin.RUNTIME}
+    theirs = {s for s in symbols if s.origin is not Origin.RUNTIME}
+    if it.captured is not None and not theirs.issubset(_symbols(new)):
+        raise L.JoinError(old[0], new[0], "an extent that a function of its own is not given")
     joiner = J.Joiner(
         False, True, frozenset(bound), same=it.program.guards.alike, kinds=True
     )
@@ -407,6 +410,10 @@ def _widened(
     if joiner.differs_in_none():
         raise L.JoinError(old[0], new[0], "an extent of items, where another list has none")
     return joined
+
+
+def _symbols(layouts: Sequence[L.Layout]) -> list[Symbol]:
+    return [s for x in layouts for t in leaf_types([x]) for s in types.type_symbols(t)]
 
 
 def _is_told(layouts: Sequence[L.Layout]) -> bool:

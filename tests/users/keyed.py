@@ -322,3 +322,14 @@ def what_no_set_or_dict_can_have(items, table):
     except TypeError as error:
         said.append(str(error))
     return said
+
+
+@use(({"x": 1, "y": 2}, {"y": 3, "z": 4}), long=True)
+def all_that_dicts_do_to_each_other(a, b):
+    both = a | b
+    a |= {"q": 0}
+    return (
+        {**b, **a}, dict(zip(a, b, strict=False)), list(reversed(both)), a.keys() & b.keys(),
+        a.keys() - b.keys(), a.items() >= {("x", 1)}, "x" in a.keys(),
+        max(both, key=both.get),
+    )
