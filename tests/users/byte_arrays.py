@@ -105,3 +105,14 @@ def what_no_byte_is(number):
 @use((300,), (255,), long=True)
 def what_no_byte_of_an_array_is(number):
     return bytearray([number])
+
+
+@use((["abc", "", "naïve", "5 €", "😀!"],), ([],), long=True)
+def hashes_of_encoded_words(words):
+    found = []
+    for word in words:
+        number = 2166136261
+        for byte in word.encode():
+            number = (number ^ byte) * 16777619 & 0xFFFFFFFF
+        found.append((number, word.encode("utf-8").hex()))
+    return found

@@ -39,6 +39,8 @@ _ANSWERS = {
     **dict.fromkeys(("count", "find", "index", "rfind", "rindex"), types.PY_INT),
 }  # fmt: skip
 
+_IN_UTF_8 = ((), (V.Known("utf-8"),), (V.Known("utf8"),))
+"""The arguments of `encode` that the program can encode by."""
 _MOST_TRANSLATED = 1024
 """Code points up to which a table for `translate` may say what becomes of them."""
 
@@ -288,6 +290,12 @@ def method(
         from pyrelay.infer.calls import call
 
         return call(it, V.Known(strings.translate), (receiver, *args), keywords)
+    if name == "encode" and not keywords and tuple(args) in _IN_UTF_8:
+        from pyrelay.infer.calls import call
+        from pyrelay.infer.containers.open_sequences import open_text
+        from pyrelay.infer.in_python.byte_arrays import encoded
+
+        return call(it, V.Known(encoded), (open_text(it, receiver),), {})
     if name == "translate" and len(args) == 1:
         from pyrelay.infer.calls import call
         from pyrelay.infer.containers.open_sequences import written

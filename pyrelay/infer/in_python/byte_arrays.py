@@ -179,6 +179,31 @@ def entered(items: Any) -> Any:
     return made
 
 
+def encoded(string: Any) -> Any:
+    """string.encode(), in UTF-8."""
+    items: list[Any] = []
+    for at, character in enumerate(string):
+        code = ord(character)
+        if code < 0x80:
+            items.append(code)
+            continue
+        if code < 0x800:
+            items.append(0xC0 | code >> 6)
+        elif code < 0x10000:
+            if code >= 0xD800 and code < 0xE000:
+                raise UnicodeEncodeError("utf-8", string, at, at + 1, "surrogates not allowed")
+            items.append(0xE0 | code >> 12)
+            items.append(0x80 | code >> 6 & 0x3F)
+        else:
+            items.append(0xF0 | code >> 18)
+            items.append(0x80 | code >> 12 & 0x3F)
+            items.append(0x80 | code >> 6 & 0x3F)
+        items.append(0x80 | code & 0x3F)
+    made = ByteString()
+    made.items = items
+    return made
+
+
 def _sought(value: Any) -> Any:
     """The items that are looked for: those of bytes, or one."""
     return list(value) if isinstance(value, (bytes, bytearray)) else [_byte(value)]
@@ -262,4 +287,4 @@ def _items_of(source: Any, said: str = ByteArray.too_large) -> Any:
     return [_byte(value, said) for value in source]
 
 
-__all__ = ["ByteArray", "ByteString", "from_bytes", "to_bytes"]
+__all__ = ["ByteArray", "ByteString", "encoded", "from_bytes", "to_bytes"]
