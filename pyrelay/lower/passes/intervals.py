@@ -322,7 +322,7 @@ class Intervals:
         above = dict(number.above)
         for scalar, more in number.above.items():
             base, factor = self._multiples.get(scalar, (scalar, 0))
-            if factor == by and more < 0:
+            if 0 < by == factor and more < 0:
                 above[base] = min(more // by, above.get(base, 0))
         return above
 
