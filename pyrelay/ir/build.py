@@ -7,8 +7,7 @@ operators; derivative rules, `infer` and the passes all write programs with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -164,6 +163,23 @@ def _adjusted(
     return dtype
 
 
+class _At:
+    """New Lets of a builder point at a span in a `with` block: one is around each statement."""
+
+    __slots__ = ("builder", "saved", "span")
+
+    def __init__(self, builder: Builder, span: Span | None) -> None:
+        self.builder, self.span = builder, span
+
+    def __enter__(self) -> None:
+        self.saved = saved = self.builder.span
+        if self.span is not None and (saved is None or not self.span.source.is_library):
+            self.builder.span = self.span
+
+    def __exit__(self, *raised: object) -> None:
+        self.builder.span = self.saved
+
+
 class Builder:
     """Collects the Lets of one block. `span` is what new Lets point at."""
 
@@ -171,16 +187,9 @@ class Builder:
         self.lets: list[Let] = []
         self.span = span
 
-    @contextmanager
-    def at(self, span: Span | None) -> Iterator[None]:
+    def at(self, span: Span | None) -> _At:
         """New Lets point at `span`; at the caller's line within pyrelay's own Python functions."""
-        saved = self.span
-        if span is not None and (saved is None or not span.source.is_library):
-            self.span = span
-        try:
-            yield
-        finally:
-            self.span = saved
+        return _At(self, span)
 
     def nested(self) -> Builder:
         """A builder for a block inside this one."""
@@ -196,7 +205,9 @@ class Builder:
 
     def atom(self, operand: Operand) -> Atom:
         """The atom behind an operand."""
-        return self.handle(operand).atom
+        if isinstance(operand, (Var, Const)):
+            return operand
+        return operand.atom if isinstance(operand, Handle) else constant(operand)
 
     # -- binding -----------------------------------------------------------------------------
 
@@ -248,10 +259,12 @@ class Builder:
     def cast(self, operand: Operand, dtype: DType, *, weak: bool = False) -> Atom:
         """The operand with another element type; `weak` is for scalars only."""
         atom = self.atom(operand)
-        assert isinstance(atom.type, TensorType)
-        target = TensorType(dtype, atom.type.shape, weak and not atom.type.shape)
-        if atom.type == target:
+        ty = atom.type
+        assert isinstance(ty, TensorType)
+        weak = weak and not ty.shape
+        if ty.dtype == dtype and ty.weak == weak:
             return atom
+        target = TensorType(dtype, ty.shape, weak)
         if isinstance(atom, Const) and _fits(atom, dtype):
             return constant(atom.value, target)
         handle: Handle = self.call(OPS["cast"], atom, dtype=dtype, weak=target.weak)

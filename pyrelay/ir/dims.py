@@ -568,11 +568,17 @@ def spelled_by(spell: Callable[[Symbol], str]) -> Iterator[None]:
         _spelling.reset(token)
 
 
-@contextmanager
-def decided_by(oracle: Callable[[Extent, Extent], bool]) -> Iterator[None]:
-    """Let `oracle(left, right)` decide equalities that structure leaves open."""
-    token = _oracle.set(oracle)
-    try:
-        yield
-    finally:
-        _oracle.reset(token)
+class decided_by:  # noqa: N801 -- used as a function
+    """Let `oracle(left, right)` decide equalities that structure leaves open, in a `with` block:
+    one is around each op."""
+
+    __slots__ = ("oracle", "token")
+
+    def __init__(self, oracle: Callable[[Extent, Extent], bool]) -> None:
+        self.oracle = oracle
+
+    def __enter__(self) -> None:
+        self.token = _oracle.set(self.oracle)
+
+    def __exit__(self, *raised: object) -> None:
+        _oracle.reset(self.token)

@@ -199,6 +199,9 @@ def promote(types: Iterable[TensorType]) -> tuple[DType, bool]:
     if all(t.weak for t in operands):
         kind = max((t.dtype.kind for t in operands), key="bifc".index)
         return {"b": bool_, "i": i64, "f": f64, "c": c128}[kind], True
+    first = operands[0]
+    if all(t.dtype == first.dtype and not t.weak for t in operands):
+        return first.dtype, False  # most often, and at once
     values = [_REPRESENTATIVE[t.dtype.kind] if t.weak else t.dtype.numpy for t in operands]
     try:
         result = from_numpy(np.result_type(*values))
