@@ -306,7 +306,7 @@ def multiply(left: Extent, right: Extent) -> Extent:
     return _make(terms)
 
 
-def _divide_exactly(left: Extent, right: Extent) -> Extent | None:
+def divided_exactly(left: Extent, right: Extent) -> Extent | None:
     """left / right when right is one term that divides every term of left, else None."""
     divisor = _terms(right)
     if len(divisor) != 1:
@@ -330,7 +330,7 @@ def quotient(left: Extent, right: Extent) -> Extent:
         return left // right
     if right == 0:
         raise ZeroDivisionError("extent divided by zero")
-    exact = _divide_exactly(left, right)
+    exact = divided_exactly(left, right)
     if exact is not None:
         return exact
     if isinstance(right, int):
@@ -354,7 +354,7 @@ def remainder(left: Extent, right: Extent) -> Extent:
         return left % right
     if right == 0:
         raise ZeroDivisionError("extent modulo zero")
-    if _divide_exactly(left, right) is not None:
+    if divided_exactly(left, right) is not None:
         return 0
     return _atom(Remainder, left, right)
 

@@ -94,6 +94,7 @@ class Emitter:
         self._sizes: dict[Extent, int] = {}
         self.parts: dict[Operand, Part] = {}  # indices that were taken out of others
         self._ranges = IndexRanges()
+        self._indices: dict[Symbol, Value] = {}
 
     # -- scopes --------------------------------------------------------------------------------
 
@@ -295,8 +296,10 @@ class Emitter:
             return self.const(False, bool_) if fits else None
         if a.extent is None or b.extent is None:
             return None
-        if name == "remainder":
-            return self._near_remainder(a, b)
+        if name in ("floor_divide", "remainder"):
+            divided = self._divided(name, a.extent, b.extent)
+            near = name == "remainder" and divided is None
+            return self._near_remainder(a, b) if near else divided
         truth = self._ranges.decided(name, a.extent, b.extent)
         return None if truth is None else self.const(truth, bool_)
 
@@ -323,6 +326,43 @@ class Emitter:
         bound = b if by is None else b - by
         asked, more = _REACHES[name]
         return self.primitive(asked, run.index, (bound + more) * self._inner(run))
+
+    def _divided(self, name: str, a: Extent, b: Extent) -> Value | None:
+        """`a // b` or `a % b` without the index of an inner axis: `(i * n + j) // (8 * n)` is
+        `i // 8` where j is in 0..n-1."""
+        found = self._ranges.divided(a, b)
+        if found is None:
+            return None
+        whole, times, unit, rest = found
+        outer = self._polynomial(whole)
+        inner = None if name == "floor_divide" else self._polynomial(rest)
+        if outer is None or (inner is None and name == "remainder"):
+            return None
+        outer = self.primitive(name, outer, self.const(times, i64))
+        return outer if inner is None else outer * self.extent(unit) + inner
+
+    def _polynomial(self, extent: Extent) -> Value | None:
+        """An integer of extents and indices; None where one of them is not at hand."""
+        total: Value = self.const(0, i64)
+        for monomial, coefficient in () if isinstance(extent, int) else extent.terms:
+            term = self.const(coefficient, i64)
+            for atom, power in monomial:
+                factor = self._atom(atom)
+                if factor is None:
+                    return None
+                for _ in range(power):
+                    term = term * factor
+            total = total + term
+        return total + extent if isinstance(extent, int) else total
+
+    def _atom(self, atom: dims.Atom) -> Value | None:
+        if not isinstance(atom, Symbol):
+            return None
+        index = self._indices.get(atom)
+        if index is not None:
+            return index if index.scope in self.scopes else None
+        known = atom in self._symbols or atom in self._bound
+        return self.extent(dims.of(atom)) if known else None
 
     def _near_remainder(self, a: Value, b: Value) -> Value | None:
         """`a % b` without dividing, of an index that is at most one period away: `(i + 1) % n`."""
@@ -448,7 +488,7 @@ class Emitter:
         if trips is not None and all(symbol in self._symbols for symbol in dims.symbols(trips)):
             self.trips[index] = trips  # else it varies with an index of a loop around
         with self.body(barrier) as statements:
-            yield Value(self, index, i64, self.scope, self._index_extent(first, last))
+            yield self._index(Value(self, index, i64, self.scope), self._index_extent(first, last))
         bounded = last.extent is not None
         self.emit(For(index, first.operand, last.operand, tuple(statements), barrier, bounded))
 
@@ -471,7 +511,15 @@ class Emitter:
 
     def bounded(self, value: Value, stop: Extent) -> Value:
         """`value`, which the caller knows to be in 0..stop-1, with that knowledge attached."""
-        return Value(self, value.operand, i64, value.scope, self._ranges.index(stop))
+        return self._index(value, self._ranges.index(stop))
+
+    def _index(self, value: Value, extent: Extent | None) -> Value:
+        """The value, which a fresh symbol stands for."""
+        found = Value(self, value.operand, i64, value.scope, extent)
+        symbol = None if extent is None else dims.plain_symbol(extent)
+        if symbol is not None:
+            self._indices[symbol] = found
+        return found
 
     def of_elements(
         self, value: Value, index: Sequence[Value], shape: Sequence[Extent]

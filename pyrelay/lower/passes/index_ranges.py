@@ -71,6 +71,26 @@ class IndexRanges:
             return None
         return below, beyond
 
+    def divided(self, a: Extent, b: Extent) -> tuple[Extent, int, Extent, Extent] | None:
+        """(q, c, m, r), so that `a` is q * m + r, `b` is c * m, and r is in 0..m-1; None where a
+        division is needed, for all we know. Then `a // b` is q // c."""
+        if isinstance(a, int) or isinstance(b, int) or not dims.is_product(b):
+            return None
+        ((monomial, factor),) = b.terms
+        unit = dims.Dim(((monomial, 1),))
+        for by, times in ((b, 1), (unit, factor)):
+            whole: Extent = 0
+            for term in a.terms:
+                part = dims.Dim((term,)) if term[0] else term[1]
+                if part != 0 and not isinstance(part, int):
+                    exact = dims.divided_exactly(part, by)
+                    whole = whole if exact is None else dims.add(whole, exact)
+            rest = dims.add(a, dims.multiply(-1, dims.multiply(whole, by)))
+            beyond = dims.add(dims.add(by, -1), dims.multiply(-1, rest))
+            if whole != 0 and self.non_negative(rest) and self.non_negative(beyond):
+                return whole, times, by, rest
+        return None
+
     def _lowest(self, extent: Extent, free: Symbol | None = None) -> Extent | None:
         """A lower bound without loop indices: each term at the end of their ranges that fits.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,49 @@ def test_columns_of_several_axes_are_numbered_without_dividing(shape: tuple[int,
         function = pyrelay.jit(weighed)
         np.testing.assert_allclose(function(x, y), weighed(x, y), rtol=1e-12, atol=1e-12)
         assert not re.search(r"(floor_divide|remainder)\(x\d+, n", str(function.code(x, y)))
+
+
+def test_an_index_of_groups_is_not_divided_for_each_element() -> None:
+    """Eight groups of channels, each as many positions: a group is told by the channel alone."""
+
+    def normalised(x: Any, scale: Any) -> Any:
+        n, channels, height, width = x.shape
+        groups = x.reshape(n, 8, channels // 8 * height * width)
+        centred = groups - groups.mean(axis=2, keepdims=True)
+        return centred.reshape(x.shape) * scale[None, :, None, None]
+
+    function = pyrelay.jit(normalised)
+    rng = np.random.default_rng(0)
+    for shape in ((3, 16, 5, 4), (1, 8, 1, 1), (2, 24, 1, 7), (2, 16, 0, 3)):
+        x, scale = rng.normal(size=shape), rng.normal(size=shape[1])
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            wanted = normalised(x, scale)
+        np.testing.assert_allclose(function(x, scale), wanted, rtol=1e-12, atol=1e-12)
+    text = str(function.code(rng.normal(size=(3, 16, 5, 4)), np.ones(16))).split("# plan")[0]
+    innermost = max(line.index("for i") for line in text.splitlines() if "for i" in line)
+    divided = [
+        line for line in text.splitlines()
+        if "floor_divide" in line and len(line) - len(line.lstrip()) > innermost
+    ]
+    assert not divided
+
+
+def test_positions_of_merged_axes_are_told_without_dividing() -> None:
+    """`(i * n + j) // n` and `% n` of what users write."""
+
+    def taken_apart(x: Any) -> Any:
+        n = x.shape[1]
+        out = np.zeros(x.shape)
+        for i in range(x.shape[0]):
+            for j in range(n):
+                k = i * n + j
+                out[k // n, k % n] = x[i, j] + k // (2 * n) + k % (2 * n)
+        return out
+
+    function = pyrelay.jit(taken_apart)
+    for shape in ((3, 5), (1, 1), (4, 2), (0, 3), (3, 0)):
+        x = np.arange(float(np.prod(shape))).reshape(shape)
+        np.testing.assert_array_equal(function(x), taken_apart(x))
 
 
 def test_an_axis_of_extent_1_takes_no_index_apart() -> None:
