@@ -42,6 +42,7 @@ _PARTS = {
     "line_sums": 0.02, "few_rows": 0.02, "winograd_lines": 0.02, "winograd_image": 0.02,
     "panel_row": 0.01, "vector_dots": 0.01, "winograd_finite": 0.01,
     "add_run": 0.01, "scaled_rows": 0.01,
+    "tap_sums": 0.02, "tap_dots": 0.02,
     "winograd_seen": 0.02, "winograd_pairs": 0.08, "winograd_dot": 0.01,
     **{f"winograd_{what}{taps}": 0.02 for what in ("outputs", "given") for taps in (2, 3, 4, 5)},
     **{f"winograd_{what}{taps}": 0.1 for what in ("products", "phases") for taps in (2, 3, 4, 5)},

@@ -6,8 +6,8 @@ and number of groups. Patches never lie in memory as a whole (implicit GEMM; Che
 Efficient Primitives for Deep Learning*, 2014): a block of them lies in the frame of the kernel,
 gathered there for the register tiles of ``matmul_blocks`` to read, or written there by them and
 then added to the image. Convolutions of single channels, where that would be a product with one
-row, are sums of shifted lines. ``convolution_first`` has the kernel ``forward`` for images with the
-channels first. Parameters:
+row, are sums of shifted lines, and their derivatives without a stride sums by taps (``tap_sums``).
+``convolution_first`` has the kernel ``forward`` for images with the channels first. Parameters:
 
     block[1..3]      addresses of the first operand, the second one and the result
     block[4..7]      batch N, groups G, channels of a group in the image (C) and in the outputs (O)
@@ -89,8 +89,10 @@ def kernel(block, begin, end):
 _COPIES = """\
 from pyrelay.devices.routines.offset_product import copy_lines_{vectors}, copy_run_{vectors}
 """
+_DOTS = "from pyrelay.devices.routines.tap_sums import tap_dots_{vectors}\n"
 _ADDS = """\
 from pyrelay.devices.routines.offset_product import add_run_{vectors}
+from pyrelay.devices.routines.tap_sums import tap_sums_{vectors}
 """
 _TURNED_PARTS = """\
 from pyrelay.devices.routines.turned_product import turned_sums_{vectors}, turned_weights_{vectors}
@@ -231,6 +233,17 @@ while p0 == 0 or p0 < batch * pixels:
 _WEIGHTS_FIRST = """\
 group, k0 = rest % groups, rest // groups * {rows}
 k_count = depth_all - k0 if depth_all - k0 < {rows} else {rows}
+if channels == 1 and outputs == 1 and flat and stride0 == 1 and stride2 == 1:
+    if k0 > 0:
+        continue
+    clear_bytes(result + group * depth_all * {size}, depth_all * {size})
+    for entry in range(batch):
+        plane = entry * groups + group
+        tap_dots_{vectors}(
+            factor + plane * pixels * {size}, out0, out2, x + plane * image * {size}, extent0,
+            extent2, result + group * depth_all * {size}, 1, taps0, taps2, step0, step2, before0,
+            before2)
+    continue
 planes = taps0
 plane_step = step0
 variants = taps1 * taps2
@@ -299,6 +312,14 @@ group, entry = rest % groups, rest // groups
 taps = taps0 * taps1 * taps2
 share = {pixels} // taps if taps < {pixels} else 1
 plane_all = (entry * groups + group) * channels
+flat = extent0 == 1 and taps0 == 1 and out0 == 1 and before0 == 0
+if channels == 1 and outputs == 1 and flat and stride1 == 1 and stride2 == 1:
+    tap_sums_{vectors}(
+        result + plane_all * image * {size}, extent1, extent2,
+        y + plane_all * pixels * {size}, out1, out2,
+        factor + (group * taps + taps - 1) * {size}, -1, taps1, taps2, step1, step2,
+        step1 * (taps1 - 1) - before1, step2 * (taps2 - 1) - before2)
+    continue
 clear_bytes(result + (plane_all + o0) * image * {size}, o_count * image * {size})
 one = local_{dtype}(1)
 store_{dtype}(one, 0, {dtype}(1))
@@ -451,7 +472,7 @@ def convolution_kernel(
         "single": _SINGLE_BACK_FIRST if what == BACK else _SINGLE_LAST,
     }
     if not channels_last:
-        parts["calls"] = _ADDS if what == BACK else _COPIES
+        parts["calls"] = _ADDS if what == BACK else _COPIES + _DOTS
     lanes = bits // 8 // dtype.size
     if what == WEIGHTS and dtype.name == "f32" and not channels_last:
         parts["calls"] += weights_parts(lanes)

@@ -72,18 +72,22 @@ def parts(
     }.get((what, channels_last), (channels_last, not channels_last))  # fmt: skip
     if sizes is None:
         if not channels_last:
-            yield from _LINES if what == WEIGHTS else _ADDED
+            yield from (*_LINES, "tap_dots") if what == WEIGHTS else (*_ADDED, "tap_sums")
             if size == 4:
                 yield from _TRANSFORMED if what == BACK else _TILED
         yield from matmul_choice.ways((None,) * 3, *transposed, lanes, size)
+        return
+    single = sizes.channels == sizes.outputs == 1
+    flat = sizes.axes[0][:3] == (1, 1, 1) and sizes.axes[0][5] == 0
+    near = flat and not channels_last and sizes.axes[1][3] == sizes.axes[2][3] == 1
+    if single and near and what != FORWARD:
+        yield "tap_dots" if what == WEIGHTS else "tap_sums"
         return
     if what == WEIGHTS and not channels_last:
         if size == 4 and _by_tiles(sizes, lanes):
             yield from _tiling(sizes.axes[1][1])
             return
-        flat = sizes.axes[0][:3] == (1, 1, 1) and sizes.axes[0][5] == 0
         yield _copied(flat, sizes.axes[2][2])
-    single = sizes.channels == sizes.outputs == 1
     if what == BACK and not channels_last and (single or sizes.axes[2][3] == 1):
         yield from _ADDED
     back = _turned_around(sizes) if what == BACK and not channels_last and size == 4 else None

@@ -1,0 +1,130 @@
+"""Planes by themselves and few taps: what the derivatives of convolutions of single channels are.
+
+In: words that describe planes; out: LLVM functions, and the parts that call them from a kernel's
+text, made on demand for vectors of so many elements. A plane is ``rows`` by ``columns`` elements,
+one row behind the other; what is outside is not added.
+
+``tap_sums_f32x8(target, rows, columns, source, source_rows, source_columns, weights, apart,
+taps0, taps2, step0, step2, before0, before2)``
+    ``target[i, j] = sum over k and l of weight[k, l] * source[i + k * step0 - before0,
+    j + l * step2 - before2]``; weights are ``apart`` elements from one to the next, -1 where they
+    go from the last to the first.
+
+``tap_dots_f32x8(...)``
+    The same words, of which the target is read and the weights are added to: ``weight[k, l] += sum
+    over i and j of target[i, j] * source[i + k * step0 - before0, j + l * step2 - before2]``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler import llvm_ir as llvm
+from pyrelay.devices.compiler.kernel_language import LLVM_TYPES, SHORT_NAMES
+from pyrelay.devices.compiler.llvm_writer import Function, Word, over
+from pyrelay.devices.routines.calls import Part
+from pyrelay.devices.routines.matmul_tiles import Code, Shape
+
+_AT_ONCE = 4  # rows of sums, or taps, none of which waits for another
+_WORDS = 14
+
+
+class _Planes:
+    """Writes ``tap_sums`` and ``tap_dots``."""
+
+    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int, what: str) -> None:
+        self.size = 4 if dtype == "f32" else 8
+        self.f = f = Function(module, name, _WORDS)
+        self.code = code = Code(f.b, Shape(LLVM_TYPES[SHORT_NAMES[dtype]], lanes, 1, 1))
+        (self.target, self.rows, self.columns, self.source, self.source_rows, self.source_columns,
+         self.weights, self.apart, self.taps0, self.taps2, self.step0, self.step2, self.before0,
+         self.before2) = f.parameters  # fmt: skip
+        self.zero = llvm.Constant(code.shape.vector, None)
+        if what == "sums":
+            with over(f, 0, self.columns, lanes) as j, over(f, 0, self.rows, _AT_ONCE) as i:
+                self._sums(i, j)
+        else:
+            with over(f, 0, self.taps0, 1) as k, over(f, 0, self.taps2, _AT_ONCE) as first:
+                self._dots(k, first)
+        f.ret(0)
+
+    def _at(self, base: Word, index: Word) -> Any:
+        return self.code.pointer((base + index * self.size).raw)
+
+    def _added(self, row: Word, column: Word, factor: Any, total: Any) -> Any:
+        """The total, and the factor times a vector of the source from ``column`` on where that is
+        inside."""
+        b, code = self.f.b, self.code
+        inside = (row >= 0) & (row < self.source_rows)
+        stop = inside.choose(self.source_columns - column, 0)
+        below = code.below(stop.raw, 0)
+        mask = b.and_(below, b.not_(code.below((self.f.number(0) - column).raw, 0)))
+        place = self._at(self.source, row * self.source_columns + column)
+        return b.select(mask, code.fma(code.load_masked(place, mask), factor, total), total)
+
+    def _sums(self, i: Word, j: Word) -> None:
+        """A vector of some rows."""
+        f, code = self.f, self.code
+        rows = [i + n for n in range(_AT_ONCE)]
+
+        def of_row(k: Any, sums: list[Any]) -> list[Any]:
+            places = [row + Word(f, k) * self.step0 - self.before0 for row in rows]
+
+            def of_tap(tap: Any, sums: list[Any]) -> list[Any]:
+                number = Word(f, k) * self.taps2 + Word(f, tap)
+                weight = code.splat(code.load_scalar(self._at(self.weights, number * self.apart)))
+                column = j + Word(f, tap) * self.step2 - self.before2
+                return [
+                    self._added(place, column, weight, total)
+                    for place, total in zip(places, sums, strict=True)
+                ]
+
+            return list(code.loop(self.taps2.raw, 1, sums, of_tap, unrolled=False))
+
+        sums = code.loop(self.taps0.raw, 1, [self.zero] * _AT_ONCE, of_row, unrolled=False)
+        for row, total in zip(rows, sums, strict=True):
+            count = (row < self.rows).choose(self.columns - j, 0)
+            mask = code.below(count.raw, 0)
+            code.store_masked(total, self._at(self.target, row * self.columns + j), mask)
+
+    def _dots(self, k: Word, first: Word) -> None:
+        """Some adjacent taps; those beyond the last are added up for nobody."""
+        f, code, lanes = self.f, self.code, self.code.shape.lanes
+        taps = [first + n for n in range(_AT_ONCE)]
+
+        def of_row(i: Any, sums: list[Any]) -> list[Any]:
+            row = Word(f, i) + k * self.step0 - self.before0
+
+            def of_column(j: Any, sums: list[Any]) -> list[Any]:
+                column = Word(f, j)
+                mask = code.below((self.columns - column).raw, 0)
+                place = self._at(self.target, Word(f, i) * self.columns + column)
+                factor = code.load_masked(place, mask)
+                return [
+                    self._added(row, column + tap * self.step2 - self.before2, factor, total)
+                    for tap, total in zip(taps, sums, strict=True)
+                ]
+
+            return list(code.loop(self.columns.raw, lanes, sums, of_column, unrolled=False))
+
+        sums = code.loop(self.rows.raw, 1, [self.zero] * _AT_ONCE, of_row, unrolled=False)
+        for tap, total in zip(taps, sums, strict=True):
+            with f.when(tap < self.taps2):
+                place = self._at(self.weights, (k * self.taps2 + tap) * self.apart)
+                f.b.store(f.b.fadd(code.load_scalar(place), code.sum(total)), place)
+
+
+@functools.cache
+def _part(name: str, what: str, dtype: str, lanes: int) -> Part:
+    write = functools.partial(_Planes, dtype=dtype, lanes=lanes, what=what)
+    return Part(name, types.void, _WORDS, write)
+
+
+def __getattr__(name: str) -> Part:
+    match = re.fullmatch(r"tap_(sums|dots)_(f32|f64)x(2|4|8|16)", name)
+    if match is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _part(name, match[1], match[2], int(match[3]))
