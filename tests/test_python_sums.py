@@ -80,6 +80,15 @@ def test_sums_of_lists(
         same(compiled(numbers), carried(items(numbers)))
 
 
+def test_a_list_is_added_up_in_this_pythons_order() -> None:
+    """To the last bit, where errors are carried and where they are not."""
+    compiled = pyrelay.jit(lambda a: (sum(a), sum([x * x for x in a])))
+    draws = random.Random(3)
+    for count in (0, 1, 7, 64, 1000):
+        a = [draws.random() * 10.0 ** draws.randint(-3, 3) for _ in range(count)]
+        same(compiled(a), compiled.py(a))
+
+
 @pytest.mark.usefixtures("carries")
 def test_sums_of_other_things() -> None:
     def other(a: list[float], b: float, mixed: list[Any], array: Any) -> Any:

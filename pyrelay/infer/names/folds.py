@@ -175,8 +175,9 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     items = without_order(it, iterable)
     content = lists.growing_content(it, items)
     numbers = content is not None and _of_one_kind(content)
-    whole = numbers and not content.template.type.dtype.is_float  # type: ignore[union-attr]
-    if content is not None and numbers and (whole or (items is iterable and not _carries(content))):
+    if content is not None and numbers and not (
+        _are_in_order(content) or (_is_float(content) and items is not iterable)
+    ):
         total = it.call("sum", list_arrays.to_array(it, content), axes=(0,), keepdims=False)
         total = list_arrays.as_item_kind(it, content, total)
         total = _of_none(it, total, content.count)
@@ -191,9 +192,13 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     return total_of(it, so_far)
 
 
-def _carries(content: V.Growing) -> bool:
-    """Whether the errors of a sum of these numbers are carried along: they are Python's floats."""
-    return python_sums.CARRIES and content.template.type == types.PY_FLOAT
+def _is_float(content: V.Growing) -> bool:
+    return bool(content.template.type.dtype.is_float)
+
+
+def _are_in_order(content: V.Growing) -> bool:
+    """Whether a sum of these numbers rounds as Python's does: they are Python's floats."""
+    return bool(content.template.type == types.PY_FLOAT)
 
 
 @handles(python_sums.with_item)
