@@ -19,6 +19,7 @@ from pyrelay.devices.routines.made_of import PARTS
 
 TAPS = 2, 3, 4, 5
 CHANNELS = 64  # of a block
+_FEWEST_CHANNELS, _FEWEST_UNITS = 8, 2  # of a block; blocks that threads share
 _TILES = 32  # at a time
 MOST_ACROSS = 64  # tiles of a row
 FEWEST_OUTPUTS = 8
@@ -40,7 +41,11 @@ paid = paid * across * down * batch + {sum_worth} * channels * outputs
 tiled = tiled and depth_all * outputs * pixels * batch * {direct_worth} >= paid * 10
 if tiled:
     taps = taps0 * taps2
-    channel_blocks = (channels + {channels_most}) // {channels}
+    # Of few channels and outputs threads share the channels.
+    block = {channels}
+    while block > {fewest_channels} and groups * output_blocks * channels < {fewest_units} * block:
+        block = block // 2
+    channel_blocks = (channels + block - 1) // block
     all_tiled = groups * channel_blocks * output_blocks
     all_units = groups * ((depth_all + {rows_most}) // {rows}) * column_blocks
     seen, given = local_f32({seen_size}), local_f32({given_size})
@@ -55,9 +60,9 @@ if tiled:
         output_block, rest = own % output_blocks, own // output_blocks
         c_block, group = rest % channel_blocks, rest // channel_blocks
         own += 1
-        o0, c0 = output_block * {wide}, c_block * {channels}
+        o0, c0 = output_block * {wide}, c_block * block
         o_count = outputs - o0 if outputs - o0 < {wide} else {wide}
-        c_count = channels - c0 if channels - c0 < {channels} else {channels}
+        c_count = channels - c0 if channels - c0 < block else block
         panels = (c_count + {wide_most}) // {wide}
         k = 0
         kept = 0
@@ -100,7 +105,7 @@ if tiled:
                     winograd_seen_{vectors}(
                         own_lines + (panel * 6 * pitch + tile * side) * {wide} * 4, pitch * {wide},
                         side * {wide}, count, seen + (k * panels + panel) * {wide} * 4,
-                        {seen_plane}, panels * {wide})
+                        {seen_plane}, panels * {wide}, c_count - panel * {wide})
                 tile += count
                 k += count
                 if k == {tiles} or (tile == across and row == batch * down - 1):
@@ -169,7 +174,8 @@ def weights_loop(lanes: int, rows: int) -> str:
 
     return filled(_LOOP, dict(
         planes, vectors=vectors, lanes=lanes, wide=wide, wide_most=wide - 1, tiles=_TILES,
-        channels=CHANNELS, channels_most=CHANNELS - 1, rows=rows, rows_most=rows - 1,
+        fewest_channels=_FEWEST_CHANNELS, fewest_units=_FEWEST_UNITS, channels=CHANNELS,
+        channels_most=CHANNELS - 1, rows=rows, rows_most=rows - 1,
         most_across=MOST_ACROSS, fewest_outputs=FEWEST_OUTPUTS, tile_worth=TILE_WORTH,
         channel_worth=CHANNEL_WORTH, output_worth=OUTPUT_WORTH, sum_worth=SUM_WORTH,
         direct_worth=DIRECT_WORTH,
@@ -177,7 +183,7 @@ def weights_loop(lanes: int, rows: int) -> str:
         given_size=given, lines_size=line * max(6 * -(-CHANNELS // wide), 5),
         given=by_side(
             f"winograd_given{{side}}_{vectors}(\n    from_tile, pitch * {wide}, side * {wide}, "
-            f"count, to, {planes['given_plane']}, {wide})\n"
+            f"count, to, {planes['given_plane']}, {wide}, o_count)\n"
         ),
         outputs=by_side(
             f"winograd_outputs{{side}}_{vectors}(\n"

@@ -21,10 +21,11 @@ below 1e-5 of the largest sum of absolute products (``tests/devices/routines/tes
         36 lines of two vectors, ``plane`` elements apart, the sums of a tile -> its positions for
         3 by 3 taps, of which ``rows`` by ``columns`` are written: lines side by side, ``line``
         elements from row to row; ``winograd_outputs2``, ``4`` and ``5`` for others
-    winograd_seen_f32x8(source, pitch, apart, tiles, target, plane, line)
+    winograd_seen_f32x8(source, pitch, apart, tiles, target, plane, line, channels)
         tiles of an image whose channels lie side by side, two vectors of them: elements from row to
         row, from tile to tile, how many tiles -> 36 planes of a line for each tile; elements from
-        plane to plane, from line to line
+        plane to plane, from line to line. Of no more ``channels`` than a vector has, the second
+        vector is not read
     winograd_given3_f32x8(...)
         the same of 3 by 3 taps for each tile: the transform of weights
     winograd_dot_f32x8(target, x, y, count)
@@ -239,10 +240,11 @@ class _Turned(_Writer):
         super().__init__(module, name, parameters, lanes)
 
     def write(self, *parameters: Word) -> None:
-        source, pitch, apart, tiles, target, plane, line = parameters
+        source, pitch, apart, tiles, target, plane, line, channels = parameters
         f, code, size = self.f, self.code, self.taps
         transform = self.vectors.image if size == SEEN else self.vectors.weights
-        with f.counting(tiles) as tile, over(f, 0, f.number(2 * self.lanes), self.lanes) as lane:
+        across = f.smaller(channels, 2 * self.lanes)
+        with f.counting(tiles) as tile, over(f, 0, across, self.lanes) as lane:
             first, to = tile * apart + lane, tile * line + lane
             columns = [
                 transform([
@@ -300,8 +302,8 @@ class _Finite(_Writer):
 
 _WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
     "lines": (_Lines, 7), "image": (_Image, 6), "finite": (_Finite, 2),
-    "dot": (_Dot, 4), "seen": (functools.partial(_Turned, taps=SEEN), 7),
-    **{f"given{taps}": (functools.partial(_Turned, taps=taps), 7) for taps in (2, 3, 4, 5)},
+    "dot": (_Dot, 4), "seen": (functools.partial(_Turned, taps=SEEN), 8),
+    **{f"given{taps}": (functools.partial(_Turned, taps=taps), 8) for taps in (2, 3, 4, 5)},
     **{f"outputs{taps}": (functools.partial(_Outputs, taps=taps), 6) for taps in (2, 3, 4, 5)},
 }
 
