@@ -54,32 +54,38 @@ class _Planes:
     def _at(self, base: Word, index: Word) -> Any:
         return self.code.pointer((base + index * self.size).raw)
 
-    def _added(self, row: Word, column: Word, factor: Any, total: Any) -> Any:
-        """The total, and the factor times a vector of the source from ``column`` on where that is
-        inside."""
+    def _inside(self, column: Word) -> Any:
+        """The mask of columns of the source from ``column`` on."""
         b, code = self.f.b, self.code
-        inside = (row >= 0) & (row < self.source_rows)
-        stop = inside.choose(self.source_columns - column, 0)
-        below = code.below(stop.raw, 0)
-        mask = b.and_(below, b.not_(code.below((self.f.number(0) - column).raw, 0)))
+        below = code.below((self.source_columns - column).raw, 0)
+        return b.and_(below, b.not_(code.below((self.f.number(0) - column).raw, 0)))
+
+    def _added(self, row: Word, column: Word, mask: Any, factor: Any, total: Any) -> Any:
+        """The total, and the factor times a vector of the source where the mask says so."""
         place = self._at(self.source, row * self.source_columns + column)
-        return b.select(mask, code.fma(code.load_masked(place, mask), factor, total), total)
+        product = self.code.fma(self.code.load_masked(place, mask), factor, total)
+        return self.f.b.select(mask, product, total)
 
     def _sums(self, i: Word, j: Word) -> None:
         """A vector of some rows."""
         f, code = self.f, self.code
         rows = [i + n for n in range(_AT_ONCE)]
+        nowhere = llvm.Constant(code.shape.mask, None)
 
         def of_row(k: Any, sums: list[Any]) -> list[Any]:
             places = [row + Word(f, k) * self.step0 - self.before0 for row in rows]
+            there = [(place >= 0) & (place < self.source_rows) for place in places]
 
             def of_tap(tap: Any, sums: list[Any]) -> list[Any]:
                 number = Word(f, k) * self.taps2 + Word(f, tap)
                 weight = code.splat(code.load_scalar(self._at(self.weights, number * self.apart)))
                 column = j + Word(f, tap) * self.step2 - self.before2
+                mask = self._inside(column)
                 return [
-                    self._added(place, column, weight, total)
-                    for place, total in zip(places, sums, strict=True)
+                    self._added(
+                        place, column, f.b.select(inside.raw, mask, nowhere), weight, total
+                    )
+                    for place, inside, total in zip(places, there, sums, strict=True)
                 ]
 
             return list(code.loop(self.taps2.raw, 1, sums, of_tap, unrolled=False))
@@ -94,23 +100,27 @@ class _Planes:
         """Some adjacent taps; those beyond the last are added up for nobody."""
         f, code, lanes = self.f, self.code, self.code.shape.lanes
         taps = [first + n for n in range(_AT_ONCE)]
+        shift = k * self.step0 - self.before0
+        start = (shift < 0).choose(f.number(0) - shift, 0)
+        stop = f.smaller(self.source_rows - shift, self.rows)
 
-        def of_row(i: Any, sums: list[Any]) -> list[Any]:
-            row = Word(f, i) + k * self.step0 - self.before0
+        def of_column(j: Any, sums: list[Any]) -> list[Any]:
+            own = code.below((self.columns - Word(f, j)).raw, 0)
+            columns = [Word(f, j) + tap * self.step2 - self.before2 for tap in taps]
+            masks = [f.b.and_(own, self._inside(column)) for column in columns]
 
-            def of_column(j: Any, sums: list[Any]) -> list[Any]:
-                column = Word(f, j)
-                mask = code.below((self.columns - column).raw, 0)
-                place = self._at(self.target, Word(f, i) * self.columns + column)
-                factor = code.load_masked(place, mask)
+            def of_row(i: Any, sums: list[Any]) -> list[Any]:
+                row = Word(f, i)
+                place = self._at(self.target, row * self.columns + Word(f, j))
+                factor = code.load_masked(place, own)
                 return [
-                    self._added(row, column + tap * self.step2 - self.before2, factor, total)
-                    for tap, total in zip(taps, sums, strict=True)
+                    self._added(row + shift, column, mask, factor, total)
+                    for column, mask, total in zip(columns, masks, sums, strict=True)
                 ]
 
-            return list(code.loop(self.columns.raw, lanes, sums, of_column, unrolled=False))
+            return list(code.loop(stop.raw, 1, sums, of_row, unrolled=False, start=start.raw))
 
-        sums = code.loop(self.rows.raw, 1, [self.zero] * _AT_ONCE, of_row, unrolled=False)
+        sums = code.loop(self.columns.raw, lanes, [self.zero] * _AT_ONCE, of_column, unrolled=False)
         for tap, total in zip(taps, sums, strict=True):
             with f.when(tap < self.taps2):
                 place = self._at(self.weights, (k * self.taps2 + tap) * self.apart)
