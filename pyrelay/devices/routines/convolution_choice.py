@@ -219,11 +219,13 @@ def _by_transforms(sizes: ConvolutionSizes, direct_worth: int) -> bool:
     own_taps, phases = -(-taps0 // stride0), stride0 * stride0
     if stride0 != stride2 or stride0 > limits.MOST_STRIDE or (step0, step2) != (1, 1):
         return False
-    if own_taps not in limits.TAPS or -(-taps2 // stride2) != own_taps:
+    if own_taps not in limits.TAPS or (own_taps == 2 and phases == 1):
+        return False
+    if -(-taps2 // stride2) != own_taps:
         return False
     side, seen = 7 - own_taps, sizes.channels * phases
     across, down = -(-out2 // side), -(-out0 // side)
-    if sizes.outputs < limits.FEWEST_OUTPUTS or across > limits.MOST_TILES:
+    if sizes.outputs < limits.FEWEST_OUTPUTS or across > limits.MOST_TILES or not sizes.channels:
         return False
     paid = limits.TILE_WORTH * seen + limits.SUMS_WORTH + limits.IMAGE_WORTH * seen // sizes.outputs
     paid *= across * down * sizes.batch

@@ -26,7 +26,11 @@ from typing import TYPE_CHECKING
 
 from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.routines.convolution_single import SINGLE
-from pyrelay.devices.routines.convolution_transformed import transformed_loop, transformed_parts
+from pyrelay.devices.routines.convolution_transformed import (
+    transformed_loop,
+    transformed_parts,
+    transformed_room,
+)
 from pyrelay.devices.routines.convolution_turned import turned_loop
 from pyrelay.devices.routines.kernel_text import filled
 from pyrelay.devices.routines.matmul import FINISHING_OPERANDS, native_vector_bits
@@ -248,7 +252,9 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     bits = native_vector_bits() if vector_bits is None else vector_bits
     lanes = bits // 8 // dtype.size
     winograd = transforms = ""
+    room = _SCRATCH
     if dtype.name == "f32":
+        room = max(room, transformed_room(lanes))
         winograd = transformed_loop(lanes)
         transforms = transformed_parts(lanes)
     single = SINGLE.format(
@@ -264,7 +270,7 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=OUTPUTS,
         columns_most=OUTPUTS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
-        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=TABLE, table=TABLE, short=SHORT,
+        scratch_all=room + 64, depth=_DEPTH, taps_most=TABLE, table=TABLE, short=SHORT,
         finishing=5 + FINISHING_OPERANDS, more=_MORE, shallow=_SHALLOW, few_rows=_FEW_ROWS,
         panel=_PANEL, panel_most=_PANEL - 1, band=BAND,
         panel_wide=vectors_across(lanes, dtype.size) * lanes,

@@ -1,7 +1,7 @@
 """Convolutions by Winograd's transforms, channels first: a part of a kernel's text.
 
 In: names of the kernel ``convolution_first`` is the text of; out: a loop over its units, for
-``f32`` with two to five taps along an axis, or as many for each phase of a stride. Products
+``f32`` with three to five taps along an axis, or two to five for each phase of a stride. Products
 (``winograd``, ``winograd_products``) have vectors along the outputs, so that a few tiles are as
 good as many: weights are turned, transformed, and multiplied with all tiles of a unit while they
 lie in the second cache. With a stride the rows and columns of each phase are copied, and are a
@@ -35,12 +35,13 @@ _FEWEST_UNITS, _FEWEST_TILES = 4, 8  # that threads share, and of each
 _WINOGRAD = """\
     own_taps, phases_all = (taps0 + stride0 - 1) // stride0, stride0 * stride0
     tiled = flat and stride0 == stride2 and stride0 <= {most_stride} and step0 == 1 and step2 == 1
-    tiled = tiled and own_taps >= 2 and own_taps <= 5
+    # Two taps have the largest errors, which the phases of a stride even out.
+    tiled = tiled and own_taps >= (2 if stride0 > 1 else 3) and own_taps <= 5
     tiled = tiled and (taps2 + stride2 - 1) // stride2 == own_taps
     side = 7 - own_taps if tiled else 1
     across, down = (out2 + side - 1) // side, (out0 + side - 1) // side
     channels_seen = channels * phases_all
-    tiled = tiled and outputs >= {fewest_outputs} and across <= {most_tiles}
+    tiled = tiled and outputs >= {fewest_outputs} and across <= {most_tiles} and channels > 0
     tiled = tiled and pixels * 5 >= across * down * side * side * 2  # else most of a tile is empty
     # Of few positions, outputs or channels the transforms take longer than direct products.
     paid = {tile_worth} * channels_seen + {sums_worth}
@@ -287,11 +288,11 @@ words = local_i64(18)
 """
 
 
-def _by_taps(call: str) -> str:
+def _by_taps(call: str, fewest: int = TAPS[0]) -> str:
     """Text that calls what is for a number of taps."""
     return "".join(
         f"{'elif' if at else 'if'} own_taps == {count}:\n    {call.format(taps=count)}\n"
-        for at, count in enumerate(TAPS)
+        for at, count in enumerate(range(fewest, TAPS[-1] + 1))
     )
 
 
@@ -304,6 +305,13 @@ def transformed_parts(lanes: int) -> str:
     )
 
 
+def transformed_room(lanes: int) -> int:
+    """Elements of ``patches`` that it needs: positions of all tiles for a panel of outputs, of
+    which whole vectors are read."""
+    side = 7 - TAPS[0]
+    return (MOST_TILES * side * side + lanes) * 2 * lanes
+
+
 def transformed_loop(lanes: int, *, back: bool = False) -> str:
     """The loop for vectors of so many elements; ``back``: with `BACK_NAMES`."""
     planes = {
@@ -312,9 +320,8 @@ def transformed_loop(lanes: int, *, back: bool = False) -> str:
     }  # fmt: skip
     rooms = {f"{name}_size": 36 * planes[f"{name}_plane"] + 64 for name in _ROOMS}
     vectors = f"f32x{lanes}"
-    products, phases = (
-        _by_taps(f"winograd_{what}{{taps}}_{vectors}(words)") for what in ("products", "phases")
-    )
+    products = _by_taps(f"winograd_products{{taps}}_{vectors}(words)", fewest=3)
+    phases = _by_taps(f"winograd_phases{{taps}}_{vectors}(words)")
     outputs = _by_taps(
         f"winograd_outputs{{taps}}_{vectors}(\n"
         f"        at, {planes['sums_plane']}, to, out2 * {2 * lanes}, rows, columns)"

@@ -31,7 +31,7 @@ PARTS = {
         "winograd_outputs2", "winograd_outputs3", "winograd_outputs4", "winograd_outputs5",
     ),
     "winograd_products": (
-        "winograd_products2", "winograd_products3", "winograd_products4", "winograd_products5",
+        "winograd_products3", "winograd_products4", "winograd_products5",
         "winograd_phases2", "winograd_phases3", "winograd_phases4", "winograd_phases5",
         "winograd_pairs",
     ),

@@ -1,9 +1,9 @@
 """Winograd's products: a block of weights, transformed and multiplied with tiles at once.
 
 In: words that describe a block; out: parts ``winograd_products3_f32x8(words)``, made on demand for
-vectors of so many elements and two to five taps along each axis; and
-``winograd_phases3_f32x8(words)``, with as many for each phase of a stride, of which the last ones
-may have one less: every s-th row and column of an image, and of the taps, is a channel, and a
+vectors of so many elements and three to five taps along each axis; and
+``winograd_phases3_f32x8(words)``, with two to five for each phase of a stride, of which the last
+ones may have one less: every s-th row and column of an image, and of the taps, is a channel, and a
 convolution with a stride of s is one without of s * s times the channels. Of 36 elements of the
 transforms (``winograd``) six are taken at a time, a row of them: so the transform of the weights
 lies in the first cache, where its products read it. Written as a whole it goes to the second cache
@@ -41,7 +41,7 @@ from typing import Any
 
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler import llvm_ir as llvm
-from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
+from pyrelay.devices.compiler.llvm_writer import WORD, Flag, Function, Word, over
 from pyrelay.devices.routines.calls import Part
 from pyrelay.devices.routines.matmul_tiles import Code, Shape
 from pyrelay.devices.routines.winograd import Vectors
@@ -87,10 +87,7 @@ class _Products:
                     values + values_plane * element * _SIZE, sums + sums_plane * element * _SIZE,
                     tiles, tiles, keep,
                 )  # fmt: skip
-                with f.either(outputs <= lanes) as (half, whole):
-                    for branch, across in ((half, 1), (whole, 2)):
-                        with branch:
-                            f.call(elements[across], *operands)
+                _multiply(f, elements, outputs <= lanes, operands)
         f.ret(0)
 
     def _at(self, base: Word, index: Word) -> Any:
@@ -155,11 +152,18 @@ class _Pairs:
                 values + values_plane * element * _SIZE, sums + sums_plane * element * _SIZE,
                 rows, line, keep,
             )  # fmt: skip
-            with f.either(outputs <= lanes) as (half, whole):
-                for branch, across in ((half, 1), (whole, 2)):
-                    with branch:
-                        f.call(elements[across], *operands)
+            _multiply(f, elements, outputs <= lanes, operands)
         f.ret(0)
+
+
+def _multiply(
+    f: Function, elements: dict[int, Function], narrow: Flag, operands: tuple[Word, ...]
+) -> None:
+    """Calls the products of an element for one vector of outputs, or for two."""
+    with f.either(narrow) as (half, whole):
+        for branch, across in ((half, 1), (whole, 2)):
+            with branch:
+                f.call(elements[across], *operands)
 
 
 def _element(module: llvm.Module, lanes: int, across: int) -> Function:
@@ -241,7 +245,7 @@ def _pairs(name: str, lanes: int) -> Part:
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"winograd_(products|phases)([2-5])_f32x(4|8|16)", name)
+    match = re.fullmatch(r"winograd_(products(?=[3-5])|phases)([2-5])_f32x(4|8|16)", name)
     if match is not None:
         return _part(name, int(match[3]), int(match[2]), match[1] == "phases")
     match = re.fullmatch(r"winograd_pairs_f32x(4|8|16)", name)

@@ -86,7 +86,7 @@ OTHERS = [  # channels, outputs, groups, extents, taps, stride, before, after
     (64, 64, 2, (28, 28), (5, 6), 2, (2, 0), (1, 3)),
     (8, 64, 1, (75, 75), (5, 5), 3, (-1, 1), (3, 0)),
     (16, 24, 1, (33, 31), (4, 4), 1, (-1, 1), (3, 0)),
-    (64, 32, 1, (33, 31), (2, 2), 1, (0, 1), (1, 0)),
+    (64, 32, 1, (80, 80), (4, 4), 2, (1, 1), (1, 1)),  # as many positions as there is room for
 ]
 
 
@@ -214,6 +214,11 @@ def test_sums_of_weights_are_outputs_of_tiles(case: tuple, bits: int | None) -> 
     np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
     there = np.isfinite(wanted)
     assert np.abs(found[there] - wanted[there]).max() < 2e-6 * largest.max()
+
+
+def test_an_image_without_channels_is_nothing() -> None:
+    found, wanted = convolved(normal(2, 0, 9, 9), normal(40, 0, 3, 3))
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_the_error_is_below_a_hundred_thousandth_of_the_largest_sum() -> None:

@@ -64,7 +64,7 @@ def test_products_are_added_to_every_sum_that_counts(tiles: int, outputs: int) -
     np.testing.assert_array_equal(sums, wanted)
 
 
-@pytest.mark.parametrize("taps", [2, 4, 5])
+@pytest.mark.parametrize("taps", [4, 5])
 def test_other_numbers_of_taps_overwrite_what_is_not_kept(taps: int) -> None:
     """From the first tap on, and from the last."""
     rng = np.random.default_rng(taps)
