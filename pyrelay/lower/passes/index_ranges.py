@@ -77,6 +77,8 @@ class IndexRanges:
         if isinstance(a, int) or isinstance(b, int) or not dims.is_product(b):
             return None
         ((monomial, factor),) = b.terms
+        if factor < 0:  # quotients are rounded the other way
+            return None
         unit = dims.Dim(((monomial, 1),))
         for by, times in ((b, 1), (unit, factor)):
             whole: Extent = 0

@@ -184,7 +184,7 @@ def test_positions_of_merged_axes_are_told_without_dividing() -> None:
         for i in range(x.shape[0]):
             for j in range(n):
                 k = i * n + j
-                out[k // n, k % n] = x[i, j] + k // (2 * n) + k % (2 * n)
+                out[k // n, k % n] = x[i, j] + k // (2 * n) + k % (2 * n) + k // -n + k % (-2 * n)
         return out
 
     function = pyrelay.jit(taken_apart)
