@@ -68,6 +68,19 @@ def shown_by_python(x: Any, spec: Any) -> Any:
     return np.array(list(map(ord, format(x, spec))))
 
 
+def _signed(codes: Any, at: Any, x: Any, width: Any, zeros: Any, plus: Any) -> Any:
+    """Where a float's digits begin with zeros in front, up to a width, and its sign."""
+    negative = math.copysign(1.0, x) < 0.0
+    if zeros:
+        while len(codes) - at + (negative or plus) < width:
+            at -= 1
+            codes[at] = 48
+    if negative or plus:
+        at -= 1
+        codes[at] = 45 if negative else 43
+    return at
+
+
 def fixed(
     x: Any, places: Any, width: Any, zeros: Any, plus: Any, group: Any, percent: Any, spec: Any
 ) -> Any:
@@ -79,17 +92,10 @@ def fixed(
         return shown_by_python(x, spec)
     codes = np.full(max(width, places + 28), 32)
     end = len(codes)
-    negative = math.copysign(1.0, x) < 0.0
     if percent:
         codes[end - 1] = 37
     at = _written(codes, end - int(percent), _scaled(size, ten), places, group)
-    if zeros:
-        while end - at + (negative or plus) < width:
-            at -= 1
-            codes[at] = 48
-    if negative or plus:
-        at -= 1
-        codes[at] = 45 if negative else 43
+    at = _signed(codes, at, x, width, zeros, plus)
     return codes[min(at, end - width):]
 
 
@@ -117,14 +123,7 @@ def scientific(
         at = _written(codes, at, number, max(behind, 0), "")
     else:
         at = _written(codes, _with_power(codes, at, power, e), number, places, "")
-    negative = math.copysign(1.0, x) < 0.0
-    if zeros:
-        while end - at + (negative or plus) < width:
-            at -= 1
-            codes[at] = 48
-    if negative or plus:
-        at -= 1
-        codes[at] = 45 if negative else 43
+    at = _signed(codes, at, x, width, zeros, plus)
     return codes[min(at, end - width):]
 
 
