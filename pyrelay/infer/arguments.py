@@ -71,6 +71,7 @@ class Entered:
     texts_read: bool = False  # whether the program computed what methods of arguments give
     fixed: bool = False  # whether lists of known length, or dicts of no entry, became items
     counts: bool = False  # whether arguments say how often loops over objects by index run
+    begins: bool = False  # whether first rounds of loops in loops gave objects their structure
     objects: bool = False  # whether the program made objects of the user that are nodes
 
     @property

@@ -117,6 +117,7 @@ class Asked:
     deep: bool = False  # lists in lists may hold lists
     counts_known: bool = False  # see Program
     texts_known: bool = False  # see Program
+    begins: bool = False  # see Program
     #: lists that are items of others may be nodes with a list in each, and dicts without entries
     nests: bool = False
     fixes: bool = False  # lists that are items of others may be nodes with a field for each item

@@ -154,6 +154,7 @@ class Attempt(Arguments):
             containers=self.containers,
             keys_known=asked.keys_known,
             counts_known=asked.counts_known, texts_known=asked.texts_known, nested=asked.nested,
+            begins=asked.begins,
             keyed=asked.keyed, unkeyed=asked.unkeyed, compares=asked.compares,
             gathered=asked.gathered, counted=asked.counted,
             ordered=asked.ordered, wide=asked.wide,
@@ -186,6 +187,7 @@ class Attempt(Arguments):
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
             self.entered.counts |= program.counts_wanted
+            self.entered.begins |= program.begins_wanted
             self.entered.fixed |= bool(self.fixed() or self.hollow())
             self.entered.objects |= any(map(_is_of_user, asked.plans))
             self.entered.texts_read |= program.texts_read

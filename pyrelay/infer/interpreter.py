@@ -78,6 +78,7 @@ class Interpreter:
     conditional: int = 0  # how many run-time branches and loops the code at hand is inside
     before: Heap | None = None  # what there was before the loop or the recursive function at hand
     rolling: int = 0  # how many loops are around it; in a recursive function one more
+    rounds: int = 0  # how many loops are around it, first rounds that stand alone among them
     variants: int = 0  # how many branches that gave objects different structures it is behind
     facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
     read: set[V.Root] = field(default_factory=set)  # objects whose content was looked at

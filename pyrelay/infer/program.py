@@ -118,6 +118,10 @@ class Program:
     keys_wanted: bool = False  # or would have been
     counts_known: bool = False  # so are arguments that say how often loops over objects run
     counts_wanted: bool = False  # or would have been
+    #: loops in loops whose first round gives objects their structure run at least once, and calls
+    #: in which one does not are refused
+    begins: bool = False
+    begins_wanted: bool = False  # or would have to
     texts_known: bool = False  # so are texts whose methods are called
     texts_read: bool = False  # or would have been: the program computes what these give
     #: ints computed of one argument and constants: where that came from

@@ -200,6 +200,8 @@ def _otherwise(
         made = _tried(infer, columns.MOST_APART, entered)
     if made is None and entered.counts:
         made = _tried(infer, columns.MOST_APART, entered, counts_known=True)
+    if made is None and entered.begins:
+        made = _tried(infer, columns.MOST_APART, entered, begins=True)
     if made is None and entered.open:
         made = _tried(infer, columns.MOST_APART_OPEN, entered)
     if made is None and any(n <= columns.MOST_APART_NEEDED for n in entered.lengths):
@@ -299,8 +301,8 @@ def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Families | None = None, *, ragged: bool = False,
     deep: bool = False, counts_known: bool = False, texts_known: bool = False,
-    fixes: bool = False, nests: bool = False, unfolds: bool = False, near: bool,
-    open_texts: bool, effort: Effort, stretches: bool,
+    begins: bool = False, fixes: bool = False, nests: bool = False, unfolds: bool = False,
+    near: bool, open_texts: bool, effort: Effort, stretches: bool,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
@@ -308,7 +310,7 @@ def _specialised(
     """
     asked, checks = Asked(
         ragged=ragged, deep=deep, counts_known=counts_known, texts_known=texts_known,
-        fixes=fixes, nests=nests, unfolds=unfolds, compares=unfolds, near=near,
+        begins=begins, fixes=fixes, nests=nests, unfolds=unfolds, compares=unfolds, near=near,
         own=None if unfolds else frozenset(), stretches=stretches, effort=effort,
         families=listed or Families(EVERYWHERE, apart=unfolds),
     ), False

@@ -14,7 +14,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.contraction import matmul
-from pyrelay.infer.arrays.stretching import refined
+from pyrelay.infer.arrays.stretching import refined_along
 from pyrelay.infer.arrays.subscripts import get_item
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import cast, operand
@@ -132,7 +132,8 @@ def _extents(
     compare is checked there."""
     extents: dict[str, Extent] = {}
     for k, letters in enumerate(inputs):
-        for letter, extent in zip(letters, it.tensor(values[k]).shape, strict=True):
+        for axis, letter in enumerate(letters):
+            extent = it.tensor(values[k]).shape[axis]
             known = extents.setdefault(letter, extent)
             if known == 1:
                 extents[letter] = extent
@@ -146,7 +147,7 @@ def _extents(
                     )
                 if equal is None:
                     values = list(values)
-                    values[k] = it.result(refined(it, it.atom(values[k]), extent, known))
+                    values[k] = refined_along(it, values[k], axis, known)
     return extents, values
 
 

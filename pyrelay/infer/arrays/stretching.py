@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
@@ -35,11 +36,11 @@ def met(
     broadcasts = op.fusion is Fusion.ELEMENTWISE and not it.handling
     if broadcasts and it.program.stretches:
         return _stretched(it, operands, left, right)
-    found = [refined(it, a, right, left, may_stretch=broadcasts) for a in operands]
+    found = [_refined(it, a, right, left, may_stretch=broadcasts) for a in operands]
     if all(a is b for a, b in zip(operands, found, strict=True)):
         # The right one stands in an attribute, e.g. a shape to fit into.
         fit = attrs.get("shape", ())
-        found = [refined(it, a, left, right, fit) for a in operands]
+        found = [_refined(it, a, left, right, fit) for a in operands]
     if all(a is b for a, b in zip(operands, found, strict=True)):
         raise it.failure(
             errors.ShapeError,
@@ -49,7 +50,7 @@ def met(
     return found
 
 
-def refined(
+def _refined(
     it: Interpreter, operand: Any, own: Extent, other: Extent, fit: tuple[Extent, ...] = (), *,
     may_stretch: bool = False,
 ) -> Any:
@@ -69,6 +70,13 @@ def refined(
     )
     shape = every if one_by_one == ty.shape else one_by_one
     return it.builder.call(OPS["refine"], atom, shape=shape)
+
+
+def refined_along(it: Interpreter, value: V.Value, axis: int, other: Extent) -> V.Value:
+    """An array with `other` as the extent of one axis, after a run-time check."""
+    shape = it.tensor(value).shape
+    it.builder.call(OPS["check_equal"], left=other, right=shape[axis], text=_UNEQUAL)
+    return it.call("refine", value, shape=(*shape[:axis], other, *shape[axis + 1 :]))
 
 
 def _stretched(
@@ -121,4 +129,4 @@ def _along(it: Interpreter, atom: Any, axis: int, own: Extent, common: Extent) -
     return b.call(OPS["gather_inside"], atom, places, axes=(axis,)).atom
 
 
-__all__ = ["met", "refined"]
+__all__ = ["met", "refined_along"]

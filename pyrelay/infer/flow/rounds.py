@@ -21,18 +21,24 @@ from pyrelay.infer.containers import growing
 from pyrelay.infer.containers.open_keys import note_beside
 from pyrelay.infer.containers.open_layouts import sequences
 from pyrelay.infer.flow import handling
+from pyrelay.infer.flow.effects import raise_where
 from pyrelay.infer.flow.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.flow.iteration import Iteration, iterate
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.annotations import is_record_class
-from pyrelay.infer.operators import either, extent_of, raised
+from pyrelay.infer.operators import either, extent_of, raised, unary
 from pyrelay.ir.nodes import Let, Loop
 from pyrelay.records import dataclass
 
 _MOST_PASSES = 12
 _MOST_GROWTH = 5
 """Passes in a row that find more cases of carried values, such as longer and longer texts."""
+_NO_ROUND = (
+    "this loop makes the keys of a dict, or the attributes of an object, in its first round, and "
+    "was come to without a round to do; pyrelay compiles such a loop, inside of others, only where "
+    "it has one. Instead: make them before the loops"
+)
 
 
 class _LengthChanges(Exception):
@@ -194,9 +200,13 @@ class Runner:
     def _otherwise(self, init: list[V.Value], problem: Exception) -> list[V.Value]:
         count = self.iteration.count if self.iteration else None
         root = problem.root if isinstance(problem, needs.NeedsUnrolling) else None
-        if root is not None and root.kind == "dict" and not isinstance(count, V.Known):
+        makes = root is not None and root.kind == "dict"
+        surely = self.it.program.begins and self.it.rounds > 0
+        if isinstance(problem, TypeChanges) and surely:
+            makes = problem.before == "unset"
+        if makes and not isinstance(count, V.Known):
             try:  # its keys may be those that the first round gives it
-                return self._attempt(lambda: self.peeled(init))
+                return self._attempt(lambda: self.peeled(init, surely=surely))
             except needs.NeedsFirstRound:
                 raise
             except _FAILURES:
@@ -324,6 +334,13 @@ class Runner:
         return either(self.it, handling.on_its_way(self.it), leave), following
 
     def _iteration(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
+        self.it.rounds += 1
+        try:
+            return self._round(index)
+        finally:
+            self.it.rounds -= 1
+
+    def _round(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
         if self.dynamic:
             assert index is not None
             return self._guarded(self._reached(index), index)
@@ -495,10 +512,11 @@ class Runner:
 
     def peeled(
         self, init: list[V.Value], behind: Callable[[list[V.Value]], Any] = list, *,
-        tears: bool = False,
+        tears: bool = False, surely: bool = False,
     ) -> list[V.Value]:
         """One iteration, if there is one, then the loop, and what is `behind` it in both arms.
 
+        surely: a call in which there is none is refused when it gets there.
         Raises NeedsFirstRound if that has to be so, as they leave an object with two structures.
         """
         from pyrelay.infer.flow.control import branch
@@ -524,6 +542,12 @@ class Runner:
             started = _positive(it, self.iteration.count)
         if isinstance(started, V.Known):
             return list(behind(first() if started.value else init))
+        if surely:
+            raise_where(
+                it, it.atom(unary(it, "not", started)), errors.UnsupportedOperationError,
+                V.Known(_NO_ROUND),
+            )
+            return list(behind(first()))
         done = False
 
         def with_first() -> list[V.Value]:
@@ -539,6 +563,7 @@ class Runner:
                 grows=behind is not list and not tears,
             )
         except needs.NeedsSplitting as need:
+            it.program.begins_wanted |= done and it.rounds > 0
             if not done or behind is not list or not self.splits:
                 raise
             raise needs.NeedsFirstRound(need.error, need.root) from None
