@@ -600,6 +600,9 @@ class Emitter:
     ) -> tuple[Any, ...]:
         """The indices in an array of another shape of the element at the same place in memory. Axes
         that both have in common stay, and only what lies between them is counted together."""
+        if _long(shape) == _long(other):
+            rest = (k for k, extent in zip(index, shape, strict=True) if extent != 1)
+            return tuple(0 if extent == 1 else next(rest) for extent in other)
         found: tuple[Any, ...] = ()
         start, begin = 0, 0
         for end, stop in _common_ends(shape, other):
@@ -641,6 +644,10 @@ class Emitter:
 def _runs(index: Sequence[Any]) -> set[Run]:
     """The runs that indices are parts of."""
     return {part.run for part in map(part_of, index) if part is not None}
+
+
+def _long(shape: Sequence[Extent]) -> list[Extent]:
+    return [extent for extent in shape if extent != 1]
 
 
 def _common_ends(

@@ -48,6 +48,7 @@ from pyrelay.lower.kernels.spaces import (
     one_by_one,
     turned_space,
 )
+from pyrelay.lower.kernels.split_axes import split_axes
 from pyrelay.lower.kernels.whole_schedule import Shares, WholeSchedule, is_long, is_small
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
 from pyrelay.lower.passes.long_chunks import long_chunks
@@ -92,6 +93,8 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     product = product_of(function.body)
     if product is not None:
         return finished(function, product)
+    if not splits:
+        function = split_axes(function)
     given = function
     if not splits:
         function = extremes_of_columns(function)  # lanes are columns
