@@ -6,7 +6,9 @@ modules, needs NumPy: a process that only compiles does without (`compile_worker
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 
 import llvmlite.binding as llvm
 
@@ -69,6 +71,17 @@ def runtime_machine() -> llvm.TargetMachine:
     """The code generator for the run time: LLVM's second level takes longer and makes no faster
     calls."""
     return _machine({"opt": 1, "codemodel": "default"}, _features())
+
+
+@contextlib.contextmanager
+def option(name: str) -> Iterator[None]:
+    """Sets one of LLVM's options for a while: it is the process's, and so everyone's who compiles
+    with LLVM."""
+    llvm.set_option("pyrelay", f"{name}=true")
+    try:
+        yield
+    finally:
+        llvm.set_option("pyrelay", f"{name}=false")
 
 
 def tidy(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

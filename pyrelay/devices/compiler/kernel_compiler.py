@@ -8,6 +8,9 @@ machine this process runs on, with 512-bit vectors where the CPU has them (LLVM'
 ``SHORT_ROWS = True`` has loops over rows of a few elements, which are no loops any more when LLVM
 looks for vectors: it looks at straight lines too then, which is a loss where there are no rows.
 What LLVM makes of straight lines is verified: it has put vectors before what they are made of.
+For one that sets ``STEPS = True`` LLVM looks for what is best counted from round to round (its loop
+strength reduction), which takes half of the time of object code. Other loops over neighbours, and
+what is arranged by hand, are as fast without, but for parts that ask for it.
 One that sets ``ROW_WINDOWS = True`` reads neighbours in rows of matrices: its loops are made
 vectors before LLVM hands on loads from round to round (``lower.passes.row_windows``).
 
@@ -21,12 +24,13 @@ part's text is the line that imports it; its object exports its name, and is onl
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from pyrelay.devices.compiler.codegen import kernel_machine, tidy
+from pyrelay.devices.compiler.codegen import kernel_machine, option, tidy
 from pyrelay.devices.compiler.kernel_lowering import lower_kernel
 from pyrelay.devices.compiler.llvm_ir import Module
 from pyrelay.devices.routines.calls import Part, Routine
@@ -35,20 +39,49 @@ from pyrelay.devices.routines.vector_calls import PREFIX, definitions
 SYMBOL = "pyrelay_kernel"
 
 
+def kernel_object(source: str, filename: str) -> bytes:
+    """The object code of the kernel, or the part, ``source``.
+
+    Raises ``KernelError`` where the text is not in the kernel language.
+    """
+    functions, names = _read(source, filename)
+    module = _optimised_module(functions, names)
+    steps = names.get("STEPS") if functions else _part(names).steps
+    with contextlib.nullcontext() if steps else option("--disable-lsr"):
+        code: bytes = kernel_machine().emit_object(module)
+    return code
+
+
 def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     """The optimised LLVM module of a kernel, or of a part.
 
     Raises ``KernelError`` where the text is not in the kernel language.
     """
-    machine = kernel_machine()
+    return _optimised_module(*_read(source, filename))
+
+
+def _read(source: str, filename: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Any]]:
+    """The functions of a text, none of that of a part, and what its names mean."""
     tree = ast.parse(source, filename)
     names: dict[str, Any] = {}
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
     tree.body = [each for each in tree.body if not isinstance(each, ast.FunctionDef)]
     exec(compile(tree, filename, "exec"), names)
-    if "kernel" not in functions:
-        (part,) = (each for each in names.values() if isinstance(each, Part))
-        return _part_module(part, machine)
+    return functions, names
+
+
+def _part(names: Mapping[str, Any]) -> Part:
+    """The part that the text of a part imports."""
+    (part,) = (each for each in names.values() if isinstance(each, Part))
+    return part
+
+
+def _optimised_module(
+    functions: Mapping[str, ast.FunctionDef], names: Mapping[str, Any]
+) -> llvm.ModuleRef:
+    machine = kernel_machine()
+    if not functions:
+        return _part_module(_part(names), machine)
     layout = str(machine.target_data)
     module = lower_kernel(functions["kernel"], names, SYMBOL, machine.triple, layout)
     routines = [each for each in names.values() if isinstance(each, Routine)]
@@ -146,19 +179,5 @@ def _optimise(
     options.slp_vectorization = short_rows
     builder = llvm.create_pass_builder(machine, options)
     asked = "x86" in machine.triple  # on Arm it does so by itself
-    if asked:
-        llvm.set_option("pyrelay", f"{_IN_ORDER}=true")
-    try:
+    with option(_IN_ORDER) if asked else contextlib.nullcontext():
         builder.getModulePassManager().run(module, builder)
-    finally:  # the option is the process's, and so everyone's who compiles with LLVM
-        if asked:
-            llvm.set_option("pyrelay", f"{_IN_ORDER}=false")
-
-
-def kernel_object(source: str, filename: str) -> bytes:
-    """The object code of the kernel, or the part, ``source``.
-
-    Raises ``KernelError`` where the text is not in the kernel language.
-    """
-    code: bytes = kernel_machine().emit_object(optimised_module(source, filename))
-    return code

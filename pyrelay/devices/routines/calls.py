@@ -48,15 +48,16 @@ class Part(Intrinsic):
     kernels are linked with (`kernel_compiler`).
 
     ``write(module, name)`` writes it and what it needs. It gives a word; ``after(builder, word)``
-    is what a kernel does with that.
+    is what a kernel does with that. ``steps``: as a kernel's text says it.
     """
 
     def __init__(
         self, name: str, result: types.Type, parameters: int,
         write: Callable[[llvm.Module, str], object],
         after: Callable[[IRBuilder, Any], Any] | None = None,
+        steps: bool = False,
     ) -> None:
-        self.write, self.after = write, after
+        self.write, self.after, self.steps = write, after, steps
         self.kind = llvm.FunctionType(WORD, [WORD] * parameters)
         super().__init__(name, fixed(result, *(types.int64,) * parameters), self._call)
 

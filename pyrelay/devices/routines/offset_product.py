@@ -499,7 +499,8 @@ _WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
 def _part(name: str, writer: str, dtype: str, lanes: int) -> Part:
     write, parameters = _WRITERS[writer]
     return Part(
-        name, types.void, parameters, functools.partial(write, dtype=dtype, lanes=lanes)
+        name, types.void, parameters, functools.partial(write, dtype=dtype, lanes=lanes),
+        steps=writer == "offset_product",  # eight rows and a table: registers are few
     )
 
 

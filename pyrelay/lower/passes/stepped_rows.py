@@ -1,9 +1,10 @@
-"""The indices of a row step from row to row; they are divided out of the first row's number only.
+"""The indices of a row step from row to row, and so does the place where it begins.
 
 In: a kernel whose rows are numbered over several axes, as those of an array of three dimensions
 are: row `p` is row `p % n` of plane `p // n`. Out: the body in which the loop over rows counts
 these: the next row is the next one of the plane, or the first one of the next plane. A division
-takes as long as twenty elements of a row.
+takes as long as twenty elements of a row. A row's number times the elements of a row is counted,
+too: rows of 16 elements take 1.4 times as long where it is multiplied out.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class _Rows:
         self.inside = {local for s in statements(loop.body) for local in bound_by(s)}
         self.steps: dict[Operand, tuple[Operand, Operand]] = {loop.index: (_ONE, loop.start)}
         self.pairs: dict[tuple[Operand, Operand], tuple[Local, Local]] = {}
+        self.products: dict[Operand, Local] = {}
         self.before: list[Statement] = []
         self.after: list[Statement] = []
 
@@ -59,12 +61,12 @@ class _Rows:
         """What stands in front of the loop, and the loop."""
         body: list[Statement] = []
         for s in self.loop.body:
-            found = self._counter(s)
+            found = self._counter(s) or self._product(s)
             if found is None:
                 body.append(s)
             else:
                 body.append(Compute(s.out, "positive", (found,)))  # type: ignore[union-attr]
-        if not self.pairs:
+        if not self.pairs and not self.products:
             return [self.loop]
         loop = For(
             self.loop.index, self.loop.start, self.loop.stop, (*body, *self.after),
@@ -84,6 +86,25 @@ class _Rows:
         if s.primitive == "floor_divide":
             self.steps[s.out] = self.steps[found]
         return found
+
+    def _product(self, s: Statement) -> Local | None:
+        """The variable that holds a row's number times what is the same in all rows."""
+        if not isinstance(s, Compute) or s.primitive != "multiply" or s.out.dtype != i64:
+            return None
+        if self.loop.index not in s.args:
+            return None
+        first, second = s.args
+        by = second if first == self.loop.index else first
+        if by in self.inside or by == self.loop.index:
+            return None
+        if by not in self.products:
+            found = self.products[by] = Local(i64, variable=True)
+            start, sum_ = Local(i64), Local(i64)
+            self.before += [
+                Compute(start, "multiply", (self.loop.start, by)), Assign(found, start),
+            ]
+            self.after += [Compute(sum_, "add", (found, by)), Assign(found, sum_)]
+        return self.products[by]
 
     def _pair(self, number: Operand, by: Operand) -> tuple[Local, Local]:
         step, first = self.steps[number]

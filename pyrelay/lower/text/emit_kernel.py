@@ -109,6 +109,8 @@ def emit(kernel: Kernel) -> str:
     numbers = sorted(names.intersection(_CONSTANTS))
     words = sorted(names.difference(_CONSTANTS))
     imports: list[ast.stmt] = []
+    if _has_steps(kernel):
+        declared.append(binding("STEPS", ast.Constant(True)))
     if short_rows:
         declared.append(binding("SHORT_ROWS", ast.Constant(True)))
     if has_row_windows(kernel):
@@ -145,6 +147,16 @@ def _has_short_rows(kernel: Kernel) -> bool:
         and not s.lanes and 2 <= s.stop.value - s.start.value <= _LONGEST_ROW
         and any(isinstance(inner, Load) and inner.out.dtype.kind in "fc" for inner in s.body)
         for s in statements(kernel.body)
+    )
+
+
+def _has_steps(kernel: Kernel) -> bool:
+    """Whether what LLVM counts from round to round matters: in a program's loops and recursion, and
+    where places that are no neighbours are multiplied out in each round of an innermost loop."""
+    return kernel.apart or bool(kernel.routines) or any(
+        isinstance(s, Compute) and s.primitive == "multiply" and s.out.dtype.kind == "i"
+        for loop in statements(kernel.body) if isinstance(loop, For) and not has_loops(loop.body)
+        for s in statements(loop.body)
     )
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 import pyrelay
 from pyrelay.devices.compiler import native
-from pyrelay.devices.compiler.kernel_compiler import optimised_module
+from pyrelay.devices.compiler.kernel_compiler import kernel_object, optimised_module
+from pyrelay.devices.routines import matmul_blocks, offset_product
 
 
 def filtered(f, h, q, r, x, p, seen):
@@ -51,6 +52,24 @@ def test_what_is_written_by_hand_is_an_object_of_its_own() -> None:
     kernel = str(optimised_module(_PRODUCT, "kernel"))
     assert re.search(r"^declare i64 @product_f32x8\(", kernel, re.MULTILINE)
     assert "fadd <" in kernel  # which is vectorised
+
+
+_ROWS = """
+from pyrelay.devices.compiler.vocabulary import *
+
+def kernel(block, begin, end):
+    for i in range(begin, end):
+        store_f32(param_i64(block, 0), i * 7, load_f32(param_i64(block, 1), i * 5) + f32(1.0))
+    return 0
+"""
+
+
+def test_llvm_counts_from_round_to_round_where_a_text_says_so() -> None:
+    plain = kernel_object(_ROWS, "rows")
+    assert kernel_object(f"STEPS = True\n{_ROWS}", "rows") != plain
+    assert kernel_object(_ROWS, "rows") == plain  # LLVM's option is as it was
+    assert offset_product.offset_product_f32x16.steps  # its registers are few
+    assert not matmul_blocks.product_f32x16.steps
 
 
 _ASKED = """

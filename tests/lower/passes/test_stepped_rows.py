@@ -68,3 +68,15 @@ def test_rows_of_planes_are_not_divided(function) -> None:
     _, _, rows = str(pyrelay.jit(function).code(x)).partition("for i1 in range(")
     assert "divide(" not in rows.partition("\n")[2]
     assert "remainder(" not in rows
+
+
+def weighted(x, w):
+    return np.sum(x * w, axis=1)
+
+
+def test_where_a_row_begins_is_counted() -> None:
+    x, w = np.ones((9, 5)), np.ones(5)
+    code = str(pyrelay.jit(weighted).code(x, w))
+    before, _, rows = code.partition("for i0 in range(begin, end)")
+    assert "= begin * n0" in before
+    assert "i0 *" not in rows

@@ -217,6 +217,15 @@ def test_kernels_with_rows_of_a_few_elements_say_so() -> None:
     assert "SHORT_ROWS" not in pyrelay.jit(mixed).code(np.ones((3, 16), dtype=np.uint32))
 
 
+def test_kernels_say_whether_llvm_counts_from_round_to_round() -> None:
+    """Where rounds go through neighbours, as rows of arrays do, it need not."""
+    x = np.random.default_rng(0).random((40, 30))
+    assert "STEPS = True" in pyrelay.jit(scattered).code(x[0], 9)
+    assert "STEPS = True" in pyrelay.jit(lambda x: x.T * 2.0).code(x)
+    for function in (lambda x: np.exp(x) + 1.0, lambda x: x - x.max(axis=1, keepdims=True)):
+        assert "STEPS" not in pyrelay.jit(function).code(x)
+
+
 def steps_by(x: Any, factor: Any) -> Any:
     for i in range(1, len(x)):
         if x[i] > 0.0:
