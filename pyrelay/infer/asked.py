@@ -210,6 +210,9 @@ class Asked:
                     self._have_tables({made})
                 self.granted += 1
             case needs.NeedsListed():
+                self.quick |= self.nested_wanted.keys() | (self.open_keys - self.tables)
+                self._nest(self.nested_wanted)
+                self._have_tables(self.open_keys)
                 self._list_quickly(self.in_lists)
             case needs.NeedsSequences():
                 self._open_sequences()
@@ -597,6 +600,7 @@ class Asked:
         self._list_no_more()
         self.tables -= self.quick
         self.keyed -= self.quick
+        self.nested -= self.quick
         self.quick, self.compares = frozenset(), True
         self._anew()
 

@@ -148,7 +148,8 @@ class NeedsNested(Exception):
 
 
 class NeedsListed(Exception):
-    """Objects become items of lists in a loop, which had better be nodes than the loop unrolled."""
+    """Objects become items of lists in a loop, or dicts whose keys only the running program knows,
+    which had better be nodes than the loop unrolled."""
 
 
 @dataclass(eq=False)

@@ -333,7 +333,8 @@ def _in_columns(
     flat: Flattened,
 ) -> list[Any] | None:
     """All items, made column by column of the arrays of their leaves; None unless they are numbers,
-    arrays, texts, nodes, and tuples and lists of them, of which no item has one twice."""
+    arrays, texts, nodes, tuples and lists of them, or one of several such, and no item has one
+    twice."""
     match item:
         case LeafResult(index, ty):
             return _leaves(rows[index], ty.weak)
@@ -356,6 +357,8 @@ def _in_columns(
             return nodes["tree", pool.number].several(rows[kind.index], rows[row.index])
         case TreeResult(pool, kind, row) if pool.schema is None:
             return flat.pools[pool.given].objects_at(rows[kind.index], rows[row.index])  # type: ignore[index]
+        case CaseResult(tag, cases):
+            return _of_cases(cases, rows[tag], rows, nodes, flat)
         case NodeResult() if (text := grown_text(item)) is not None:
             codes, length = text
             return texts_of(rows[codes], rows[length])
@@ -369,6 +372,22 @@ def _in_columns(
                 return list(map(list, together))
             return list(together) if cls is None else [cls(*row) for row in together]
     return None
+
+
+def _of_cases(
+    cases: Sequence[ResultTree], tags: Any, rows: Sequence[Any], nodes: Mapping[Any, Unpacker],
+    flat: Flattened,
+) -> list[Any] | None:
+    """Items that are one of several cases each, made case by case; None as `_in_columns` gives."""
+    found: list[Any] = [None] * len(tags)
+    for case in set(tags.tolist()):
+        places = np.flatnonzero(tags == case)
+        own = _in_columns(cases[case], [row[places] for row in rows], len(places), nodes, flat)
+        if own is None:
+            return None
+        for place, value in zip(places.tolist(), own, strict=True):
+            found[place] = value
+    return found
 
 
 def _leaves(row: Any, of_python: bool) -> list[Any]:

@@ -304,3 +304,20 @@ def sets_made_where_they_are_missing(edges):
         near[a].add(b)
         near[b].add(a)
     return sum(a in near[b] for a, b in edges), sorted(near)
+
+
+DOCS = ["good film", "bad plot", "good plot"] * 8
+
+
+@use((DOCS, ["p", "n", "p"] * 8, ["good"] * 20 + ["plot no"] * 3))
+def scores_of_texts(docs, labels, tests):
+    counts = {}
+    for doc, label in zip(docs, labels):
+        counts.setdefault(label, Counter()).update(doc.split())
+    found = []
+    for text in tests:
+        scores = {}
+        for label in sorted(counts):
+            scores[label] = sum(counts[label][word] / 8 for word in text.split())
+        found.append((max(scores, key=scores.get), scores))
+    return found

@@ -25,6 +25,7 @@ from pyrelay.infer.flow.effects import raise_where
 from pyrelay.infer.flow.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.flow.iteration import Iteration, iterate
 from pyrelay.infer.flow.truth import truth
+from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.annotations import is_record_class
 from pyrelay.infer.operators import either, extent_of, raised, unary
@@ -220,7 +221,7 @@ class Runner:
             fixed = self.it.program.guards.fix(count.extent)
             count = count if fixed is None else V.Known(fixed)
         if isinstance(problem, needs.NeedsUnrolling):
-            self._ask_for_entries()
+            self._ask_for_entries(count)
         elif isinstance(count, V.Known) and not self.keeps_lengths:
             try:
                 return self._attempt(lambda: self.peeled(init))
@@ -273,10 +274,10 @@ class Runner:
         if strings.lengthened and not strings.open and not strings.tried and not few:
             raise needs.NeedsSequences
 
-    def _ask_for_entries(self) -> None:
+    def _ask_for_entries(self, count: V.Value | None) -> None:
         """Raises NeedsEntries where dicts in lists may be why the loop would be unrolled,
-        NeedsListed where objects are."""
-        program, count = self.it.program, self.iteration.count if self.iteration else None
+        NeedsListed where objects are, or tables."""
+        program = self.it.program
         if program.compares or program.unfolds or (
             isinstance(count, V.Known) and count.value <= needs.SHORT
         ):
@@ -288,6 +289,12 @@ class Runner:
         classes = self.it.heap.items.classes
         if isinstance(count, V.Known) and any(
             is_record_class(cls) and program.families.of(cls) is None for cls in classes
+        ):
+            raise needs.NeedsListed
+        if isinstance(count, V.Known) and any(
+            cls in nested_for and made not in program.nested
+            and (made in program.open_keys or not isinstance(cls, str))
+            for cls, made in self.it.heap.items.made
         ):
             raise needs.NeedsListed
 

@@ -12,6 +12,7 @@ import queue
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -243,7 +244,7 @@ def _table_of(view: Any) -> tuple[Any, ...]:
 #: What each class stands for, what makes that in Python, and the arguments for it.
 standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] = {
     Queue: (deque, deque, lambda x: (list(x), x.maxlen)),
-    Table: (dict, _pairs, lambda x: (x.names, x.held, x.alive)),
+    Table: (dict, _pairs, attrgetter("names", "held", "alive")),
     Ordered: (OrderedDict, OrderedDict, lambda x: (x.entries,)),
     Defaults: (defaultdict, defaultdict, lambda x: (x.default_factory, x.entries)),
     Counts: (Counter, Counter, lambda x: (x.entries,)),

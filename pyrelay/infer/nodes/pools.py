@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import keyword
+import operator
 import types as python_types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -235,6 +236,13 @@ def _object(cls: Any, names: Sequence[str], values: Iterable[Any]) -> Any:
     return node
 
 
+@functools.cache
+def _read(cls: Any) -> tuple[str, ...]:
+    """The fields that what a node stands for is made of, where these are all that it takes."""
+    arguments = standing_for[cls][2] if cls in standing_for else None
+    return arguments.__reduce__()[1] if isinstance(arguments, operator.attrgetter) else ()
+
+
 def _text_of(row: np.ndarray[Any, Any]) -> str:
     """The string in a row of a column of texts."""
     return from_codes(row[1 : 1 + row[0]])
@@ -354,19 +362,25 @@ class Unpacker:
         new = [r for r in wanted if (kind, r) not in self.made]
         if self.known is not None:
             new = [r for r in new if self.known((kind, r)) is None]
-        places, cls, columns = np.array(new, np.int64), self.schema.classes[kind], []
-        for _, sort, path in self._fields(kind):
-            column = self._listed(sort, path, places)
+        places, cls = np.array(new, np.int64), self.schema.classes[kind]
+        fields = {name: (sort, path) for name, sort, path in self._fields(kind)}
+        read = _read(cls)
+        if not fields.keys() >= set(read):
+            read = ()
+        columns = {}
+        for name in read or fields:
+            column = self._listed(*fields[name], places)
             if column is None:
                 return
-            columns.append(column)
+            columns[name] = column
         if not columns or any((kind, r) in self.made for r in new):  # some hold each other
             return
-        values = zip(*columns, strict=True)
+        values = zip(*columns.values(), strict=True)
         made: Iterable[Any] = values
-        if not issubclass(cls, tuple):
-            names = [name for name, _, _ in self._fields(kind)]
-            made = (_object(cls, names, own) for own in values)
+        if read:
+            made = itertools.starmap(standing_for[cls][1], values)
+        elif not issubclass(cls, tuple):
+            made = (_object(cls, tuple(fields), own) for own in values)
         elif not is_anonymous(cls):
             made = itertools.starmap(cls, values)
         self.made.update(zip(zip(itertools.repeat(kind), new), made, strict=True))
