@@ -223,3 +223,18 @@ def length_of_a_list_that_a_generator_inside_changes(n):
         own.pop()
 
     return list(parts(0, []))
+
+
+@refuse((X,), "the items of an array have one shape, and these are i64[2] and i64[1]", "in a list")
+def rows_of_several_lengths(x):
+    return np.array([[1, 2], [3]]) @ x[:2]
+
+
+@refuse((X,), "the axis must be one int here, not 'rows'")
+def axis_by_a_name(x):
+    return x.sum(axis="rows")
+
+
+@refuse((X,), "the axis must be one int here, not 0.5")
+def axis_between_two(x):
+    return x.mean(axis=(0.5,))

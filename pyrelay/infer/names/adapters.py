@@ -126,7 +126,22 @@ def to_array(
     parts = [to_array(it, i, missing=missing, dtype=dtype) for i in items]
     if not parts:
         return it.result(it.builder.full(0.0, (0,), types.f64))
+    _check_one_shape(it, [it.tensor(part) for part in parts])
     return stack(it, parts, 0)
+
+
+def _check_one_shape(it: Interpreter, items: Sequence[types.TensorType]) -> None:
+    """Raises ShapeError where the items of an array are known to differ in shape."""
+    for item in items:
+        pairs = zip(items[0].shape, item.shape, strict=False)
+        if item.rank != items[0].rank or any(
+            isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs
+        ):
+            raise it.failure(
+                errors.ShapeError,
+                f"the items of an array have one shape, and these are {items[0]} and {item}",
+                hints=("keep them in a list, or fill them up to one length",),
+            )
 
 
 OBJECTS = (
@@ -231,7 +246,7 @@ def axes_of(it: Interpreter, axis: V.Value | None, rank: int) -> tuple[int, ...]
     if rank == 0 and isinstance(given, int) and given in (0, -1):
         return ()  # NumPy takes a number for an array of one element here
     numbers = given if isinstance(given, (tuple, list)) else (given,)
-    normal = tuple(normal_axis(it, int(a), rank) for a in numbers)
+    normal = tuple(normal_axis(it, a, rank) for a in numbers)
     if len(set(normal)) != len(normal):
         raise it.failure(errors.InvalidValueError, f"axis {given} names an axis twice")
     return tuple(sorted(normal))
