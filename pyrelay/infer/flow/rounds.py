@@ -221,7 +221,8 @@ class Runner:
             fixed = self.it.program.guards.fix(count.extent)
             count = count if fixed is None else V.Known(fixed)
         if isinstance(problem, needs.NeedsUnrolling):
-            self._ask_for_entries(count)
+            self._ask_for_entries()
+            self._ask_for_tables(count)
         elif isinstance(count, V.Known) and not self.keeps_lengths:
             try:
                 return self._attempt(lambda: self.peeled(init))
@@ -274,10 +275,10 @@ class Runner:
         if strings.lengthened and not strings.open and not strings.tried and not few:
             raise needs.NeedsSequences
 
-    def _ask_for_entries(self, count: V.Value | None) -> None:
+    def _ask_for_entries(self) -> None:
         """Raises NeedsEntries where dicts in lists may be why the loop would be unrolled,
-        NeedsListed where objects are, or tables."""
-        program = self.it.program
+        NeedsListed where objects are."""
+        program, count = self.it.program, self.iteration.count if self.iteration else None
         if program.compares or program.unfolds or (
             isinstance(count, V.Known) and count.value <= needs.SHORT
         ):
@@ -291,7 +292,16 @@ class Runner:
             is_record_class(cls) and program.families.of(cls) is None for cls in classes
         ):
             raise needs.NeedsListed
-        if isinstance(count, V.Known) and any(
+
+    def _ask_for_tables(self, count: V.Value | None) -> None:
+        """Raises NeedsListed where a loop would be unrolled many times that may be because of dicts
+        in lists whose keys only the running program knows."""
+        program = self.it.program
+        if program.compares or program.unfolds or not isinstance(count, V.Known) or (
+            count.value <= needs.SHORT
+        ):
+            return
+        if any(
             cls in nested_for and made not in program.nested
             and (made in program.open_keys or not isinstance(cls, str))
             for cls, made in self.it.heap.items.made
