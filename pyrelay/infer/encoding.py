@@ -164,7 +164,8 @@ class Encoder:
             self.atoms.append(self.builder.cast(atom, types.i64, weak=True))
 
     def content(self, root: V.Root, layout: Any) -> None:
-        """Write the content of a root."""
+        """Write the content of a root. Raises NoCase if it is not of this layout, as where one of
+        two objects of a class was taken for the other."""
         content = self.heap.contents[root]
         if root.kind == "array":
             self._tensor(content, layout)
@@ -180,7 +181,10 @@ class Encoder:
             self._grown(root, layout)
             return
         content = fitted_to(self.listed.get(root, content), layout)
-        for child, inner in zip(content_children(content), layout.children, strict=True):
+        children = content_children(content)
+        if len(children) != len(layout.children):
+            raise NoCase(f"a {root.kind} of {len(children)} is not one of {layout}")
+        for child, inner in zip(children, layout.children, strict=True):
             self(child, inner)
 
     def _grown(self, root: V.Root, layout: LGrown) -> None:

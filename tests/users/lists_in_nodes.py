@@ -275,3 +275,64 @@ def replaced_nodes_beside_others(n):
             for link in one.links
         ]))
     return [link.number for one in changed for link in one.links]
+
+
+class Page:
+    """Keys in order, and the pages between them."""
+
+    def __init__(self, leaf):
+        self.leaf = leaf
+        self.keys = []
+        self.pages = []
+
+    def split(self, i, t):
+        """Part a page that is full, between two of this one."""
+        old = self.pages[i]
+        new = Page(old.leaf)
+        new.keys, middle, old.keys = old.keys[t:], old.keys[t - 1], old.keys[: t - 1]
+        if not old.leaf:
+            new.pages, old.pages = old.pages[t:], old.pages[:t]
+        self.keys.insert(i, middle)
+        self.pages.insert(i + 1, new)
+
+    def add(self, key, t):
+        """Put a key into the page that it belongs to."""
+        i = sum(k < key for k in self.keys)
+        if self.leaf:
+            self.keys.insert(i, key)
+            return
+        if len(self.pages[i].keys) == 2 * t - 1:
+            self.split(i, t)
+            i += key > self.keys[i]
+        self.pages[i].add(key, t)
+
+
+class Index:
+    """A B-tree."""
+
+    def __init__(self, t):
+        self.t = t
+        self.root = Page(True)
+
+    def insert(self, key):
+        """Put a key into it; a root that is full is parted first."""
+        root = self.root
+        if len(root.keys) == 2 * self.t - 1:
+            above = Page(False)
+            above.pages.append(root)
+            self.root = above
+            above.split(0, self.t)
+            root = above
+        root.add(key, self.t)
+
+
+@use(([37 * k % 101 for k in range(40)], 2), ([], 2))
+def pages_of_a_b_tree(keys, t):
+    index, depth = Index(t), 0
+    for key in keys:
+        index.insert(key)
+    page = index.root
+    while not page.leaf:
+        page = page.pages[0]
+        depth += 1
+    return depth, page.keys

@@ -240,7 +240,10 @@ def _object(cls: Any, names: Sequence[str], values: Iterable[Any]) -> Any:
 def _read(cls: Any) -> tuple[str, ...]:
     """The fields that what a node stands for is made of, where these are all that it takes."""
     arguments = standing_for[cls][2] if cls in standing_for else None
-    return arguments.__reduce__()[1] if isinstance(arguments, operator.attrgetter) else ()
+    if not isinstance(arguments, operator.attrgetter):
+        return ()
+    names: Any = arguments.__reduce__()[1]
+    return tuple(names)
 
 
 def _text_of(row: np.ndarray[Any, Any]) -> str:
