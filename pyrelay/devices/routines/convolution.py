@@ -27,8 +27,9 @@ The parallel axis counts blocks of work by groups by blocks of ``COLUMNS`` chann
     forward  image, weights -> outputs: blocks of ``PIXELS`` positions, of one image, or of all of
              them with the channels last
     weights  image, outputs -> weights: blocks of ``ROWS`` channels and taps
-    back     outputs, weights -> image: images (here the channels of the result are the C); of
-             ``f32`` with the channels first and no stride, by ``convolution_transformed``
+    back     outputs, weights -> image: images (here the channels of the result are the C); with
+             the channels first by ``convolution_spread``, or of ``f32`` without a stride by
+             ``convolution_transformed``
 
 With the channels last LLVM vectorises innermost loops, and no element is written twice in one of
 those.
@@ -41,6 +42,7 @@ from textwrap import dedent
 
 from pyrelay.devices.routines.convolution_first import PIXELS, SHORT, forward_kernel
 from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
+from pyrelay.devices.routines.convolution_spread import spread_loop
 from pyrelay.devices.routines.convolution_transformed import (
     BACK_NAMES,
     transformed_loop,
@@ -94,8 +96,11 @@ _ADDS = """\
 from pyrelay.devices.routines.offset_product import add_run_{vectors}
 from pyrelay.devices.routines.tap_sums import tap_sums_{vectors}
 """
+_RUNS = "from pyrelay.devices.routines.offset_product import copy_run_{vectors}\n"
 _TURNED_PARTS = """\
-from pyrelay.devices.routines.turned_product import turned_sums_{vectors}, turned_weights_{vectors}
+from pyrelay.devices.routines.offset_product import copy_lines_{vectors}
+from pyrelay.devices.routines.turned_product import (
+    turned_product_{vectors}, turned_sums_{vectors}, turned_weights_{vectors})
 """
 
 _SIZES = """\
@@ -320,16 +325,23 @@ if channels == 1 and outputs == 1 and flat and stride1 == 1 and stride2 == 1:
         factor + (group * taps + taps - 1) * {size}, -1, taps1, taps2, step1, step2,
         step1 * (taps1 - 1) - before1, step2 * (taps2 - 1) - before2)
     continue
-clear_bytes(result + (plane_all + o0) * image * {size}, o_count * image * {size})
+# One tap without a stride: the product is the image.
+plain = taps * stride0 * stride1 * stride2 == 1 and pixels == image and outputs > 0
+plain = plain and before0 == 0 and before1 == 0 and before2 == 0 and channels * outputs != 1
+if not plain:
+    clear_bytes(result + (plane_all + o0) * image * {size}, o_count * image * {size})
 one = local_{dtype}(1)
 store_{dtype}(one, 0, {dtype}(1))
 c0 = o0
+share = o_count if plain else share
 while c0 < o0 + o_count:
     c_count = o0 + o_count - c0 if o0 + o_count - c0 < share else share
     rows = c_count * taps
     p_most = {scratch} // rows if rows > 0 else 1
     p_most = p_most if p_most < {depth} else {depth}
+    p_most = pixels if plain else p_most
     plane = plane_all + c0
+    made = result + plane * image * {size} if plain else patches
     p0 = 0
     while p0 < pixels:
         p_count = pixels - p0 if pixels - p0 < p_most else p_most
@@ -337,7 +349,8 @@ while c0 < o0 + o_count:
             {single}
         else:
             {product}
-        {scatter}
+        if not plain:
+            {scatter}
         p0 += p_most
     c0 += share
 """
@@ -425,7 +438,7 @@ _FORMS: dict[tuple[str, bool], tuple[str, dict[str, str]]] = {
         "a_line": "channels * taps", "a_turned": "1", "added": "0",
         "b": "y + ((entry * groups + group) * outputs * pixels + p0) * {size}",
         "b_line": "pixels", "b_turned": "0",
-        "c": "patches", "c_line": "p_count", "m": "rows", "n": "p_count", "k": "outputs",
+        "c": "made", "c_line": "p_count", "m": "rows", "n": "p_count", "k": "outputs",
     }),
 }  # fmt: skip
 
@@ -477,7 +490,10 @@ def convolution_kernel(
     if what == WEIGHTS and dtype.name == "f32" and not channels_last:
         parts["calls"] += weights_parts(lanes)
         parts["tiled"] = "y = factor\n" + weights_loop(lanes, ROWS)
+    if what == BACK and not channels_last:
+        parts["calls"] += _TURNED_PARTS
+        parts["tiled"] = spread_loop(dtype, lanes, COLUMNS)
     if what == BACK and dtype.name == "f32" and not channels_last:
-        parts["calls"] += _COPIES + _TURNED_PARTS + transformed_parts(lanes)
+        parts["calls"] += _RUNS + transformed_parts(lanes)
         parts["transformed"] = BACK_NAMES + dedent(transformed_loop(lanes, back=True))
     return filled(_KERNEL, {**parts, **names})

@@ -13,6 +13,7 @@ from math import prod
 
 from pyrelay.devices.routines import (
     convolution_first,
+    convolution_spread,
     convolution_transformed,
     convolution_turned,
     convolution_weights,
@@ -31,10 +32,10 @@ _TURNED = "turned_weights", "turned_product", "turned_sums"
 _WINOGRAD = (
     "winograd_lines", "winograd_image", "turned_weights", "turned_sums", "winograd_finite",
 )  # fmt: skip
+_SPREAD = *_ADDED, "tap_sums", "copy_lines", *_TURNED
 _TRANSFORMED = (
-    *_LINES, "turned_weights", "turned_sums",
-    *(part for module in _TRANSFORMING for part in PARTS[module]),
-)  # fmt: skip
+    "copy_run", *(part for module in _TRANSFORMING for part in PARTS[module]),
+)
 _TILED = "turned_weights", "turned_sums", *PARTS["winograd"], "winograd_pairs"
 
 
@@ -72,7 +73,7 @@ def parts(
     }.get((what, channels_last), (channels_last, not channels_last))  # fmt: skip
     if sizes is None:
         if not channels_last:
-            yield from (*_LINES, "tap_dots") if what == WEIGHTS else (*_ADDED, "tap_sums")
+            yield from (*_LINES, "tap_dots") if what == WEIGHTS else _SPREAD
             if size == 4:
                 yield from _TRANSFORMED if what == BACK else _TILED
         yield from matmul_choice.ways((None,) * 3, *transposed, lanes, size)
@@ -88,12 +89,19 @@ def parts(
             yield from _tiling(sizes.axes[1][1])
             return
         yield _copied(flat, sizes.axes[2][2])
-    if what == BACK and not channels_last and (single or sizes.axes[2][3] == 1):
-        yield from _ADDED
     back = _turned_around(sizes) if what == BACK and not channels_last and size == 4 else None
     if back is not None and _by_transforms(back, convolution_transformed.BACK_WORTH):
         yield from _transforming(back)
         return
+    plain = what == BACK and not channels_last and not single and is_plain(sizes)
+    if what == BACK and not channels_last and not plain:
+        if not single and _by_channels(sizes, lanes, size):
+            yield from ("turned_product", "turned_sums", "copy_lines")
+            if any(axis[1] > 1 for axis in sizes.axes):
+                yield "turned_weights"
+            return
+        if single or sizes.axes[2][3] == 1:
+            yield from _ADDED
     # Blocks of positions, by blocks of channels, taps or outputs.
     m, n, k = _extents(what, channels_last, sizes)
     if what == WEIGHTS and channels_last and n == 1 < sizes.groups:
@@ -104,6 +112,14 @@ def parts(
         yield from matmul_choice.ways((m, n, k), *transposed, lanes, size, line)
         if what == BACK and not channels_last and n < positions:  # of which some are left over
             yield from matmul_choice.ways((m, positions % n, k), *transposed, lanes, size)
+
+
+def is_plain(sizes: ConvolutionSizes) -> bool:
+    """Whether outputs are products of positions of the image: one tap, without a stride."""
+    return all(
+        taps == stride == 1 and before == 0 and extent == out
+        for extent, taps, out, stride, _, before in sizes.axes
+    )
 
 
 def _copied(flat: bool, out2: int) -> str:
@@ -120,6 +136,8 @@ def _extents(what: str, channels_last: bool, sizes: ConvolutionSizes) -> tuple[i
     if what == BACK and channels_last:
         return min(DEPTH, positions), columns, sizes.outputs
     if what == BACK:
+        if is_plain(sizes):
+            return columns, positions, sizes.outputs
         return min(columns, max(1, PIXELS // taps)) * taps, min(DEPTH, positions), sizes.outputs
     if channels_last:
         return min(ROWS, values), columns, min(DEPTH, sizes.batch * positions)
@@ -133,9 +151,7 @@ def _forward(sizes: ConvolutionSizes, lanes: int, size: int) -> Iterator[str]:
     if flat:
         _, taps0, out0, stride0, step0, before0 = axis1
     extents, taps, positions = (prod(axis[k] for axis in sizes.axes) for k in (0, 1, 2))
-    plain = extents == positions and all(
-        taps == stride == 1 and before == 0 for _, taps, _, stride, _, before in sizes.axes
-    )
+    plain = is_plain(sizes)
     single = sizes.channels == sizes.outputs == 1
     if single and flat and taps <= convolution_first.TABLE and stride2 <= convolution_first.STRIDES:
         windows = taps0 == taps2 == convolution_first.WINDOW and step0 == step2 == 1
@@ -233,6 +249,34 @@ def _by_transforms(sizes: ConvolutionSizes, direct_worth: int) -> bool:
     products = taps0 * taps2 * sizes.channels * out0 * out2 * sizes.batch
     worth = products * direct_worth >= paid * 10
     return out0 * out2 * 5 >= across * down * side * side * 2 and worth
+
+
+def _by_channels(sizes: ConvolutionSizes, lanes: int, size: int) -> bool:
+    """Whether what outputs add to an image has vectors along its channels."""
+    limits, wide, channels, outputs = convolution_spread, 2 * lanes, sizes.channels, sizes.outputs
+    image, taps, pixels = (prod(axis[k] for axis in sizes.axes) for k in (0, 1, 2))
+    extent2, _, out2, stride2 = sizes.axes[2][:4]
+    if not 0 < taps <= limits.TAPS or outputs * taps > limits.DEPTH:
+        return False
+    if sizes.batch * image * pixels == 0:
+        return False
+    if extent2 > limits.POSITIONS or min(out2, -(-extent2 // stride2)) * taps > limits.LISTED:
+        return False
+    planes, panels = sizes.batch * sizes.groups, -(-channels // wide)
+    narrow, stays = 0 < channels % wide <= lanes, pixels * taps <= limits.LISTED
+    products, values = planes * outputs * taps * pixels, planes * channels * taps * pixels
+    paid = limits.PRODUCT_WORTH * products * (8 * panels - narrow)
+    paid += paid // 2 if outputs * pixels * size > limits.FAR else 0
+    paid += limits.ENTRY_WORTH * planes * taps * pixels * panels
+    paid += limits.SUM_WORTH * planes * image * (2 * panels - narrow)
+    paid += limits.LISTING_WORTH * taps * pixels * (1 if stays else planes * panels)
+    paid += limits.TURNING_WORTH * sizes.groups * outputs * taps * panels
+    direct = limits.DIRECT_WORTH * products * channels // lanes
+    direct += limits.ADDED_WORTH * values if stride2 > 1 else limits.RUN_WORTH * values // lanes
+    direct += limits.LINE_WORTH * values // out2
+    direct += limits.IMAGE_WORTH * planes * channels * image // lanes
+    direct += limits.WEIGHT_WORTH * planes * channels * outputs * taps // lanes
+    return paid < direct
 
 
 def _by_outputs(
