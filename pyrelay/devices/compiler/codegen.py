@@ -74,14 +74,14 @@ def runtime_machine() -> llvm.TargetMachine:
 
 
 @contextlib.contextmanager
-def option(name: str) -> Iterator[None]:
+def option(name: str, *, on: bool = True) -> Iterator[None]:
     """Sets one of LLVM's options for a while: it is the process's, and so everyone's who compiles
-    with LLVM."""
-    llvm.set_option("pyrelay", f"{name}=true")
+    with LLVM. Afterwards it is the opposite, which it has to be by default."""
+    llvm.set_option("pyrelay", f"{name}={str(on).lower()}")
     try:
         yield
     finally:
-        llvm.set_option("pyrelay", f"{name}=false")
+        llvm.set_option("pyrelay", f"{name}={str(not on).lower()}")
 
 
 def tidy(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

@@ -37,6 +37,9 @@ from pyrelay.devices.routines.calls import Part, Routine
 from pyrelay.devices.routines.vector_calls import PREFIX, definitions
 
 SYMBOL = "pyrelay_kernel"
+_BRANCHES = "--x86-cmov-converter"
+"""LLVM's option by which it makes branches of choices, of those too that nothing foresees: it takes
+them for the lesser of two numbers, and forgets what it was told."""
 
 
 def kernel_object(source: str, filename: str) -> bytes:
@@ -46,9 +49,13 @@ def kernel_object(source: str, filename: str) -> bytes:
     """
     functions, names = _read(source, filename)
     module = _optimised_module(functions, names)
-    steps = names.get("STEPS") if functions else _part(names).steps
-    with contextlib.nullcontext() if steps else option("--disable-lsr"):
-        code: bytes = kernel_machine().emit_object(module)
+    machine = kernel_machine()
+    with contextlib.ExitStack() as options:
+        if not (names.get("STEPS") if functions else _part(names).steps):
+            options.enter_context(option("--disable-lsr"))
+        if "where_unpredictable" in names and "x86" in machine.triple:
+            options.enter_context(option(_BRANCHES, on=False))
+        code: bytes = machine.emit_object(module)
     return code
 
 

@@ -136,8 +136,8 @@ def reads_before_stores(loop: For, reading: int, around: Integers) -> list[Exten
     before it store: sums of extents that must not be negative for that, mostly none; None if they
     may."""
     first, then = around.later(loop)
-    stored = [a for a in _accesses(loop.body, first) if isinstance(a[0], Store)]
-    loaded = [a for a in _accesses(loop.body[:reading], then) if isinstance(a[0], Load)]
+    stored = [a for a in accesses(loop.body, first) if isinstance(a[0], Store)]
+    loaded = [a for a in accesses(loop.body[:reading], then) if isinstance(a[0], Load)]
     steps = [*then.all_steps(), *first.steps[1:]]
     asked: dict[Extent, None] = {}
     # Indices of inner loops lie between what outer ones leave: those of both rounds come last.
@@ -160,8 +160,8 @@ def strides(loop: For, reading: int, around: Integers) -> dict[Load | Store, Ext
     _, then = around.later(loop)
     step = then.steps[-1][0]
     found: dict[Load | Store, Extent | None] = {}
-    for access, position in _accesses(loop.body[:reading], then):
-        parts = _split(position, step)
+    for access, position in accesses(loop.body[:reading], then):
+        parts = linear(position, step)
         found[access] = None if parts is None else parts[0]
     return found
 
@@ -175,7 +175,7 @@ def reads_across(loop: For, reading: int, around: Integers) -> bool:
         for statement in body:
             inside.note(statement)
             if isinstance(statement, Load) and step is not None:
-                parts = _split(inside.of(statement.index), step)
+                parts = linear(inside.of(statement.index), step)
                 if parts is not None and parts[0] not in (0, 1):
                     return True
             own = step
@@ -191,13 +191,13 @@ def reads_across(loop: For, reading: int, around: Integers) -> bool:
 
 def places(loop: For, around: Integers) -> dict[Load | Store, Extent]:
     """Where a loop loads and stores."""
-    return dict(_accesses(loop.body, _inside(loop, around)))
+    return dict(accesses(loop.body, _inside(loop, around)))
 
 
 def never_at(loop: For, store: Store, loads: Sequence[Load], around: Integers) -> bool:
     """Whether loads of a loop are never where one of its stores, which does not move, stores."""
     inside = _inside(loop, around)
-    known = dict(_accesses(loop.body, inside))
+    known = dict(accesses(loop.body, inside))
     steps = inside.all_steps()
     return all(_differ(known[store], known[load], steps) for load in loads)
 
@@ -208,7 +208,9 @@ def _inside(loop: For, around: Integers) -> Integers:
     return inside
 
 
-def _accesses(body: Body, integers: Integers) -> Iterator[tuple[Load | Store, Extent]]:
+def accesses(body: Body, integers: Integers) -> Iterator[tuple[Load | Store, Extent]]:
+    """The loads and stores of a body, each with its position; `integers` learns what is computed.
+    """
     for statement in body:
         integers.note(statement)
         if isinstance(statement, (Load, Store)):
@@ -216,7 +218,7 @@ def _accesses(body: Body, integers: Integers) -> Iterator[tuple[Load | Store, Ex
         if isinstance(statement, For):
             integers.enter(statement)
         for inner in bodies(statement):
-            yield from _accesses(inner, integers)
+            yield from accesses(inner, integers)
 
 
 def _unknown() -> Extent:
@@ -235,14 +237,18 @@ def _may_differ(a: Extent, b: Extent, steps: list[Step], around: Integers) -> Ex
     for way in _ways(dims.add(a, dims.multiply(-1, b))):
         for least in _least(way, steps):
             condition = dims.add(least, -1)
-            if isinstance(condition, int):
-                continue
-            linear = all(sum(p for _, p in monomial) <= 1 for monomial, _ in condition.terms)
-            likely = sum(factor for monomial, factor in condition.terms if monomial) >= 0
-            known = all(around.extent(s) is not None for s in dims.symbols(condition))
-            if linear and likely and known:
+            if may_ask(condition, around):
                 return condition
     return None
+
+
+def may_ask(condition: Extent, around: Integers) -> bool:
+    """Whether a sum of extents that the kernel knows is not negative where all are alike."""
+    if isinstance(condition, int):
+        return False
+    single = all(sum(p for _, p in monomial) <= 1 for monomial, _ in condition.terms)
+    likely = sum(factor for monomial, factor in condition.terms if monomial) >= 0
+    return single and likely and all(around.extent(s) is not None for s in dims.symbols(condition))
 
 
 def _ways(difference: Extent) -> tuple[Extent, Extent]:
@@ -255,7 +261,7 @@ def _least(extent: Extent, steps: list[Step]) -> list[Extent]:
     if not steps:
         return [extent]
     step, most = steps[-1]
-    parts = _split(extent, step)
+    parts = linear(extent, step)
     if parts is None:
         return []
     slope, rest = parts
@@ -267,7 +273,7 @@ def _least(extent: Extent, steps: list[Step]) -> list[Extent]:
     return [least for end in ends for least in _least(end, steps[:-1])]
 
 
-def _split(extent: Extent, step: Symbol) -> tuple[Extent, Extent] | None:
+def linear(extent: Extent, step: Symbol) -> tuple[Extent, Extent] | None:
     """The factor of an index in a polynomial, and what is left; None if that is not linear."""
     if step not in dims.symbols(extent):
         return 0, extent

@@ -112,7 +112,7 @@ class _Walk:
         for s in body:
             match s:
                 case Compute(out=out, args=args):
-                    _enter(ages, out, args, _latency(s))
+                    _enter(ages, out, args, latency(s))
                 case Load(out=out, index=index):
                     _enter(ages, out, (index,), _LOAD)
                 case Assign(variable=variable, value=value):
@@ -142,7 +142,8 @@ def _enter(ages: _Ages, out: Local, args: tuple[Operand, ...], cycles: int) -> N
         ages.pop(out, None)
 
 
-def _latency(s: Compute) -> int:
+def latency(s: Compute) -> int:
+    """Cycles until what a primitive computes is there."""
     kinds = {a.dtype.kind for a in s.args}
     if s.out.dtype.kind == "f" or "f" in kinds:
         if s.primitive in _COMPARED or s.out.dtype.kind == "b":

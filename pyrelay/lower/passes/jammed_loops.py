@@ -36,8 +36,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from pyrelay.ir import dims
-from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import bool_, f32, f64, i32, i64
 from pyrelay.lower.kernels.kernel import (
     Assign,
@@ -64,6 +62,7 @@ from pyrelay.lower.kernels.kernel import (
     replace_bodies,
     statements,
 )
+from pyrelay.lower.passes.asked_extents import as_sum
 from pyrelay.lower.passes.distinct_places import (
     Integers,
     reads_across,
@@ -202,7 +201,7 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
             asked = reads_before_stores(doubted, length + more, around)
             if asked is None:
                 return None
-            reading.asked = [_sum(extent, around) for extent in asked]
+            reading.asked = [as_sum(extent, around) for extent in asked]
             found = strides(doubted, length + more, around)
             far = any(
                 load.out in reading.varying and found[load] != 1 for load in _inner(reading)
@@ -222,19 +221,6 @@ def _reading(loop: For, around: Integers, uses: Uses) -> Reading | None:
             most = _MOST_KEPT if has_loops(reading.body) else _MOST_LEFT
             return reading if len(reading.kept) <= most else None
     return None
-
-
-def _sum(extent: Extent, integers: Integers) -> list[tuple[int, Operand]]:
-    """A sum of extents: factors and what they multiply."""
-    if isinstance(extent, int):
-        return [(extent, Literal(1, i64))]
-    terms: list[tuple[int, Operand]] = []
-    for monomial, factor in extent.terms:
-        symbols = dims.symbols(dims.Dim(((monomial, 1),))) if monomial else ()
-        local = integers.extent(*symbols) if symbols else Literal(1, i64)
-        assert local is not None
-        terms.append((factor, local))
-    return terms
 
 
 def _doubted(loop: For, length: int) -> tuple[For, Local | None]:
@@ -375,7 +361,7 @@ def starts_anew(body: Body, rest: Body, outside: Uses) -> bool:
     the loop sets. One that is not set in every round is used in the first statements alone."""
     changed = {s.variable for s in statements((*body, *rest)) if isinstance(s, Assign)}
     definite: set[Operand] = set()
-    if not _sets_first(body, changed, definite):
+    if not sets_first(body, changed, definite):
         return False
     after = read_by(rest)
     return all(
@@ -384,7 +370,7 @@ def starts_anew(body: Body, rest: Body, outside: Uses) -> bool:
     )
 
 
-def _sets_first(body: Sequence[Statement], changed: set[Local], definite: set[Operand]) -> bool:
+def sets_first(body: Sequence[Statement], changed: set[Local], definite: set[Operand]) -> bool:
     """Whether statements read none of the variables `changed` before they have set it; adds to
     `definite` those that they set in any case."""
     for s in body:
@@ -393,7 +379,7 @@ def _sets_first(body: Sequence[Statement], changed: set[Local], definite: set[Op
         if isinstance(s, Assign):
             definite.add(s.variable)
         arms = [(each, set(definite)) for each in bodies(s)]
-        if not all(_sets_first(each, changed, found) for each, found in arms):
+        if not all(sets_first(each, changed, found) for each, found in arms):
             return False
         if isinstance(s, If):
             definite |= set.intersection(*(found for _, found in arms))
@@ -504,7 +490,7 @@ def _kept(reading: Reading) -> tuple[list[Local], list[Local]]:
         elsewhere = after.union(*(read_by(g.body) for g in parts if g is not group))
         for s in statements(tuple(group.body)):
             if isinstance(s, Assign) and (
-                s.variable in elsewhere or not _sets_first(group.body, {s.variable}, set())
+                s.variable in elsewhere or not sets_first(group.body, {s.variable}, set())
             ):
                 variables[s.variable] = None
         others += [

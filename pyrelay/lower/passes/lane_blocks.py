@@ -36,6 +36,7 @@ from pyrelay.lower.kernels.kernel import (
     operands,
     statements,
 )
+from pyrelay.lower.passes.asked_extents import Sum, negative
 from pyrelay.lower.passes.copies import Copy
 from pyrelay.records import dataclass
 
@@ -79,7 +80,7 @@ class Reading:
     doubt: Local | None = None
     whole: For | None = None
     far: frozenset[Statement] = frozenset()
-    asked: Sequence[Sequence[tuple[int, Operand]]] = ()
+    asked: Sequence[Sum] = ()
 
     @property
     def body(self) -> Body:
@@ -166,13 +167,9 @@ class Blocks:
             brief = self._compute("less", rounds, Literal(_SHORTEST, i64), dtype=bool_)
             alone = self._compute("logical_or", alone, brief, dtype=bool_)
         for terms in reading.asked:
-            total: Operand = _ZERO
-            for factor, operand in terms:
-                name = "subtract" if factor < 0 else "add"
-                term = self._compute("multiply", operand, Literal(abs(factor), i64))
-                total = self._compute(name, total, term)
-            negative = self._compute("less", total, _ZERO, dtype=bool_)
-            alone = self._compute("logical_or", alone, negative, dtype=bool_)
+            made, fails = negative(terms)
+            self.out += made
+            alone = self._compute("logical_or", alone, fails, dtype=bool_)
         before, self.out = self.out, []
 
         whole = self._compute("right_shift", count, _log2(lanes))

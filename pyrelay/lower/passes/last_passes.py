@@ -24,6 +24,7 @@ from pyrelay.lower.passes.ordered_sums import with_ordered_sums
 from pyrelay.lower.passes.paired_angles import with_paired_angles
 from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.parted_places import with_parted_places
+from pyrelay.lower.passes.skewed_rows import skewed
 from pyrelay.lower.passes.stepped_rows import stepped
 from pyrelay.lower.passes.tiled_rounds import tiled
 from pyrelay.lower.passes.turned_reads import with_turned_reads
@@ -35,6 +36,7 @@ def printable(kernel: Kernel) -> Kernel:
     kernel = replace(kernel, body=with_turned_reads(kernel))
     kernel = replace(kernel, body=stepped(kernel))
     kernel = replace(kernel, body=parted(kernel.body))
+    kernel = replace(kernel, body=skewed(kernel))
     kernel = replace(kernel, body=with_held_elements(kernel))
     kernel = replace(kernel, body=with_paired_angles(kernel.body))
     kernel = replace(kernel, body=with_checked_blocks(kernel))

@@ -385,7 +385,7 @@ class _Printer:
         if isinstance(statement, Read):
             parameter = statement.parameter
             if parameter in self.names:  # its address
-                self.pending.define(local, self._array(parameter), (), body, out, loads=False)
+                self.pending.define(local, named(self.names[parameter]), (), body, out, loads=False)
                 return
             name = self._named(local, _PREFIX[parameter.role])
             if parameter.role == EXTENT:
@@ -408,15 +408,14 @@ class _Printer:
     def _tree(self, statement: Compute | Load, args: list[ast.expr]) -> ast.expr:
         if isinstance(statement, Load):
             name = f"load_{_order(statement)}{statement.array.dtype.name}"
-            return call(name, self._array(statement.array), args[0])
+            return call(name, self._place(statement.array, args), args[0])
         scalar = SCALARS[statement.primitive]
         dtype = statement.out.dtype if scalar.result == TARGET else statement.args[-1].dtype
         return spelled(scalar.kernel(dtype), args)
 
-    def _array(self, array: Array) -> ast.expr:
-        if isinstance(array, Pointed):
-            return self._scalar(array.address)
-        return named(self.names[array])
+    def _place(self, array: Array, values: Sequence[ast.expr]) -> ast.expr:
+        """An array that is read or stored into; an address is the last of the operands."""
+        return values[-1] if isinstance(array, Pointed) else named(self.names[array])
 
     def _act(self, statement: Statement, out: list[ast.stmt]) -> None:
         room = _LARGEST_EXPRESSION + 1
@@ -594,7 +593,7 @@ class _Printer:
         return named(name)
 
     def _store(self, store: Store, values: list[ast.expr]) -> ast.expr:
-        array = self._array(store.array)
+        array = self._place(store.array, values)
         if isinstance(store.array, Parameter) and store.array.role == SLOT:
             return call(f"store_slot_{store.array.dtype.name}", array, *values)
         return call(f"store_{_order(store)}{store.array.dtype.name}", array, *values[:2])
