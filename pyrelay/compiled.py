@@ -588,7 +588,7 @@ class Compiled:
             except errors.PyrelayError:
                 if not opens:
                     raise
-                if refusal is not None:
+                if refusal is not None and not refusal.costly:
                     self._open_texts = False
                     raise refusal from None
         raise AssertionError

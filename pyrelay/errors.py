@@ -133,6 +133,7 @@ class PyrelayError(Exception):
     code: ClassVar[str] = "error"
     related_mark: ClassVar[str] = "-"
     endless = False  # whether ever more would be made of what is known
+    costly = False  # or so much that another way is tried first
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -27,6 +27,9 @@ MOST_STEPS_OF_TEXTS = 10_000
 """While short texts of the caller are known that could be data as well: a program for any texts
 takes about as many, and calls with other texts do not wait for programs of their own."""
 
+MOST_JOINS_OF_TEXTS = 2500
+"""Branches whose arms are joined, meanwhile: each takes as long as 10 to 20 steps."""
+
 MOST_STEPS_BY_ITEMS = 600
 """While lists of lists are taken apart that could enter as tables as well."""
 
@@ -64,6 +67,7 @@ class Effort:
     rounds: int = field(default_factory=lambda: FEW_ROUNDS)
     left_rolled: bool = False
     texts_may_open: bool = False
+    joins: int = 0
 
     def unrolls(self, rounds: int) -> bool:
         """Whether a loop of so many rounds is unrolled; notes that one is not."""
@@ -75,6 +79,15 @@ class Effort:
         self.steps += 1
         if self.steps > self.most:
             raise TooManySteps(_refusal(it, self.steps - 1))
+
+    def join(self, it: Interpreter) -> None:
+        """Count a branch. Raises TooManySteps where there are many, and known texts could be data.
+        """
+        self.joins += 1
+        if self.texts_may_open and self.joins > MOST_JOINS_OF_TEXTS:
+            failure = _refusal(it, self.steps)
+            failure.costly = True
+            raise TooManySteps(failure)
 
     def led_on(self, since: int) -> None:
         """Count half of the steps since then: what they found, the next attempt begins with."""

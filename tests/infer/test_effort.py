@@ -176,3 +176,33 @@ def test_ways_that_are_the_same_are_not_taken_again(monkeypatch: pytest.MonkeyPa
         pyrelay.jit(lambda rows: rows[0] < {1: 2})([[1, 2], [3, 4]])
     assert columns.ALL_APART not in ways  # as the first one is: no list of these is longer
     assert ways.count(columns.NONE_APART) == 1
+
+
+def balance(text: str, n: int) -> int:
+    found = 0
+    for c in text:
+        if (c == "a") == (found < n):
+            found += n
+        elif found > n:
+            found -= 1
+    return found
+
+
+def test_short_texts_are_data_where_they_make_many_branches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known, opened = pyrelay.jit(balance), pyrelay.jit(balance)
+    assert known("abba", 1) == known("bab", 1) == balance("bab", 1)
+    assert known.cache_info().compilations == 2
+    monkeypatch.setattr(effort, "MOST_JOINS_OF_TEXTS", 2)
+    for text in ("abba", "bab", "aabba"):
+        assert opened(text, 1) == balance(text, 1)
+    assert opened.cache_info().compilations == 1
+
+
+def test_or_known_all_the_same_where_they_cannot_be_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_known(text: str, n: int) -> Any:
+        return np.zeros(balance(text, n) + 3, dtype=text)
+
+    monkeypatch.setattr(effort, "MOST_JOINS_OF_TEXTS", 1)
+    assert pyrelay.jit(of_known)("f4", 1).dtype == np.float32

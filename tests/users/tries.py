@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from tests.users.corpus import use
@@ -205,3 +207,35 @@ def objects_in_place_of_nothing(n, places):
         else:
             found[p].v += 1
     return [p.v if p is not None else -1.0 for p in found]
+
+
+@use((["he", "she", "his", "hers"], "ushershishe"), long=True)
+def words_found_by_an_automaton(words, text):
+    goto, found, fail = [{}], [[]], [0]
+    for word in words:
+        s = 0
+        for c in word:
+            if c not in goto[s]:
+                goto[s][c] = len(goto)
+                goto.append({})
+                found.append([])
+                fail.append(0)
+            s = goto[s][c]
+        found[s].append(word)
+    waiting = deque(goto[0].values())
+    while waiting:
+        r = waiting.popleft()
+        for c, u in goto[r].items():
+            waiting.append(u)
+            f = fail[r]
+            while f and c not in goto[f]:
+                f = fail[f]
+            fail[u] = goto[f].get(c, 0) if goto[f].get(c, 0) != u else 0
+            found[u] = found[u] + found[fail[u]]
+    s, places = 0, []
+    for i, c in enumerate(text):
+        while s and c not in goto[s]:
+            s = fail[s]
+        s = goto[s].get(c, 0)
+        places += [(i - len(word) + 1, word) for word in found[s]]
+    return places

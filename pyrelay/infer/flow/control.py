@@ -146,6 +146,7 @@ def branch(
     merged = _Merge(it, base, mark, paths, names, numbers, grows)
     if tears and not merged.going:
         merged.tear()
+    it.program.effort.join(it)
     results = merged.finish(test)
     if not ended:
         raise needs.Raises
