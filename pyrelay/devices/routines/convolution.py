@@ -26,7 +26,9 @@ The parallel axis counts blocks of work by groups by blocks of ``COLUMNS`` chann
 
     forward  image, weights -> outputs: blocks of ``PIXELS`` positions, of one image, or of all of
              them with the channels last
-    weights  image, outputs -> weights: blocks of ``ROWS`` channels and taps
+    weights  image, outputs -> weights: blocks of ``ROWS`` channels and taps; with the channels
+             first by ``convolution_gathered``, or of ``f32`` without a stride by
+             ``convolution_weights``
     back     outputs, weights -> image: images (here the channels of the result are the C); with
              the channels first by ``convolution_spread``, or of ``f32`` without a stride by
              ``convolution_transformed``
@@ -41,6 +43,7 @@ import functools
 from textwrap import dedent
 
 from pyrelay.devices.routines.convolution_first import PIXELS, SHORT, forward_kernel
+from pyrelay.devices.routines.convolution_gathered import gathered_loop
 from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.routines.convolution_spread import spread_loop
 from pyrelay.devices.routines.convolution_transformed import (
@@ -102,6 +105,13 @@ from pyrelay.devices.routines.offset_product import copy_lines_{vectors}
 from pyrelay.devices.routines.turned_product import (
     turned_product_{vectors}, turned_sums_{vectors}, turned_weights_{vectors})
 """
+_GATHERED_PARTS = {
+    "f32": "from pyrelay.devices.routines.turned_product import turned_product_{vectors}\n",
+    "f64": """\
+from pyrelay.devices.routines.turned_product import (
+    turned_product_{vectors}, turned_sums_{vectors}, turned_weights_{vectors})
+""",
+}
 
 _SIZES = """\
 extent0, extent1, extent2 = param_i64(block, 8), param_i64(block, 14), param_i64(block, 20)
@@ -490,6 +500,9 @@ def convolution_kernel(
     if what == WEIGHTS and dtype.name == "f32" and not channels_last:
         parts["calls"] += weights_parts(lanes)
         parts["tiled"] = "y = factor\n" + weights_loop(lanes, ROWS)
+    if what == WEIGHTS and not channels_last:
+        parts["calls"] += _GATHERED_PARTS[dtype.name]
+        parts["tiled"] += "variants = taps1 * taps2\n" + gathered_loop(dtype, lanes, ROWS, COLUMNS)
     if what == BACK and not channels_last:
         parts["calls"] += _TURNED_PARTS
         parts["tiled"] = spread_loop(dtype, lanes, COLUMNS)

@@ -13,6 +13,7 @@ from math import prod
 
 from pyrelay.devices.routines import (
     convolution_first,
+    convolution_gathered,
     convolution_spread,
     convolution_transformed,
     convolution_turned,
@@ -36,7 +37,7 @@ _SPREAD = *_ADDED, "tap_sums", "copy_lines", *_TURNED
 _TRANSFORMED = (
     "copy_run", *(part for module in _TRANSFORMING for part in PARTS[module]),
 )
-_TILED = "turned_weights", "turned_sums", *PARTS["winograd"], "winograd_pairs"
+_TILED = *PARTS["winograd"], "winograd_pairs"
 
 
 @functools.cache
@@ -73,7 +74,7 @@ def parts(
     }.get((what, channels_last), (channels_last, not channels_last))  # fmt: skip
     if sizes is None:
         if not channels_last:
-            yield from (*_LINES, "tap_dots") if what == WEIGHTS else _SPREAD
+            yield from (*_LINES, "tap_dots", *_TURNED) if what == WEIGHTS else _SPREAD
             if size == 4:
                 yield from _TRANSFORMED if what == BACK else _TILED
         yield from matmul_choice.ways((None,) * 3, *transposed, lanes, size)
@@ -87,6 +88,11 @@ def parts(
     if what == WEIGHTS and not channels_last:
         if size == 4 and _by_tiles(sizes, lanes):
             yield from _tiling(sizes.axes[1][1])
+            return
+        if not single and _by_positions(sizes, lanes):
+            yield from ("turned_weights", "turned_product", "turned_sums")
+            if _is_bordered(sizes):
+                yield "copy_lines"
             return
         yield _copied(flat, sizes.axes[2][2])
     back = _turned_around(sizes) if what == BACK and not channels_last and size == 4 else None
@@ -279,15 +285,55 @@ def _by_channels(sizes: ConvolutionSizes, lanes: int, size: int) -> bool:
     return paid < direct
 
 
+def _by_positions(sizes: ConvolutionSizes, lanes: int) -> bool:
+    """Whether what adds to weights has vectors along the outputs."""
+    limits, wide, channels, outputs = convolution_gathered, 2 * lanes, sizes.channels, sizes.outputs
+    taps, pixels = (prod(axis[k] for axis in sizes.axes) for k in (1, 2))
+    depth, planes, panels = taps * channels, sizes.batch * sizes.groups, -(-outputs // wide)
+    if taps * sizes.batch * pixels == 0:
+        return False
+    extent2, _, out2, stride2, *_ = sizes.axes[2]
+    if is_plain(sizes):  # an image is a line
+        out2 = pixels
+    narrow = 0 < outputs % wide <= lanes
+    bordered = _is_bordered(sizes)
+    if bordered:
+        seen = prod((taps - 1) * step + 1 for _, taps, _, _, step, _ in sizes.axes[:2])
+        seen *= (out2 - 1) * stride2 + (sizes.axes[2][1] - 1) * sizes.axes[2][4] + 1
+        most = (limits.SUMS // -(-min(outputs, COLUMNS) // wide) + taps - 2) // taps + 1
+        if out2 > limits.LONG or min(channels, most) * seen > limits.COPIED:
+            return False
+    at_once = limits.POSITIONS // pixels
+    times = -(-sizes.batch // at_once) if at_once else -(-pixels // limits.POSITIONS) * sizes.batch
+    paid = limits.PRODUCT_WORTH * planes * depth * pixels * (8 * panels - narrow)
+    paid += planes * pixels * (limits.TURNING_WORTH * panels + limits.PLACE_WORTH)
+    paid += sizes.groups * depth * panels * (limits.ROW_WORTH * times + limits.SUM_WORTH)
+    if bordered:
+        lines = planes * channels * sizes.axes[0][0] * sizes.axes[1][0]
+        paid += lines * (limits.LINE_WORTH + limits.VECTOR_WORTH * extent2 // lanes)
+    values = planes * depth * pixels
+    direct = limits.DIRECT_WORTH * values * outputs // lanes + limits.BEGUN_WORTH
+    direct += limits.COPIED_WORTH * values if stride2 > 1 else limits.RUN_WORTH * values // lanes
+    direct += limits.COPY_WORTH * values // out2
+    direct += limits.WEIGHT_WORTH * sizes.groups * depth * outputs
+    direct += limits.UNIT_WORTH * planes * -(-depth // ROWS)
+    return paid < direct
+
+
+def _is_bordered(sizes: ConvolutionSizes) -> bool:
+    """Whether taps reach beyond an image."""
+    return any(
+        before > 0 or (out - 1) * stride - before > extent - 1 - (taps - 1) * step
+        for extent, taps, out, stride, step, before in sizes.axes
+    )
+
+
 def _by_outputs(
     sizes: ConvolutionSizes, taps: int, positions: int, lanes: int, size: int
 ) -> bool:
     """Whether vectors lie along the outputs."""
     channels, outputs, wide = sizes.channels, sizes.outputs, 2 * lanes
-    bordered = any(
-        before > 0 or (out - 1) * stride - before > extent - 1 - (taps - 1) * step
-        for extent, taps, out, stride, step, before in sizes.axes
-    )
+    bordered = _is_bordered(sizes)
     most = convolution_turned.POSITIONS
     if bordered:
         most = min(most, convolution_turned.LISTED // (taps + 1))

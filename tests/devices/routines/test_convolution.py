@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pyrelay.devices.cpu import target
-from pyrelay.devices.routines import convolution_spread
+from pyrelay.devices.routines import convolution_gathered, convolution_spread
 from pyrelay.devices.routines.convolution import COLUMNS, PIXELS, ROWS, convolution_kernel
 from pyrelay.devices.routines.convolution_first import OUTPUTS
 from pyrelay.ir.types import DTYPES, DType
@@ -102,16 +102,20 @@ CASES = [
     Case((1, 6, 6), (1, 3, 3), 1, 2, 32, 32, stride=(1, 1, 2), before=(0, 4, 5), after=(0, 3, 6)),
 ]
 
-SPREAD = [
+GRADIENTS = [
     Case((1, 14, 14), (1, 3, 3), 5, 1, 16, 32, stride=(1, 2, 2), before=(0, 1, 1), after=(0, 1, 1)),
     Case((1, 3, 4), (1, 2, 2), 40, 2, 33, 9, stride=(1, 2, 2)),  # several images at a time
     Case((1, 31, 90), (1, 3, 3), 2, 1, 17, 7, stride=(1, 2, 2), before=(0, 1, 1)),  # bands
-    Case((1, 70, 200), (1, 7, 7), 1, 1, 9, 3, before=(0, 3, 3), after=(0, 3, 3)),  # by themselves
+    Case((1, 70, 200), (1, 7, 7), 1, 1, 9, 3, before=(0, 3, 3), after=(0, 3, 3)),
     Case((1, 8, 8), (1, 3, 3), 2, 1, 140, 330, stride=(1, 2, 2)),  # parts of outputs
     Case((9, 8, 7), (3, 3, 2), 2, 2, 18, 5, stride=(2, 2, 1), before=(1, 1, 1), after=(1, 0, 1)),
     Case((3, 5, 70), (2, 3, 3), 2, 1, 5, 4, stride=(1, 3, 1), step=(2, 1, 3), before=(2, 0, 4)),
     Case((6, 3, 3), (1, 1, 1), 2, 1, 34, 6, stride=(3, 2, 1)),
     Case((1, 40, 300), (1, 3, 3), 1, 1, 9, 3, stride=(1, 2, 2)),  # no room for a line
+    Case((1, 3, 400), (1, 3, 3), 1, 1, 3, 9, before=(0, 1, 1), after=(0, 1, 1)),
+    Case((1, 60, 130), (1, 3, 3), 1, 1, 5, 20, stride=(1, 2, 1), before=(0, 1, 1)),
+    Case((4, 30, 31), (3, 3, 3), 1, 1, 70, 40, stride=(1, 1, 2), before=(1, 1, 1)),
+    Case((1, 9, 8), (1, 3, 3), 11, 1, 150, 140, stride=(1, 2, 2), before=(0, 1, 1)),
     Case((1, 5, 5), (1, 3, 3), 2, 1, 20, 0),
     Case((1, 5, 5), (1, 3, 3), 0, 1, 20, 4),
 ]
@@ -229,18 +233,20 @@ def test_vectors_of_other_widths_compute_the_same(bits: int) -> None:
         check(case, f32, "forward", False, source)
 
 
+@pytest.mark.parametrize("what", ["back", "weights"])
 @pytest.mark.parametrize(("dtype", "bits"), [
     (f32, None), (f64, 256), pytest.param(f32, 128, marks=pytest.mark.slow),
     pytest.param(f64, 512, marks=pytest.mark.slow),
 ])  # fmt: skip
-def test_what_is_added_along_channels_is_the_same(
-    dtype: DType, bits: int | None, monkeypatch: pytest.MonkeyPatch
+def test_gradients_by_vectors_of_channels_or_outputs_are_the_same(
+    dtype: DType, bits: int | None, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever there is room for it, also where something else is quicker."""
-    monkeypatch.setattr(convolution_spread, "DIRECT_WORTH", 10**9)
-    source = convolution_kernel.__wrapped__(dtype, "back", False, bits)
-    for case in CASES + SPREAD:
-        check(case, dtype, "back", False, source)
+    """Wherever there is room for them, also where something else is quicker."""
+    chosen = convolution_spread if what == "back" else convolution_gathered
+    monkeypatch.setattr(chosen, "DIRECT_WORTH", 10**9)
+    source = convolution_kernel.__wrapped__(dtype, what, False, bits)
+    for case in CASES + GRADIENTS:
+        check(case, dtype, what, False, source)
 
 
 def test_an_image_of_few_positions_is_work_for_several_threads() -> None:
