@@ -187,6 +187,8 @@ class For:
     `rescaled`: what it and the loop inside it do in one pass (`lower/passes/online.py`).
     `lanes`: bytes of the largest number in its rounds, if these are the lanes of vectors: there is
     a literal number of them, and they touch nothing of each other's (`lower/passes/jammed_loops`).
+    `independent`: its rounds store nothing that another one touches
+    (`lower/passes/independent_rounds`).
     """
 
     index: Local
@@ -197,6 +199,7 @@ class For:
     bounded: bool = True
     rescaled: Rescaled | None = None
     lanes: int = 0
+    independent: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -228,15 +228,15 @@ def _unknown() -> Extent:
 def _differ(a: Extent, b: Extent, steps: list[Step]) -> bool:
     difference = dims.add(a, dims.multiply(-1, b))
     ways = _ways(difference)
-    return any(dims.non_negative(dims.add(e, -1)) for way in ways for e in _least(way, steps))
+    return any(dims.non_negative(dims.add(e, -1)) for way in ways for e in least(way, steps))
 
 
 def _may_differ(a: Extent, b: Extent, steps: list[Step], around: Integers) -> Extent | None:
     """A sum of extents, not negative where all are alike; if it is not negative, two positions
     differ."""
     for way in _ways(dims.add(a, dims.multiply(-1, b))):
-        for least in _least(way, steps):
-            condition = dims.add(least, -1)
+        for each in least(way, steps):
+            condition = dims.add(each, -1)
             if may_ask(condition, around):
                 return condition
     return None
@@ -255,7 +255,7 @@ def _ways(difference: Extent) -> tuple[Extent, Extent]:
     return difference, dims.multiply(-1, difference)
 
 
-def _least(extent: Extent, steps: list[Step]) -> list[Extent]:
+def least(extent: Extent, steps: list[Step]) -> list[Extent]:
     """What an integer is at least: inner indices are replaced by the end of their range that makes
     it least, then those around them."""
     if not steps:
@@ -266,11 +266,11 @@ def _least(extent: Extent, steps: list[Step]) -> list[Extent]:
         return []
     slope, rest = parts
     if dims.non_negative(slope):
-        return _least(rest, steps[:-1])
+        return least(rest, steps[:-1])
     if not dims.non_negative(dims.multiply(-1, slope)):
         return []
     ends = (dims.add(rest, dims.multiply(slope, end)) for end in most)
-    return [least for end in ends for least in _least(end, steps[:-1])]
+    return [each for end in ends for each in least(end, steps[:-1])]
 
 
 def linear(extent: Extent, step: Symbol) -> tuple[Extent, Extent] | None:

@@ -73,9 +73,9 @@ def _alike(a: Store, b: Store, places: dict[Load | Store, Extent]) -> bool:
     return same and places[a] == places[b] and a.value.dtype == b.value.dtype
 
 
-def makers(body: Sequence[Statement], index: Operand) -> Body:
+def makers(body: Sequence[Statement], index: Operand) -> tuple[Compute, ...]:
     """What of a body computes a position."""
-    wanted, made = {index}, []
+    wanted, made = {index}, list[Compute]()
     for s in reversed(body):
         if isinstance(s, Compute) and s.out in wanted:
             wanted |= set(s.args)

@@ -17,9 +17,11 @@ from pyrelay.lower.passes.early_quotients import with_early_quotients
 from pyrelay.lower.passes.guessed_branches import with_guessed_branches
 from pyrelay.lower.passes.held_elements import with_held_elements
 from pyrelay.lower.passes.idle_rounds import without_idle_rounds
+from pyrelay.lower.passes.independent_rounds import with_independent_rounds
 from pyrelay.lower.passes.jammed_loops import jammed
 from pyrelay.lower.passes.joined_checks import with_joined_checks
 from pyrelay.lower.passes.lone_calls import with_lone_calls
+from pyrelay.lower.passes.met_elements import with_met_elements
 from pyrelay.lower.passes.ordered_sums import with_ordered_sums
 from pyrelay.lower.passes.paired_angles import with_paired_angles
 from pyrelay.lower.passes.parted_loops import parted
@@ -37,6 +39,8 @@ def printable(kernel: Kernel) -> Kernel:
     kernel = replace(kernel, body=stepped(kernel))
     kernel = replace(kernel, body=parted(kernel.body))
     kernel = replace(kernel, body=skewed(kernel))
+    kernel = replace(kernel, body=with_met_elements(kernel))
+    kernel = replace(kernel, body=with_independent_rounds(kernel))
     kernel = replace(kernel, body=with_held_elements(kernel))
     kernel = replace(kernel, body=with_paired_angles(kernel.body))
     kernel = replace(kernel, body=with_checked_blocks(kernel))

@@ -257,15 +257,6 @@ def _fixed_rounds(body: Body) -> int | None:
     return total
 
 
-def _order(access: Load | Store) -> str:
-    """The part of an access's name that tells which loops may be vectorised over it."""
-    if not access.parallel:
-        return "ordered_"
-    array = access.array
-    own = isinstance(array, LocalArray) or (isinstance(array, Parameter) and array.role == ROW)
-    return "inner_" if own else ""
-
-
 # -- statements ----------------------------------------------------------------------------------
 
 
@@ -294,6 +285,7 @@ class _Printer:
             s.out for s in statements(body) if isinstance(s, Read) and s.parameter.role == EXTENT
         }
         self.depth = 0  # loops of the user's program around
+        self.independent = False  # whether rounds of the loop around touch nothing of each other's
         self.counted = False  # whether one of these has counted the rounds of those inside it
 
     def _named(self, thing: Local | LocalArray | Parameter, prefix: str) -> str:
@@ -407,11 +399,21 @@ class _Printer:
 
     def _tree(self, statement: Compute | Load, args: list[ast.expr]) -> ast.expr:
         if isinstance(statement, Load):
-            name = f"load_{_order(statement)}{statement.array.dtype.name}"
+            name = f"load_{self._order(statement)}{statement.array.dtype.name}"
             return call(name, self._place(statement.array, args), args[0])
         scalar = SCALARS[statement.primitive]
         dtype = statement.out.dtype if scalar.result == TARGET else statement.args[-1].dtype
         return spelled(scalar.kernel(dtype), args)
+
+    def _order(self, access: Load | Store) -> str:
+        """The part of an access's name that tells which loops may be vectorised over it."""
+        if not access.parallel:
+            return "inner_" if self.independent else "ordered_"
+        array = access.array
+        own = isinstance(array, LocalArray) or (
+            isinstance(array, Parameter) and array.role == ROW
+        )
+        return "inner_" if own else ""
 
     def _place(self, array: Array, values: Sequence[ast.expr]) -> ast.expr:
         """An array that is read or stored into; an address is the last of the operands."""
@@ -477,6 +479,11 @@ class _Printer:
         return out
 
     def _for(self, loop: For, first: ast.expr, last: ast.expr, out: list[ast.stmt]) -> None:
+        around, self.independent = self.independent, loop.independent
+        self._rounds(loop, first, last, out)
+        self.independent = around
+
+    def _rounds(self, loop: For, first: ast.expr, last: ast.expr, out: list[ast.stmt]) -> None:
         index = self._named(loop.index, "i")
         if loop.lanes:
             over = call("lanes", last, ast.Constant(loop.lanes))
@@ -596,7 +603,7 @@ class _Printer:
         array = self._place(store.array, values)
         if isinstance(store.array, Parameter) and store.array.role == SLOT:
             return call(f"store_slot_{store.array.dtype.name}", array, *values)
-        return call(f"store_{_order(store)}{store.array.dtype.name}", array, *values[:2])
+        return call(f"store_{self._order(store)}{store.array.dtype.name}", array, *values[:2])
 
     def _failure(self, fail: Fail, values: list[ast.expr]) -> list[ast.stmt]:
         record = call("param_i64", named("block"), ast.Constant(0))
