@@ -521,6 +521,10 @@ def _structure(
         case ("tuple", cls, *parts):
             own = "tuple" if cls is None else text.name(cls)
             return f"type({name}) is {own} and len({name}) == {len(parts)}", tuple(parts), name
+        case ("range", step, *parts):
+            starts = "" if len(parts) == 2 else f" and not {name}.start"
+            ends = f"{name}.start, {name}.stop" if len(parts) == 2 else f"{name}.stop,"
+            return f"type({name}) is range and {name}.step == {step}{starts}", tuple(parts), ends
         case ("record", cls, names, *parts):
             if issubclass(cls, generator_classes()):  # its state is no attribute
                 raise NeedsMore

@@ -232,6 +232,9 @@ class Arguments:
                 return self.objects[number]
             case ("tuple", cls, *children):
                 return V.Tuple(tuple(self._build(it, c, leaves) for c in children), cls)
+            case ("range", step, *ends):
+                start, stop = (V.Known(0), *(self._build(it, c, leaves) for c in ends))[-2:]
+                return V.Range(start, stop, V.Known(step))
             case ("tree", number):
                 return self._node(number, leaves)
             case ("trees", number):

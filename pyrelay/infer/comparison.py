@@ -19,6 +19,7 @@ from pyrelay.infer.containers import sets, text
 from pyrelay.infer.flow import constants
 from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.truth import as_bool, truth
+from pyrelay.infer.in_python import ranges
 from pyrelay.infer.in_python.lists import (
     equal_lists,
     equal_nodes,
@@ -201,12 +202,10 @@ def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
         if isinstance(x, V.Ref) and isinstance(y, V.Ref):
             it.program.guards.identity = True
             same = x.root is y.root
-        if isinstance(x, V.Range) and isinstance(y, V.Range):
-            raise it.failure(
-                errors.UnsupportedOperationError,
-                "ranges cannot be compared in a compiled function",
-                hints=("compare their starts and lengths",),
-            )
+        if isinstance(x, V.Range) or isinstance(y, V.Range):
+            first, second = V.range_of(x), V.range_of(y)
+            if first is not None and second is not None:
+                return truth(it, call(it, V.Known(ranges.equal), (first, second), {}))
         return V.Known(same or x is y)
     if len(left) != len(right):
         return V.Known(False)

@@ -380,6 +380,8 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
         into.leaves.append(items_of_bytes(value))
         into.names.append(name)
         return ("bytes",)
+    if type(value) is range and max(map(abs, (value.start, value.stop))) < 1 << 63:
+        return _range(value, into, name)
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
         by_identity = isinstance(value, (slice, range))
         return ("constant", type(value), Identity(value) if by_identity else value)
@@ -400,6 +402,12 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
     if is_constant_object(value):
         return ("object", Identity(value))
     return _container(value, into, name)
+
+
+def _range(value: range, into: Flattened, name: str) -> Key:
+    """Where it begins, but for 0, and where it ends are leaves: all ranges are one program."""
+    begins = [_flatten(value.start, into, f"{name}.start")] if value.start else []
+    return ("range", value.step, *begins, _flatten(value.stop, into, f"{name}.stop"))
 
 
 def _remember(value: Any, into: Flattened) -> int | None:

@@ -555,6 +555,13 @@ def is_known_number(value: Value) -> bool:
     return isinstance(value, Known) and types.of_scalar(value.value) is not None
 
 
+def range_of(value: Value) -> Range | None:
+    """A range, a known one as one of known numbers; None for anything else."""
+    if isinstance(value, Known) and isinstance(value.value, range):
+        return Range(*map(Known, (value.value.start, value.value.stop, value.value.step)))
+    return value if isinstance(value, Range) else None
+
+
 def is_list(value: Value) -> TypeGuard[Ref]:
     """True for a list."""
     return isinstance(value, Ref) and value.root.kind == "list"

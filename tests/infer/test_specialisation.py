@@ -116,3 +116,13 @@ def alternating(n):
 @pytest.mark.parametrize("function", [towers, alternating])
 def test_parameters_that_a_recursion_computes_choose_among_lists(function):
     assert pyrelay.jit(function)(4) == function(4)
+
+
+def test_one_program_is_for_all_ranges_of_a_step() -> None:
+    squares = pyrelay.jit(lambda numbers: [k * k for k in numbers])
+    for numbers in (range(5), range(0), range(100)):
+        assert squares(numbers) == [k * k for k in numbers]
+    assert squares.cache_info().compilations == 1
+    assert squares(range(3, 9)) == [9, 16, 25, 36, 49, 64]
+    assert squares(range(-3, 3)) == [9, 4, 1, 0, 1, 4]
+    assert squares.cache_info().compilations == 2

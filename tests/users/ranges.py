@@ -40,3 +40,37 @@ def ranges_indexed_in_loops(n, places):
     for i in range(3):
         total += r[i] * r[-1 - i]
     return total
+
+
+_KNOWN = range(2, 7)
+
+
+@use(
+    (_KNOWN, 3), (range(10, 0, -3), 1), (range(5), 4), (range(1, 1), 0),
+    (range(10**20, 10**20), 0),
+)
+def ranges_as_arguments(r, k):
+    found = [i * j for i in r for j in r]
+    return list(r), sum(r), k in r, r[:2], len(r), found, [r[k]] if k < len(r) else []
+
+
+@use((range(2, 7),), (range(2, 6),), (range(3),))
+def ranges_are_equal(r):
+    halves = range(0, len(r), 2) == range(0, len(r) + 1, 2), range(0) == range(1, 1)
+    return r == _KNOWN, r != _KNOWN, range(2, 7) == _KNOWN, r == [2], halves
+
+
+def _prime_factors(n):
+    d = 2
+    while d * d <= n:
+        while n % d == 0:
+            yield d
+            n //= d
+        d += 1
+    if n > 1:
+        yield n
+
+
+@use((range(2, 120),))
+def factors_of_numbers_in_a_range(numbers):
+    return [len(set(_prime_factors(n))) for n in numbers]

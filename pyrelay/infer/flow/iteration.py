@@ -40,6 +40,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
     found = characters.iteration(it, value)
     if found is not None:
         return Iteration(*found)
+    value = V.range_of(value) or value
     match value:
         case V.Range(start, _, step):
             return Iteration(
@@ -63,7 +64,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return _static(tuple(V.Known(k) for k in it.content(root)))
         case V.Known(v) if isinstance(v, (frozenset, set)):
             return _static(sets.in_order(it, value))
-        case V.Known(v) if isinstance(v, (str, tuple, list, range, dict)):
+        case V.Known(v) if isinstance(v, (str, tuple, list, dict)):
             return _static(tuple(V.Known(x) for x in v))
         case V.Known(bytes() as v):
             return _bytes(it, v)

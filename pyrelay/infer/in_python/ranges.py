@@ -33,6 +33,14 @@ def count(r: Any, value: Any) -> Any:
     return 1 if value in r else 0
 
 
+def equal(r: Any, s: Any) -> Any:
+    """r == s: the same numbers in the same order."""
+    count = len(r)
+    if count != len(s) or count == 0:
+        return count == len(s)
+    return r.start == s.start and (count == 1 or r.step == s.step)
+
+
 def part(r: Any, lower: Any, upper: Any, by: Any) -> Any:
     """r[lower:upper:by], where any of the three may be None. Raises ValueError for a step of 0."""
     count = len(r)

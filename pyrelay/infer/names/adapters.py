@@ -103,9 +103,7 @@ def to_array(
         return strong(it, value)
     from pyrelay.infer.containers import list_arrays, lists
 
-    if isinstance(value, V.Known) and isinstance(value.value, range):
-        held = value.value
-        value = V.Range(V.Known(held.start), V.Known(held.stop), V.Known(held.step))
+    value = V.range_of(value) or value
     if isinstance(value, V.Range) and not _is_empty(value):
         from pyrelay.infer.names.creation import arange
 
