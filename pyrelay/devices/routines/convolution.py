@@ -6,7 +6,8 @@ and number of groups. Patches never lie in memory as a whole (implicit GEMM; Che
 Efficient Primitives for Deep Learning*, 2014): a block of them lies in the frame of the kernel,
 gathered there for the register tiles of ``matmul_blocks`` to read, or written there by them and
 then added to the image. Convolutions of single channels, where that would be a product with one
-row, are sums of shifted lines, and their derivatives without a stride sums by taps (``tap_sums``).
+row, are sums of shifted lines, and their derivatives without a stride, or with one of two, sums by
+taps (``tap_sums``).
 ``convolution_first`` has the kernel ``forward`` for images with the channels first. Parameters:
 
     block[1..3]      addresses of the first operand, the second one and the result
@@ -60,7 +61,8 @@ from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS
 ROWS = 240
 COLUMNS = 128
 DEPTH = 256
-_SCRATCH = 256 * DEPTH
+SCRATCH = 256 * DEPTH
+TAPPED = 1024  # taps of channels by themselves that are halved
 
 _KERNEL = """\
 from pyrelay.devices.routines.matmul_blocks import product_{vectors}
@@ -97,7 +99,7 @@ from pyrelay.devices.routines.offset_product import copy_lines_{vectors}, copy_r
 _DOTS = "from pyrelay.devices.routines.tap_sums import tap_dots_{vectors}\n"
 _ADDS = """\
 from pyrelay.devices.routines.offset_product import add_run_{vectors}
-from pyrelay.devices.routines.tap_sums import tap_sums_{vectors}
+from pyrelay.devices.routines.tap_sums import tap_joins_{vectors}, tap_sums_{vectors}
 """
 _RUNS = "from pyrelay.devices.routines.offset_product import copy_run_{vectors}\n"
 _TURNED_PARTS = """\
@@ -259,6 +261,32 @@ if channels == 1 and outputs == 1 and flat and stride0 == 1 and stride2 == 1:
             extent2, result + group * depth_all * {size}, 1, taps0, taps2, step0, step2, before0,
             before2)
     continue
+halved = channels == 1 and outputs == 1 and flat and stride0 == 2 and stride2 == 2
+halved = halved and step0 == 1 and step2 == 1 and before0 >= 0 and before2 >= 0
+if halved and taps0 * taps2 <= {tapped} and (extent0 + 1) * (extent2 + 1) <= 2 * {scratch}:
+    # Every second row and column, from each of four beginnings: those have no stride.
+    if k0 > 0:
+        continue
+    own = local_{dtype}({tapped})
+    for phase in range(4):
+        from0, from2 = phase // 2, phase % 2
+        tap0, tap2 = (from0 + before0) % 2, (from2 + before2) % 2
+        own0, own2 = (taps0 - tap0 + 1) // 2, (taps2 - tap2 + 1) // 2
+        rows_seen, columns_seen = (extent0 - from0 + 1) // 2, (extent2 - from2 + 1) // 2
+        clear_bytes(own, own0 * own2 * {size})
+        for entry in range(batch):
+            plane = entry * groups + group
+            copy_lines_{vectors}(
+                patches, columns_seen, x + (plane * image + from0 * extent2 + from2) * {size},
+                2 * extent2, rows_seen, 0, rows_seen, 0, columns_seen, columns_seen, 2)
+            tap_dots_{vectors}(
+                factor + plane * pixels * {size}, out0, out2, patches, rows_seen, columns_seen,
+                own, 1, own0, own2, 1, 1, (before0 + from0 - tap0) // 2,
+                (before2 + from2 - tap2) // 2)
+        for k in range(own0 * own2):
+            at = (tap0 + k // own2 * 2) * taps2 + tap2 + k % own2 * 2
+            store_{dtype}(result, group * depth_all + at, load_{dtype}(own, k))
+    continue
 planes = taps0
 plane_step = step0
 variants = taps1 * taps2
@@ -334,6 +362,29 @@ if channels == 1 and outputs == 1 and flat and stride1 == 1 and stride2 == 1:
         y + plane_all * pixels * {size}, out1, out2,
         factor + (group * taps + taps - 1) * {size}, -1, taps1, taps2, step1, step2,
         step1 * (taps1 - 1) - before1, step2 * (taps2 - 1) - before2)
+    continue
+halved = channels == 1 and outputs == 1 and flat and stride1 == 2 and stride2 == 2
+halved = halved and step1 == 1 and step2 == 1 and before1 >= 0 and before2 >= 0
+if halved and taps <= {tapped} and (extent1 + 1) * (extent2 + 1) <= 2 * {scratch}:
+    # Every second row and column, from each of four beginnings: those have no stride.
+    own = local_{dtype}({tapped})
+    half = patches + ({scratch} // 2) * {size}
+    for phase in range(4):
+        from1, from2 = phase // 2, phase % 2
+        tap1, tap2 = (from1 + before1) % 2, (from2 + before2) % 2
+        own1, own2 = (taps1 - tap1 + 1) // 2, (taps2 - tap2 + 1) // 2
+        rows_seen, columns_seen = (extent1 - from1 + 1) // 2, (extent2 - from2 + 1) // 2
+        for k in range(own1 * own2):
+            at = (tap1 + k // own2 * 2) * taps2 + tap2 + k % own2 * 2
+            store_{dtype}(own, own1 * own2 - 1 - k, load_{dtype}(factor, group * taps + at))
+        tap_sums_{vectors}(
+            half if from2 == 1 else patches, rows_seen, columns_seen,
+            y + plane_all * pixels * {size}, out1, out2, own, 1, own1, own2, 1, 1,
+            own1 - 1 - (before1 + from1 - tap1) // 2, own2 - 1 - (before2 + from2 - tap2) // 2)
+        if from2 == 1:
+            tap_joins_{vectors}(
+                result + (plane_all * image + from1 * extent2) * {size}, 2 * extent2, rows_seen,
+                extent2, patches, (extent2 + 1) // 2, half, columns_seen)
     continue
 # One tap without a stride: the product is the image.
 plain = taps * stride0 * stride1 * stride2 == 1 and pixels == image and outputs > 0
@@ -478,10 +529,10 @@ def convolution_kernel(
     names: dict[str, object] = {
         "dtype": dtype.name, "size": dtype.size,
         "vectors": f"{dtype.name}x{bits // 8 // dtype.size}",
-        "columns": COLUMNS, "columns_most": COLUMNS - 1, "scratch": _SCRATCH,
-        "scratch_all": _SCRATCH + 64, "depth": DEPTH, "short": SHORT, "per_line": 64 // dtype.size,
+        "columns": COLUMNS, "columns_most": COLUMNS - 1, "scratch": SCRATCH,
+        "scratch_all": SCRATCH + 64, "depth": DEPTH, "short": SHORT, "per_line": 64 // dtype.size,
         "pixels": PIXELS, "pixels_most": PIXELS - 1, "rows": ROWS, "row_unit": ROW_UNIT,
-        "row_unit_most": ROW_UNIT - 1, "column_unit": COLUMN_UNIT,
+        "tapped": TAPPED, "row_unit_most": ROW_UNIT - 1, "column_unit": COLUMN_UNIT,
         "column_unit_most": COLUMN_UNIT - 1, "by_hand": not channels_last,
     }  # fmt: skip
     names["first"] = "y" if what == BACK else "x"

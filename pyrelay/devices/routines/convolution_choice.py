@@ -20,7 +20,7 @@ from pyrelay.devices.routines import (
     convolution_weights,
     matmul_choice,
 )
-from pyrelay.devices.routines.convolution import COLUMNS, DEPTH, PIXELS, ROWS
+from pyrelay.devices.routines.convolution import COLUMNS, DEPTH, PIXELS, ROWS, SCRATCH, TAPPED
 from pyrelay.devices.routines.made_of import PARTS, part_text
 from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.ir.types import DType
@@ -33,7 +33,7 @@ _TURNED = "turned_weights", "turned_product", "turned_sums"
 _WINOGRAD = (
     "winograd_lines", "winograd_image", "turned_weights", "turned_sums", "winograd_finite",
 )  # fmt: skip
-_SPREAD = *_ADDED, "tap_sums", "copy_lines", *_TURNED
+_SPREAD = *_ADDED, "tap_sums", "tap_joins", "copy_lines", *_TURNED
 _TRANSFORMED = (
     "copy_run", *(part for module in _TRANSFORMING for part in PARTS[module]),
 )
@@ -81,9 +81,11 @@ def parts(
         return
     single = sizes.channels == sizes.outputs == 1
     flat = sizes.axes[0][:3] == (1, 1, 1) and sizes.axes[0][5] == 0
-    near = flat and not channels_last and sizes.axes[1][3] == sizes.axes[2][3] == 1
-    if single and near and what != FORWARD:
+    strides = {axis[3] for axis in sizes.axes[1:]} if flat and not channels_last else set()
+    if single and what != FORWARD and (strides == {1} or (strides == {2} and _is_halved(sizes))):
         yield "tap_dots" if what == WEIGHTS else "tap_sums"
+        if strides == {2}:
+            yield "copy_lines" if what == WEIGHTS else "tap_joins"
         return
     if what == WEIGHTS and not channels_last:
         if size == 4 and _by_tiles(sizes, lanes):
@@ -318,6 +320,13 @@ def _by_positions(sizes: ConvolutionSizes, lanes: int) -> bool:
     direct += limits.WEIGHT_WORTH * sizes.groups * depth * outputs
     direct += limits.UNIT_WORTH * planes * -(-depth // ROWS)
     return paid < direct
+
+
+def _is_halved(sizes: ConvolutionSizes) -> bool:
+    """Whether single channels are taken apart by a stride of two."""
+    (extent0, taps0, _, _, step0, before0), (extent2, taps2, _, _, step2, before2) = sizes.axes[1:]
+    near = (extent0 + 1) * (extent2 + 1) <= 2 * SCRATCH and taps0 * taps2 <= TAPPED
+    return near and step0 == step2 == 1 and min(before0, before2) >= 0
 
 
 def _is_bordered(sizes: ConvolutionSizes) -> bool:

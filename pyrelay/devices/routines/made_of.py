@@ -23,7 +23,7 @@ PARTS = {
     "offset_product": (
         "offset_product", "line_sums", "copy_run", "copy_lines", "add_run", "window_sums",
     ),
-    "tap_sums": ("tap_sums", "tap_dots"),
+    "tap_sums": ("tap_sums", "tap_dots", "tap_joins"),
     "turned_product": ("turned_product", "turned_weights", "turned_sums"),
     "winograd": (
         "winograd_lines", "winograd_image", "winograd_seen", "winograd_dot", "winograd_finite",

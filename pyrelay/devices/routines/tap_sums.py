@@ -13,6 +13,10 @@ taps0, taps2, step0, step2, before0, before2)``
 ``tap_dots_f32x8(...)``
     The same words, of which the target is read and the weights are added to: ``weight[k, l] += sum
     over i and j of target[i, j] * source[i + k * step0 - before0, j + l * step2 - before2]``.
+
+``tap_joins_f32x8(target, line, rows, columns, even, even_line, odd, odd_line)``
+    ``target[i, 2 * j] = even[i, j]`` and ``target[i, 2 * j + 1] = odd[i, j]``, rows of which are so
+    many elements apart; reads whole vectors.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from pyrelay.devices.routines.matmul_tiles import Code, Shape
 
 _AT_ONCE = 4  # rows of sums, or taps, none of which waits for another
 _WORDS = 14
+_JOINED_WORDS = 8
 
 
 class _Planes:
@@ -127,14 +132,42 @@ class _Planes:
                 f.b.store(f.b.fadd(code.load_scalar(place), code.sum(total)), place)
 
 
+class _Joins:
+    """Writes ``tap_joins``."""
+
+    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
+        size = 4 if dtype == "f32" else 8
+        f = Function(module, name, _JOINED_WORDS)
+        code = Code(f.b, Shape(LLVM_TYPES[SHORT_NAMES[dtype]], lanes, 1, 1))
+        target, line, rows, columns, even, even_line, odd, odd_line = f.parameters
+        pairs = [llvm.Constant(
+            llvm.VectorType(llvm.IntType(32), lanes),
+            [first // 2 + k // 2 + k % 2 * lanes for k in range(lanes)],
+        ) for first in (0, lanes)]  # fmt: skip
+        with over(f, 0, rows, 1) as i, over(f, 0, columns, 2 * lanes) as j:
+            half = j.unsigned_div(2)
+            both = [
+                code.load(code.pointer((base + (i * apart + half) * size).raw))
+                for base, apart in ((even, even_line), (odd, odd_line))
+            ]
+            for part, pair in enumerate(pairs):
+                to = code.pointer((target + (i * line + j + part * lanes) * size).raw)
+                mask = code.below((columns - j).raw, part * lanes)
+                code.store_masked(f.b.shuffle_vector(both[0], both[1], pair), to, mask)
+        f.ret(0)
+
+
 @functools.cache
 def _part(name: str, what: str, dtype: str, lanes: int) -> Part:
+    if what == "joins":
+        joins = functools.partial(_Joins, dtype=dtype, lanes=lanes)
+        return Part(name, types.void, _JOINED_WORDS, joins)
     write = functools.partial(_Planes, dtype=dtype, lanes=lanes, what=what)
     return Part(name, types.void, _WORDS, write)
 
 
 def __getattr__(name: str) -> Part:
-    match = re.fullmatch(r"tap_(sums|dots)_(f32|f64)x(2|4|8|16)", name)
+    match = re.fullmatch(r"tap_(sums|dots|joins)_(f32|f64)x(2|4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _part(name, match[1], match[2], int(match[3]))
