@@ -12,6 +12,7 @@ from pyrelay.lower.kernels.kernel import Kernel, Routine
 from pyrelay.lower.passes.checked_blocks import with_checked_blocks
 from pyrelay.lower.passes.chosen_arms import with_chosen_arms
 from pyrelay.lower.passes.cold_paths import with_cold_paths
+from pyrelay.lower.passes.composed_steps import with_composed_steps
 from pyrelay.lower.passes.early_breaks import with_early_breaks
 from pyrelay.lower.passes.early_quotients import with_early_quotients
 from pyrelay.lower.passes.guessed_branches import with_guessed_branches
@@ -37,7 +38,7 @@ def printable(kernel: Kernel) -> Kernel:
     """The kernel that is printed."""
     kernel = replace(kernel, body=with_turned_reads(kernel))
     kernel = replace(kernel, body=stepped(kernel))
-    kernel = replace(kernel, body=parted(kernel.body))
+    kernel = replace(kernel, body=with_composed_steps(parted(kernel.body)))
     kernel = replace(kernel, body=skewed(kernel))
     kernel = replace(kernel, body=with_met_elements(kernel))
     kernel = replace(kernel, body=with_independent_rounds(kernel))
