@@ -284,6 +284,12 @@ class Arguments:
         it.heap.written = before
         return value
 
+    def _numbered(self) -> int:
+        """The number of an object that is made next: what makes it may read arrays of our own,
+        whose numbers are higher."""
+        self.objects.append(V.NONE)
+        return len(self.objects) - 1
+
     def _param(self, ty: TensorType, leaf: int) -> Var:
         name = self.flat.names[leaf]
         var = Var(name if name.isidentifier() else f"a{leaf}", ty)
@@ -326,12 +332,13 @@ class Arguments:
         self, it: Interpreter, names: Key | None, held: Key | None, leaves: Iterator[int]
     ) -> V.Value:
         """A dict that entered as arrays of its keys and values."""
+        number = self._numbered()
         lists = [self._rows(it, item, leaves) for item in (names, held)]
         before = dict(it.heap.written)
         value = calls.call(it, V.Known(tables.entered), lists, {})
         it.heap.written = before  # what makes a table writes nothing of the caller's
         assert isinstance(value, V.Ref)
-        self.objects.append(value)
+        self.objects[number] = value
         self.containers.append(value.root)
         self.entered.dicts = True
         content = it.heap.contents[value.root]
@@ -345,6 +352,7 @@ class Arguments:
     ) -> V.Value:
         """A dict of dicts, or of sets, or a list of sets, that entered as arrays of what they
         have."""
+        number = self._numbered()
         keys = self._rows(it, names, leaves)
         lists = [self._rows(it, held, leaves)]
         made: Any = nested.entered_dicts
@@ -363,7 +371,7 @@ class Arguments:
             value = calls.call(it, V.Known(tables.entered), (keys, value), {})
         it.heap.written = before
         assert isinstance(value, V.Ref)
-        self.objects.append(value)
+        self.objects[number] = value
         self.containers.append(value.root)
         self.entered.dicts = True
         parts = [value.root]
@@ -418,12 +426,12 @@ class Arguments:
             if not emptied:
                 next(leaves)  # the layout
         else:
+            self._numbered()
             items = self._rows(it, names, leaves)
             if names is not None:
                 next(leaves)  # what a dict of the items holds
             slots = self._new_array(it, types.i64.name, (None,), next(leaves))
             value = calls.call(it, V.Known(set_order.entered), (items, slots), {})
-            self.objects.append(value)
             assert isinstance(value, V.Ref)
             inside = it.heap.contents[value.root]["table"]
             self.containers.append(inside.root)
@@ -439,8 +447,7 @@ class Arguments:
         self, it: Interpreter, cls: type, most: int | None, items: Key, leaves: Iterator[int]
     ) -> V.Value:
         """A deque or a bytearray, with the list of its items."""
-        number, place = len(self.objects), len(self.containers)
-        self.objects.append(V.NONE)
+        number, place = self._numbered(), len(self.containers)
         self.containers.append(V.Root("object"))
         before = dict(it.heap.written)
         inside = self._build(it, items, leaves)

@@ -212,8 +212,11 @@ class Attempt(Arguments):
         )
         self.new_pools(it, asked.plans)
         for need in asked.captured:
-            self._new_leaf(it, need.value, need.source)
-            program.captured.append(self.flat.seen[id(need.value)])
+            taken = self._new_leaf(it, need.value, need.source)
+            number = self.flat.seen[id(need.value)]
+            if id(need.value) in self.read_in_paths:  # what made an argument read it before
+                self.objects[number] = taken
+            program.captured.append(number)
         program.narrow = self._narrow()
         self.read.clear()
         for memo in asked.memos:

@@ -112,3 +112,27 @@ def set_of_the_callers_or_of_the_program(live, n):
             counts[x + y] = counts.get(x + y, 0) + 1
         live = {(x, k) for x, k in counts.items() if k > 0}
     return sorted(live)
+
+
+SQUARES = [row + column for row in "ABCDEF" for column in "123456"]
+BESIDE = {s: {t for t in SQUARES if t != s and (t[0] == s[0] or t[1] == s[1])} for s in SQUARES}
+
+
+@use((["A1", "B2"], ["1", "2"]))
+def sets_of_a_global_gone_through(squares, digits):
+    left, count = {s: "123" for s in SQUARES}, 0
+    for s, d in zip(squares, digits):
+        left[s] = left[s].replace(d, "")
+        for t in BESIDE[s]:
+            count += len(left[t])
+    return count
+
+
+@use((["A1", "B2"], 2))
+def sets_of_a_global_gone_through_by_recursion(squares, depth):
+    def walk(s, k):
+        if k == 0:
+            return 1
+        return sum(walk(t, k - 1) for t in BESIDE[s])
+
+    return [walk(s, depth) for s in squares]
