@@ -179,6 +179,11 @@ def _call(it: Interpreter, args: Args, attrs: Any) -> V.Value:
         made = turned.columns(it, given[0])
         if made is not None:
             return made
+    if isinstance(callee, V.Union) and any(
+        word == "*" and starred.is_open(it, v)
+        for v, word in zip(given, attrs["keywords"], strict=True)
+    ):  # how many items there have to be, each of them says
+        return distribute(it, callee, lambda case: _call(it, (case, *given), attrs))
     if "*" in attrs["keywords"]:
         result = starred.called(it, callee, given, attrs["keywords"])
         if result is not None:

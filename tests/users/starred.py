@@ -170,3 +170,45 @@ def the_greatest_of_fewer_than_two(values):
         return max(*[v for v in values if v > 1])
     except TypeError as error:
         return str(error)
+
+
+def two(a, b):
+    return 10 * a + b
+
+
+@use(([1, 2, 3, 4], 2), ([1, 2, 3], 1), ([1, 2, 3], 0), ([1, 2, 3, 4], 4))
+def as_many_as_a_function_takes(xs, n):
+    try:
+        return two(*xs[:n])
+    except TypeError as error:
+        return str(error)
+
+
+@use(([1, 2, 3, 4], 1), ([1, 2, 3], 3))
+def those_behind_the_first(xs, n):
+    return two(5, *xs[:n])
+
+
+class Machine:
+    def __init__(self):
+        self.stack, self.out = [], []
+
+    def op_push(self, x):
+        self.stack.append(int(x))
+
+    def op_mul(self):
+        b = self.stack.pop()
+        a = self.stack.pop()
+        self.stack.append(a * b)
+
+    def op_show(self):
+        self.out.append(self.stack.pop())
+
+
+@use((["push 6", "push 7", "mul", "show"] * 5,), (["push 1", "show"] * 9,))
+def words_for_the_method_of_their_name(lines):
+    machine = Machine()
+    for line in lines:
+        op, *rest = line.split()
+        getattr(machine, "op_" + op)(*rest)
+    return machine.out

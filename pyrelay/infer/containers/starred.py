@@ -6,7 +6,7 @@ the length of a starred one is known only to the running program.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
@@ -16,6 +16,7 @@ from pyrelay.infer.containers import lists, sets
 from pyrelay.infer.generated_inits import has_generated
 from pyrelay.infer.in_python import hashed_sets, several, tables
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.wrong_calls import said
 
 _NEW_OBJECT: Any = object.__new__
 
@@ -73,11 +74,13 @@ def called(
 ) -> V.Value | None:
     """`callee(..., *items, ...)` where only the running program knows how many items are spread.
 
-    They are what the function's own `*rest` holds, a tuple of run-time length. None where they are
-    not all of it, or the callee is no Python function, method or class of the user's. words: as of
-    a call of `dispatch`.
+    They are what the function's own `*rest` holds, a tuple of run-time length, or, where it has
+    none, its other parameters, if there are as many. None where they are not all of it, or the
+    callee is no Python function, method or class of the user's. words: as of a call of `dispatch`.
     """
+    from pyrelay.infer.arrays.subscripts import get_item
     from pyrelay.infer.calls import call
+    from pyrelay.infer.flow import handling
 
     of_sets = _of_sets(callee)
     if of_sets is not None:
@@ -97,15 +100,55 @@ def called(
         callee, given, words = library, [whole, *given[len(flags) :]], ("*", *words[len(flags) :])
         place = 0
     before, spread, behind = given[:place], given[place], words[place + 1 :]
-    kinds = _kinds(it, callee)
-    if (
-        None in behind or "var_positional" not in kinds
-        or sum(kind.startswith("positional") for kind in kinds) != place
-    ):
+    closure, bound = _function(it, callee)
+    if closure is None or None in behind:
         return None
     named = {word: v for word, v in zip(behind, given[place + 1 :], strict=True) if word}
+    kinds = [p.kind for p in closure.function.signature][bound:]
+    if "var_positional" not in kinds:
+        count = _taken(closure, bound + place, named)
+        if count is None:
+            return None
+        checked = _fitting(it, closure, bound + place, count, spread, named)
+
+        def given_them() -> list[V.Value]:
+            items = handling.unfailing(
+                it, lambda: [get_item(it, checked, V.Known(k)) for k in range(count)]
+            )
+            return [call(it, callee, (*before, *items), named)]
+
+        (result,) = handling.behind(it, given_them) if it.guarded else given_them()
+        return result
+    if sum(kind.startswith("positional") for kind in kinds) != place:
+        return None
     rest = V.Tuple((call(it, V.Known(tuple), (spread,), {}),), V.Spread)
     return call(it, callee, (*before, rest), named)
+
+
+def _taken(closure: V.Closure, before: int, named: Mapping[str, V.Value]) -> int | None:
+    """How many positional arguments a function takes behind the first ones; None where a parameter
+    may be left out, or has a name that is given."""
+    names = [p.name for p in closure.function.signature if p.kind.startswith("positional")]
+    if len(names) < before or not {*dict(closure.defaults), *named}.isdisjoint(names[before:]):
+        return None
+    return len(names) - before
+
+
+def _fitting(
+    it: Interpreter, closure: V.Closure, before: int, count: int, spread: V.Value,
+    named: Mapping[str, V.Value],
+) -> V.Value:
+    """The items that are spread, which are as many as a function takes; else the running program
+    raises what Python says."""
+    from pyrelay.infer.calls import call
+
+    fewer = tuple(V.Known(said(closure, before + k, named)) for k in range(count))
+    number = before + count + 1
+    more = said(closure, number, named)
+    return call(it, V.Known(several.fitting), (
+        spread, V.Tuple(fewer), V.Known(more), V.Known(more.partition(f"{number} w")[0]),
+        V.Known(before),
+    ), {})
 
 
 def _of_the_library(it: Interpreter, callee: V.Value, spread: V.Value) -> V.Value | None:
@@ -123,8 +166,9 @@ def _of_the_library(it: Interpreter, callee: V.Value, spread: V.Value) -> V.Valu
     return None if found is None else V.Known(found)
 
 
-def _kinds(it: Interpreter, callee: V.Value) -> list[str]:
-    """Of which kinds the parameters of a callee are that a call binds; [] of no Python function."""
+def _function(it: Interpreter, callee: V.Value) -> tuple[V.Closure | None, int]:
+    """The Python function that a callee is, and how many of its parameters a call does not bind;
+    None for what is none."""
     from pyrelay.infer.attributes import of_class
     from pyrelay.infer.calls import function_value
     from pyrelay.infer.names import handlers
@@ -143,9 +187,7 @@ def _kinds(it: Interpreter, callee: V.Value) -> list[str]:
         handlers.lookup(function.value) is None and not hasattr(function.value, "__pyrelay__")
     ):
         function = function_value(it, function.value)
-    if not isinstance(function, V.Closure):
-        return []
-    return [p.kind for p in function.function.signature][bound:]
+    return (function, bound) if isinstance(function, V.Closure) else (None, 0)
 
 
 def _of_sets(callee: V.Value) -> tuple[Any, ...] | None:

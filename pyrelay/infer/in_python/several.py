@@ -39,6 +39,24 @@ def chained(*iterables: Any) -> Iterator[Any]:
     yield from iteration.chained(iterables)
 
 
+def fitting(
+    items: Any, fewer: tuple[str, ...], one_more: str, more: str, before: int
+) -> Any:
+    """The items, which are as many as a function takes behind those `before`.
+
+    Raises what Python says of fewer, by their number, or of more: `one_more`, or `more` in front of
+    the number."""
+    count = len(items)
+    for number, said in enumerate(fewer):
+        if count == number:
+            raise TypeError(said)
+    if count == len(fewer) + 1:
+        raise TypeError(one_more)
+    if count > len(fewer):
+        raise TypeError(f"{more}{count + before} were given")
+    return items
+
+
 #: What takes any number of arguments, in place of the library's.
 OF_ANY_NUMBER: dict[Any, Any] = {
     math.gcd: python_math.gcd, math.lcm: python_math.lcm, math.hypot: python_math.hypot,
@@ -47,4 +65,4 @@ OF_ANY_NUMBER: dict[Any, Any] = {
 #: The same for functions that take one list, too: only of numbers they tell one from many.
 OF_NUMBERS: dict[Any, Any] = {max: greatest, min: least}
 
-__all__ = ["OF_ANY_NUMBER", "OF_NUMBERS", "chained", "greatest", "least"]
+__all__ = ["OF_ANY_NUMBER", "OF_NUMBERS", "chained", "fitting", "greatest", "least"]
