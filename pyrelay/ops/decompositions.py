@@ -14,13 +14,26 @@ import numpy as np
 from pyrelay.ir import dims
 from pyrelay.ir.op import Op, Sample, not_differentiable
 from pyrelay.ir.types import TensorType, Type
-from pyrelay.ops.linalg import eig, eig_type, eigh, eigh_type, host, matrix, qr_type, svd_type
+from pyrelay.ops.linalg import (
+    cofactors_by_values,
+    eig,
+    eig_type,
+    eigh,
+    eigh_type,
+    host,
+    inv,
+    matrix,
+    qr_type,
+    square_like,
+    svd_type,
+)
 from pyrelay.ops.relations import tensors
 from pyrelay.ops.samples import spread
 
 Attributes = Mapping[str, Any]
 
 _WRITTEN_LATE = not_differentiable("it is written after derivatives are expanded")
+_SQUARES = tuple(Sample(s.args) for s in inv.samples)
 _MATRICES = (Sample((spread((3, 3)),)), Sample((spread((2, 3, 2)),)))
 
 eigvalsh: Op = host(
@@ -92,4 +105,22 @@ qr_product: Op = host(
         Sample(_raw(_MATRICES[1].args[0]), {"full": True}),
     ),
     "the first columns of the product of `qr_reflections`, or all",
+)
+
+# -- determinants ----------------------------------------------------------------------------------
+
+
+def _inverse(a: Any) -> Any:
+    from numpy.linalg import _umath_linalg  # what np.linalg.inv calls before it looks for errors
+
+    return _umath_linalg.inv(a)
+
+
+inverse: Op = host(
+    "inverse", square_like, _inverse, _WRITTEN_LATE, _SQUARES,
+    "the inverse, of NaN where there is none",
+)
+all_cofactors: Op = host(
+    "all_cofactors", square_like, cofactors_by_values, _WRITTEN_LATE, _SQUARES,
+    "`cofactors`, by singular values, whatever the matrix",
 )

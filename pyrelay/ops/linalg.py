@@ -78,7 +78,8 @@ def _square(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Exten
     return batch, rows
 
 
-def _same(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+def square_like(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    """The type of a square matrix's matrix."""
     (a,) = tensors(args)
     _square(a, "fc")
     return (a,)
@@ -241,7 +242,7 @@ def _cotangent_of_inv(y: Handle, g: Handle, a: Handle, *, small: bool) -> tuple[
 
 
 inv: Op = host(
-    "inv", _same, np.linalg.inv, _cotangent_of_inv, _sized(*_SQUARES, _COMPLEX), "the inverse"
+    "inv", square_like, np.linalg.inv, _cotangent_of_inv, _sized(*_SQUARES, _COMPLEX), "the inverse"
 )
 
 
@@ -254,8 +255,9 @@ def _number(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (TensorType(a.dtype, batch),)
 
 
-#: Product of the norms of a matrix and its inverse up to which this gives the cofactors.
-_WELL_CONDITIONED = 1e6
+#: Product of the norms of a matrix and its inverse (roots of sums of squares) up to which this
+#: gives the cofactors.
+WELL_CONDITIONED = 1e6
 
 
 def _cofactors(a: Any) -> Any:
@@ -265,15 +267,16 @@ def _cofactors(a: Any) -> Any:
     try:
         inverse = np.linalg.inv(wide)
     except np.linalg.LinAlgError:
-        return _all_cofactors(a)
-    norms = (np.abs(m).sum(axis=-1).max(axis=-1, initial=0.0) for m in (wide, inverse))
-    if not np.all(math.prod(norms) < _WELL_CONDITIONED):
-        return _all_cofactors(a)
+        return cofactors_by_values(wide).astype(a.dtype)
+    norms = (np.linalg.norm(m, axis=(-2, -1)) for m in (wide, inverse))
+    if not np.all(math.prod(norms) < WELL_CONDITIONED):
+        return cofactors_by_values(wide).astype(a.dtype)
     whole = np.linalg.det(wide)[..., None, None]
     return (whole * np.swapaxes(inverse, -1, -2)).astype(a.dtype)
 
 
-def _all_cofactors(a: Any) -> Any:
+def cofactors_by_values(a: Any) -> Any:
+    """The cofactors by singular values, whatever the matrix."""
     u, s, v = np.linalg.svd(a)
     size = s.shape[-1]
     kept = np.where(np.eye(size, dtype=bool), 1.0, s[..., None, :])
@@ -293,7 +296,7 @@ def _cotangent_of_cofactors(y: Handle, g: Handle, a: Handle, *, small: bool) -> 
 
 
 cofactors: Op = host(
-    "cofactors", _same, _cofactors, _cotangent_of_cofactors, _sized(*_SQUARES[:3], _COMPLEX),
+    "cofactors", square_like, _cofactors, _cotangent_of_cofactors, _sized(*_SQUARES[:3], _COMPLEX),
     "the derivative of the determinant by each element",
 )
 
@@ -347,7 +350,7 @@ def _cotangent_of_cholesky(
 
 
 cholesky: Op = host(
-    "cholesky", _same, _cholesky, of_reals(_cotangent_of_cholesky),
+    "cholesky", square_like, _cholesky, of_reals(_cotangent_of_cholesky),
     _sized(
         Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": False}),
         Sample((_definite(),), {"upper": True}), Sample(_HERMITIAN, {"upper": False}, False),

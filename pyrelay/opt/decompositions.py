@@ -2,8 +2,9 @@
 
 In: a module whose derivatives are expanded. Out: one where `eig` and `eigvals` are a check that the
 matrix is finite, the loop, and a look at whether all eigenvalues are real; `qr` is reflections, the
-triangle that they leave and their product; `pinv` is made of singular vectors; all are computed
-with doubles: what NumPy's functions do in Python.
+triangle that they leave and their product; `pinv` is made of singular vectors; `cofactors` of
+matrices that are not small are made of the inverse, where that is exact; all are computed with
+doubles: what NumPy's functions do in Python.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DType, TensorType
+from pyrelay.ops.linalg import WELL_CONDITIONED
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
 _DOUBLE = {types.f32: types.f64, types.c64: types.c128}
@@ -37,7 +39,7 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if not isinstance(call, OpCall):
         return None
     given = [builder.handle(a) for a in call.args]
-    if call.op.name in _STEPS:
+    if call.op.name in _STEPS and not call.attrs.get("small", False):
         return [h.atom for h in _STEPS[call.op.name](builder, *given, **call.attrs)]
     if call.op.name in _IN_DOUBLE and given[0].dtype in _DOUBLE:
         return [h.atom for h in _wide(builder, call.op.name, *given, **call.attrs)]
@@ -120,9 +122,33 @@ def _pinv(b: Builder, a: Handle, rcond: Handle, *, cut: bool) -> list[Handle]:
     return [b.call(OPS["matmul"], vt, scaled, transpose_a=True, transpose_b=False)]
 
 
+def _cofactors(b: Builder, a: Handle, *, small: bool) -> list[Handle]:
+    wide, axes = _as(b, a, _DOUBLE.get(a.dtype, a.dtype)), (a.rank - 2, a.rank - 1)
+    inverse = b.call(OPS["inverse"], wide)
+
+    def squares(x: Handle) -> Handle:
+        size = b.call(OPS["absolute"], x) if x.dtype.kind == "c" else x
+        found: Handle = b.call(OPS["sum"], size * size, axes=axes, keepdims=False)
+        return found
+
+    def scaled(inner: Builder) -> list[Handle]:
+        whole = inner.call(OPS["det"], wide, small=False)
+        order = (*range(a.rank - 2), a.rank - 1, a.rank - 2)
+        turned = inner.call(OPS["transpose"], inverse, axes=order)
+        return [_as(inner, turned * inner.call(OPS["expand_dims"], whole, axes=axes), a.dtype)]
+
+    def other(inner: Builder) -> list[Handle]:
+        return [_as(inner, inner.call(OPS["all_cofactors"], wide), a.dtype)]
+
+    well = b.call(OPS["less"], squares(wide) * squares(inverse), WELL_CONDITIONED**2)
+    return list(b.cond(_all(b, well), scaled, other))
+
+
 def _as(b: Builder, x: Handle, dtype: DType) -> Handle:
     assert isinstance(x.type, TensorType)
     return b.handle(b.cast(x, dtype))
 
 
-_STEPS: dict[str, Any] = {"eig": _eig, "eigvals": _eigvals, "qr": _qr, "pinv": _pinv}
+_STEPS: dict[str, Any] = {
+    "eig": _eig, "eigvals": _eigvals, "qr": _qr, "pinv": _pinv, "cofactors": _cofactors,
+}

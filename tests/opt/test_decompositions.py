@@ -9,6 +9,7 @@ import pytest
 from passes import after, assert_same_runs, core, ops
 
 import pyrelay
+from pyrelay.ops.linalg import cofactors_by_values
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
 from pyrelay.opt.decompositions import decompositions
@@ -39,6 +40,48 @@ def test_steps_give_what_numpys_functions_give(a: Any) -> None:
         assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
         close = 10 * float(np.finfo(theirs.dtype).eps)
         np.testing.assert_allclose(mine, theirs, rtol=close, atol=close)
+
+
+LARGE = rng.standard_normal((40, 40)) / 6
+SINGULAR = LARGE - np.outer(LARGE[:, 0], np.arange(40) == 3) + LARGE * (np.arange(40) == 3) * -1
+NEARLY = LARGE @ np.diag(np.geomspace(1e5, 1e-4, 40))
+
+
+@pytest.mark.parametrize("a", [
+    LARGE, LARGE.astype("f4"), SINGULAR, NEARLY, NEARLY.astype("f4"), np.zeros((40, 40)),
+    np.stack([LARGE, SINGULAR]), np.stack([LARGE, LARGE.T]), np.zeros((0, 40, 40)),
+    np.full((40, 40), np.inf),
+])  # fmt: skip
+def test_the_gradient_of_a_determinant_holds_where_there_is_no_inverse(a: Any) -> None:
+    found = pyrelay.grad(lambda a: np.linalg.det(a).sum())
+    if not np.isfinite(a).all():
+        with pytest.raises(np.linalg.LinAlgError, match="SVD did not converge"):
+            found(a)
+        return
+    wanted = cofactors_by_values(a.astype(float))
+    mine = found(a)
+    assert mine.dtype == a.dtype
+    close = (1e-10 if a.dtype == float else 1e-5) * np.abs(wanted).max(initial=0.0)
+    np.testing.assert_allclose(mine, wanted, atol=close)
+
+
+def test_the_gradient_of_a_complex_determinant() -> None:
+    a = LARGE[:36, :36] + 1j * LARGE[4:, 4:]
+
+    def real_part(a: Any) -> Any:
+        return np.linalg.det(a).real
+
+    mine = pyrelay.grad(real_part)(a)
+    wanted = cofactors_by_values(a)
+    np.testing.assert_allclose(mine, wanted, atol=1e-10 * abs(wanted).max())
+
+
+def test_a_determinant_is_decomposed_once_for_its_gradient() -> None:
+    compiled = pyrelay.value_and_grad(lambda a: np.log(np.linalg.det(a @ a.T)))
+    assert str(compiled.ir(LARGE, stage="optimise")).count("= det(") == 1
+    value, gradient = compiled(LARGE)
+    assert abs(value - np.log(np.linalg.det(LARGE @ LARGE.T))) < 1e-10
+    np.testing.assert_allclose(gradient, 2 * np.linalg.inv(LARGE).T, rtol=1e-8)
 
 
 def test_eigenvalues_are_real_if_all_are() -> None:

@@ -82,6 +82,7 @@ _SINGULAR, _DIVERGED = "Singular matrix", "Eigenvalues did not converge"
 _FORMS = {
     "solve": _linalg(_SINGULAR, solve="mm,mn->mn"),
     "inv": _linalg(_SINGULAR, inv="mm->mm"),
+    "inverse": _linalg("", inv="mm->mm"),
     "det": _linalg("", det="mm->"),
     "slogdet": _linalg("", slogdet="mm->,"),
     "cholesky": _linalg(
