@@ -88,16 +88,16 @@ def call_known(
     it: Interpreter, fn: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """Call a Python object known while compiling."""
-    from pyrelay.infer.names import handlers
-    from pyrelay.infer.names import operator as names_operator
+    from pyrelay.infer.names.handlers import apply, lookup
+    from pyrelay.infer.names.operator import getter
 
-    handler = handlers.lookup(fn)
+    handler = lookup(fn)
     if handler is not None:
-        return handlers.apply(it, fn, handler, args, keywords)
+        return apply(it, fn, handler, args, keywords)
     target = transformed(it, fn)
     if target is not None:
         return call(it, target, args, keywords)
-    got = names_operator.getter(fn)
+    got = getter(fn)
     if got is not None:
         return call(it, got, args, keywords)
     if isinstance(fn, functools.partial):

@@ -182,9 +182,10 @@ class Describer:
                 template = inside_slots(template, lambda _: Inside(Moved()))
             described = {ref.root: self(ref) for ref in pools_of(template)}
             order = [r for r, pool in described.items() if not isinstance(pool, LFixed)]
-            template = with_pools(
-                template, lambda ref: order.index(ref.root) if ref.root in order else ref
-            )
+            if order:
+                template = with_pools(
+                    template, lambda ref: order.index(ref.root) if ref.root in order else ref
+                )
             return LGrown(
                 template, self._extent(content.capacity), content.loops,
                 self._slots(content) if holds_objects(template) else None,

@@ -96,8 +96,9 @@ class Heap:
         self.written[root] = span
         self.stale.pop(root, None)
         self.torn.pop(root, None)
+        chosen = root.is_chosen
         for other in self.contents:
-            if other is not root and root.may_alias(other):
+            if (chosen or other.may_be) and other is not root and root.may_alias(other):
                 earlier = self.stale.get(other, {})
                 self.stale[other] = {
                     **{r: s for r, s in earlier.items() if r is not root}, root: span

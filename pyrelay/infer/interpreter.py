@@ -153,8 +153,6 @@ class Interpreter:
     def _run_from(
         self, block: Block, start: int, behind: Rest | None, outermost: bool
     ) -> tuple[V.Value, ...]:
-        from pyrelay.infer.flow import control, loops
-
         for k in range(start, len(block.lets)):
             let, saved = block.lets[k], self.let
             mark, before = len(self.assumed), self.mark()
@@ -186,6 +184,8 @@ class Interpreter:
 
                 def rest(k: int = k) -> tuple[V.Value, ...]:
                     return self._run_from(block, k + 1, behind, False)
+
+                from pyrelay.infer.flow import control, loops
 
                 split = loops.split if first else control.split
                 with self.builder.at(let.span):
@@ -235,7 +235,7 @@ class Interpreter:
 
     def step(self, let: Let) -> None:
         """Interpret one Let."""
-        from pyrelay.infer.flow import control, handling
+        from pyrelay.infer.flow.handling import check, note_failures
 
         self.program.effort.step(self)
         self.program.lacking.step()
@@ -246,15 +246,19 @@ class Interpreter:
                 case PyCall() as node:
                     self.bind(let.outs, self._done(node))
                     if not tried:
-                        handling.note_failures(self, mark)
+                        note_failures(self, mark)
                 case If():
-                    control.run_if(self, let)
+                    from pyrelay.infer.flow.control import run_if
+
+                    run_if(self, let)
                 case Loop():
-                    control.run_loop(self, let)
+                    from pyrelay.infer.flow.control import run_loop
+
+                    run_loop(self, let)
                 case _:
                     raise AssertionError(f"{let.rhs} is not a node of Relay")
             if tried:
-                handling.check(self, mark)
+                check(self, mark)
         self.let = saved
 
     def _tried(
@@ -273,10 +277,10 @@ class Interpreter:
 
     def _done(self, node: PyCall) -> list[V.Value]:
         """The outputs of a PyCall."""
-        from pyrelay.infer import dispatch
+        from pyrelay.infer.dispatch import TABLE
 
         read = self._operand if node.kind in ("binary", "inplace") else self.value
-        results = dispatch.TABLE[node.kind](self, tuple(map(read, node.args)), node.attrs)
+        results = TABLE[node.kind](self, tuple(map(read, node.args)), node.attrs)
         found = [] if results is None else results
         return found if isinstance(found, list) else [found]  # type: ignore[list-item]
 
@@ -461,13 +465,16 @@ class Interpreter:
             return part_content(self, content)
         return content
 
+    def _is_read_again(self, root: V.Root) -> bool:
+        from pyrelay.infer.containers.found_items import read_again
+
+        return read_again(self, root)
+
     def settle(self, root: V.Root) -> None:
         """Make sure that the heap says what an object contains. Raises as `content`."""
-        from pyrelay.infer.containers import found_items
-
         if root in self.heap.torn:
             raise self.varied(root, self.heap.torn[root])
-        if root.outdated and not found_items.read_again(self, root):
+        if root.outdated and not self._is_read_again(root):
             raise self.failure(
                 errors.AliasError,
                 f"{repr(root.name) if root.name else 'this array'} became an item of a list, and "

@@ -445,11 +445,17 @@ def pools_of(template: Layout) -> tuple[V.Ref, ...]:
     """The pools of the nodes in an item, each once."""
     found: dict[V.Root, V.Ref] = {}
 
-    def note(pool: V.Ref) -> V.Ref:
-        found.setdefault(pool.root, pool)
-        return pool
+    def note(here: Layout) -> None:
+        match here:
+            case LNode(("data", *_), (LFixed(pool), *_)):
+                found.setdefault(pool.root, pool)
+            case LNode(_, parts) | LUnion(parts):
+                for part in parts:
+                    note(part)
+            case LPlace(_, "list", _, LGrown(item)):
+                note(item)
 
-    with_pools(template, note)
+    note(template)
     return tuple(found.values())
 
 

@@ -41,6 +41,8 @@ def effect_of(rhs: Rhs, of_function: Callable[[str], Effect] | None = None) -> E
     `of_function` answers for called functions (see `of_functions`); without it they may raise.
     """
     strongest = _own(rhs, of_function)
+    if isinstance(rhs, OpCall):
+        return strongest
     inner = walk.blocks(rhs)
     if isinstance(rhs, KernelCall):
         inner = (rhs.function.body,)

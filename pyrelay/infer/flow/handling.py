@@ -192,9 +192,7 @@ def note_failures(it: Interpreter, mark: int) -> None:
     program = it.program
     if it.unfailing or program.fails_late or not (program.containers or program.entered):
         return
-    inner = (n for let in it.builder.lets[mark:] for n in (
-        let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))))
-    suspects = [n for n in inner
+    suspects = [n for n in _with_nested(it.builder.lets[mark:])
                 if isinstance(n.rhs, OpCall) and effect_of(n.rhs) is Effect.RAISES
                 and (not _binds_extent(n) or n in program.given_lengths)]
     if not suspects:
@@ -207,6 +205,16 @@ def note_failures(it: Interpreter, mark: int) -> None:
     ):
         program.fails_late |= written
         program.fails_again = True
+
+
+def _with_nested(lets: Sequence[Let]) -> list[Let]:
+    """Lets, and behind each those in its blocks."""
+    found: list[Let] = []
+    for let in lets:
+        found.append(let)
+        if not isinstance(let.rhs, OpCall):
+            found.extend(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))
+    return found
 
 
 def note_raising(it: Interpreter) -> None:
@@ -407,7 +415,7 @@ def _raising(it: Interpreter, lets: Sequence[Let], checked: set[Let]) -> list[Le
     """The ops among new Lets that may raise something to catch and have no branch yet."""
     found: list[Let] = []
     for let in lets:
-        for inner in (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))):
+        for inner in _with_nested([let]):
             given = inner is let and inner in it.program.given_lengths
             if inner in checked or (_binds_extent(inner) and not given) or (
                 not _may_raise(it, inner)
@@ -429,8 +437,7 @@ def unfailing(it: Interpreter, run: Callable[[], _T]) -> _T:
     finally:
         it.handling, it.unfailing = around
         it.program.checked.update(
-            inner for let in builder.lets[mark:]
-            for inner in (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b)))
+            inner for inner in _with_nested(builder.lets[mark:])
             if not (isinstance(inner.rhs, OpCall) and inner.rhs.op.schedule == "host")
         )
 
