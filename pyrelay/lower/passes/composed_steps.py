@@ -69,7 +69,7 @@ def _loop(loop: For) -> Iterator[Statement]:
     every = list(statements(loop.body))
     plain = all(isinstance(s, (Compute, Load, Read, Store, Assign, If, Fail)) for s in every)
     steps = _Steps().count(loop.body)
-    times = _STEPS // steps if steps else 1
+    times = max(_STEPS // steps, 1) if steps else 1
     if not steps or not plain or loop.lanes or loop.rescaled is not None:
         yield replace(loop, body=_Steps().composed(loop.body)) if steps > 1 else loop
         return
@@ -94,10 +94,6 @@ def _loop(loop: For) -> Iterator[Statement]:
     body = _Steps().composed(tuple(inside))
     yield replace(loop, index=block, start=Literal(0, i64), stop=whole, body=body)
     yield replace(loop, start=rest)
-
-
-def _is_mask(statement: Statement) -> bool:
-    return _mask(statement) is not None
 
 
 def _mask(statement: Statement) -> int | None:
@@ -194,9 +190,9 @@ class _Steps:
                 found = replace(form, term=form.term + int(c))
             case ("cast" | "bitcast"), _ if form is not None:
                 found = form
-            case "bitwise_and", _ if form is not None and (_mask(s) or bits) <= form.bits:
-                self.forms[s.out] = found = replace(form, bits=_mask(s) or bits)
-                return self._from_first(s, found) if _is_mask(s) else [s]
+            case "bitwise_and", _ if form is not None and (left := _mask(s)) is not None:
+                self.forms[s.out] = found = replace(form, bits=min(left, form.bits))
+                return self._from_first(s, found) if left <= form.bits else [s]
             case _:
                 return [s]
         self.forms[s.out] = found = replace(found, bits=min(found.bits, bits))

@@ -27,6 +27,7 @@ from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import (
+    Array,
     Assign,
     Body,
     Compute,
@@ -104,7 +105,11 @@ def _met(loop: For, around: Integers) -> _Met | None:
     j, last = inside.steps[-1]
     places = [(a, place, linear(place, j)) for a, place in accesses(loop.body, inside)]
     found: _Met | None = None
-    for store in (s for s in every if isinstance(s, Store)):
+    stores: dict[Array, Store] = {}
+    for s in every:
+        if isinstance(s, Store):
+            stores.setdefault(s.array, s)
+    for store in stores.values():
         mine = [each for each in places if each[0].array == store.array]
         if not isinstance(store.array, Parameter):
             return None
@@ -233,7 +238,9 @@ def _asked_there(
     loop: For, met: _Met, known: Local, meet: Operand, calm: Local
 ) -> Iterator[Statement]:
     """Whether the round in which both are in one place leaves the element as it was."""
-    if met.store not in loop.body or not sets_first(loop.body, _assigned(loop.body), set()):
+    stores = [s for s in statements(loop.body) if isinstance(s, Store)]
+    plain = all(s in loop.body for s in stores) and known.dtype.kind in "iufb"
+    if not plain or not sets_first(loop.body, _assigned(loop.body), set()):
         yield Assign(calm, Literal(False, bool_))
         return
     names: dict[Operand, Operand] = {v: Local(v.dtype, variable=True) for v in _assigned(loop.body)}

@@ -33,6 +33,7 @@ from pyrelay.lower.kernels.kernel import (
     operands,
     statements,
 )
+from pyrelay.lower.passes.lane_blocks import read_by
 from pyrelay.lower.passes.row_lags import Nest
 
 _STRICT = frozenset(["less", "greater"])
@@ -45,11 +46,13 @@ def with_row_extremes(nest: Nest) -> tuple[Nest, set[Local]]:
     begun = _copies(nest.before)  # what a row finds, to what all rows have found
     ended = {mine: ours for ours, mine in _copies(nest.after).items()}
     pairs = {m: o for m, o in begun.items() if ended.get(m) is o and _only_handed(nest, m, o)}
+    uses = Counter(o for s in statements(nest.inner.body) for o in operands(s))
+    behind = read_by(nest.after)
     for asked in statements(nest.inner.body):
-        if isinstance(asked, Compute) and asked.primitive in _STRICT:
+        if isinstance(asked, Compute) and asked.primitive in _STRICT and uses[asked.out] == 1:
             leaders = [a for a in asked.args if a in pairs]
             choice = _Choice(asked, set(pairs))
-            if len(leaders) == 1 and choice.is_all_of(nest.inner.body):
+            if len(leaders) == 1 and choice.is_all_of(nest.inner.body, behind):
                 return _compared(nest, pairs, asked), set(pairs)
     return nest, set()
 
@@ -91,12 +94,16 @@ class _Choice:
     def __init__(self, asked: Compute, mine: set[Local]) -> None:
         self.asked, self.mine = asked, mine
         self.met = False
+        self.holding: set[Local] = set()
 
-    def is_all_of(self, body: Body) -> bool:
-        """Whether a round changes the variables so, to what does not hang on them."""
+    def is_all_of(self, body: Body, read: set[Operand]) -> bool:
+        """Whether a round changes the variables so, to what does not hang on them, and what else
+        it has of them is not read behind all rounds."""
         try:
             held = self._through(body, {v: (_OLD, v) for v in self.mine}, behind=False)
         except _UnlikeError:
+            return False
+        if (self.holding - self.mine) & read:
             return False
         return all(held.get(v) == (_CHOSEN, v) for v in self.mine)
 
@@ -114,6 +121,7 @@ class _Choice:
                     held.pop(variable, None)
                     if value in held:
                         held[variable] = held[value]
+                        self.holding.add(variable)
                 case If(cond=cond) if not read:
                     met = self.met
                     is_choice = cond is self.asked.out and not met
@@ -135,7 +143,8 @@ class _Choice:
         for variable, value in new.items():
             before = kept.get(variable, held.get(variable))
             if before is None or before[0] != _OLD:
-                continue
+                raise _UnlikeError  # rows that begin with less would set that more often
+            self.holding.add(variable)
             if before[1] in self.asked.args and value not in self.asked.args:
                 raise _UnlikeError  # what is compared is not what is taken
             found[variable] = _CHOSEN, before[1]

@@ -448,7 +448,8 @@ def _anew(nest: Nest) -> Body:
     for s in nest.before:
         inside = list(statements((s,)))
         moves = any(
-            isinstance(e, (Store, Assign)) or (isinstance(e, Load) and e.array in written)
+            isinstance(e, (Store, Assign))
+            or (isinstance(e, Load) and (e.array in written or isinstance(e.array, Pointed)))
             for e in inside
         )
         if moves or lost & read_by((s,)):

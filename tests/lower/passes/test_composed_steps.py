@@ -96,10 +96,30 @@ def chosen(n: int, seed: int) -> Any:
     return state, other
 
 
-ALONE = [masked_less, mixed, chosen]
+def middle_bits(n: int, seed: int) -> Any:
+    """A mask that leaves some bits in the middle."""
+    state = seed
+    for _ in range(n):
+        high = (69069 * state + 1) & 0xFF00
+        state = (5 * high + 1) & 0xFFFF
+    return state
 
 
-@pytest.mark.parametrize("f", [*COMPOSED, *ALONE])
+ALONE = [masked_less, mixed, chosen, middle_bits]
+
+
+def many(n: int, seed: int) -> Any:
+    s = seed
+    for _ in range(n):
+        s = (5 * s + 1) & 0xFF
+        s = (5 * s + 1) & 0xFF
+        s = (5 * s + 1) & 0xFF
+        s = (5 * s + 1) & 0xFF
+        s = (5 * s + 1) & 0xFF
+    return s
+
+
+@pytest.mark.parametrize("f", [*COMPOSED, *ALONE, many])
 def test_the_numbers_are_those_of_python(f: Program) -> None:
     compiled = pyrelay.jit(f)
     for n in (0, 1, 2, 3, 4, 5, 7, 8, 9, 100):

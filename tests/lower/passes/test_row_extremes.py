@@ -69,7 +69,32 @@ def something_else(a: Any, b: Any, w: Any) -> Any:
     return best, d
 
 
-ROW_BY_ROW = [last_of_equals, counted, something_else]
+def told(a: Any, b: Any, w: Any) -> Any:
+    """Where the greatest number changed is told, which hangs on all rows."""
+    d, best, marks = w.copy(), w[0, 0], np.zeros(w.shape)
+    for i in range(1, w.shape[0]):
+        for j in range(1, w.shape[1]):
+            d[i, j] = max(d[i - 1, j], d[i, j - 1] - 1) + w[i, j]
+            mark = 0
+            if d[i, j] > best:
+                best, mark = d[i, j], 1
+            marks[i, j] = mark
+    return best, marks, d
+
+
+def so_far(a: Any, b: Any, w: Any) -> Any:
+    """Each row tells what is the greatest number so far."""
+    d, best, found = w.copy(), w[0, 0], np.zeros(w.shape[0])
+    for i in range(1, w.shape[0]):
+        for j in range(1, w.shape[1]):
+            d[i, j] = max(d[i - 1, j], d[i, j - 1] - 1) + w[i, j]
+            if d[i, j] > best:
+                best = d[i, j]
+        found[i] = best
+    return best, found, d
+
+
+ROW_BY_ROW = [told, so_far, last_of_equals, counted, something_else]
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])

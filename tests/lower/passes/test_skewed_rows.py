@@ -91,6 +91,18 @@ def two_rows(u: Any, x: Any, y: Any) -> Any:
     return previous, row
 
 
+def two_rows_from(u: Any, x: Any, y: Any) -> Any:
+    """What the row before begins with is read before all columns, and replaced by the next one."""
+    previous, row = x[: u.shape[1] + 1].copy(), y[: u.shape[1] + 1].copy()
+    for _ in range(u.shape[0]):
+        first = previous[0]
+        row[0] = first * 0.5 + 1.0
+        for j in range(1, len(row)):
+            row[j] = min(row[j - 1], previous[j]) * 0.5 + first
+        previous, row = row, previous
+    return previous, row
+
+
 def in_turn(u: Any, x: Any, y: Any) -> Any:
     """One line in many rounds."""
     line = x.copy()
@@ -136,7 +148,8 @@ def changed_later(u: Any, x: Any, y: Any) -> Any:
 
 
 SKEWED = [
-    sweep, nine, turned, warped, smoothed, one_row, two_rows, in_turn, spread, handed_on,
+    sweep, nine, turned, warped, smoothed, one_row, two_rows, two_rows_from,
+    in_turn, spread, handed_on,
     changed_later,
 ]  # fmt: skip
 
