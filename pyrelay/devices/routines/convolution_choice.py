@@ -346,12 +346,16 @@ def _by_outputs(
     most = convolution_turned.POSITIONS
     if bordered:
         most = min(most, convolution_turned.LISTED // (taps + 1))
+    sparse = sizes.axes[2][3] > 1 or positions <= convolution_turned.FEW_PIXELS
+    flat = sizes.axes[0][:3] == (1, 1, 1) and sizes.axes[0][5] == 0
     seen = min(positions * sizes.batch, most)
     strides = prod(axis[3] for axis in sizes.axes)
     return (
         1 < taps <= convolution_first.TABLE
         and (outputs % wide == 0 or outputs >= 4 * wide)
-        and (sizes.axes[2][3] > 1 or positions <= convolution_turned.FEW_PIXELS)
+        and (sparse or not flat)
+        and (sparse or taps * channels >= convolution_turned.DEEP)
+        and (sparse or most >= convolution_turned.MANY_POSITIONS)
         and taps * channels * outputs >= convolution_turned.FEWEST_PRODUCTS
         and (channels >= convolution_turned.FEW_CHANNELS or not bordered)
         and seen * channels * strides * size <= convolution_turned.NEAR_IMAGE

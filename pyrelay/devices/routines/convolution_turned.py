@@ -1,12 +1,12 @@
 """Convolutions whose vectors lie along the outputs, channels first: a part of a kernel's text.
 
 In: names of the kernel ``convolution_first`` is the text of; out: a loop over its units, where
-positions are far apart in the image, or few. Weights of a panel of outputs, and of a block of
-channels, are turned and lie in the frame, with the sums of a block of positions of one or several
-images (``turned_product``). Values are read where they lie: no line is copied for a tap, and no
-position that is left over costs a vector. A position all of whose taps lie in the image reads them
-at the offsets of a table; the others are listed for each tap that lies in it for them, so zeros
-around an image are neither copied nor multiplied.
+positions are far apart in the image, or few, or the image has three axes. Weights of a panel of
+outputs, and of a block of channels, are turned and lie in the frame, with the sums of a block of
+positions of one or several images (``turned_product``). Values are read where they lie: no line is
+copied for a tap, and no position that is left over costs a vector. A position all of whose taps lie
+in the image reads them at the offsets of a table; the others are listed for each tap that lies in
+it for them, so zeros around an image are neither copied nor multiplied.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ POSITIONS = 240  # at a time
 _PANEL = 20 * 1024  # bytes at a time of a panel of weights, which stays in the first cache
 LISTED = 4096  # most positions listed, for all taps
 FEW_PIXELS = 128  # positions up to which images without a stride are summed this way
+DEEP, MANY_POSITIONS = 128, 120  # of others of three axes, products of each, and how many at once
 FEWEST_POSITIONS = 25  # at a time, for weights to be turned
 FEWEST_PRODUCTS = 4096  # of a position, for its place to be looked up
 FEW_CHANNELS = 16  # for taps to be gone through one by one, where some lie beyond the image
@@ -38,7 +39,8 @@ _TURNED = """\
     bordered = bordered or (out2 - 1) * stride2 - before2 > last2
     turned = taps > 1 and taps <= {taps_most}
     turned = turned and (outputs % {wide} == 0 or outputs >= 4 * {wide})
-    turned = turned and (stride2 > 1 or pixels <= {few_pixels})
+    sparse = stride2 > 1 or pixels <= {few_pixels}
+    turned = turned and (sparse or (not flat and depth_all >= {deep}))
     turned = turned and depth_all * outputs >= {fewest_products}
     at_once = {depth} // taps if turned and {depth} // taps < channels else channels
     at_once = 1 if at_once < 1 else at_once
@@ -51,6 +53,7 @@ _TURNED = """\
     panel_room = panels_all * pitch if stay else at_once * taps + {lanes}
     most = {listed} // (taps + 1) if bordered else {positions}
     most = {positions} if most > {positions} else most
+    turned = turned and (sparse or most >= {many_positions})
     at_once_seen = pixels * batch if pixels * batch < most else most
     seen_bytes = at_once_seen * channels * stride0 * stride1 * stride2 * {size}
     turned = turned and (channels >= {few_channels} or not bordered) and seen_bytes <= {near_bytes}
@@ -218,7 +221,8 @@ def turned_loop(dtype: DType, lanes: int, taps_most: int, columns: int) -> str:
         "depth": _PANEL // (wide * dtype.size), "lanes": lanes, "lanes_most": lanes - 1,
         "wide_most": wide - 1, "held": taps_most, "held_panels": taps_most // lanes + 1,
         "positions": POSITIONS, "listed": LISTED, "listed_words": 2 * LISTED + 2,
-        "outer_words": 5 * POSITIONS, "few_pixels": FEW_PIXELS, "few_channels": FEW_CHANNELS,
+        "outer_words": 5 * POSITIONS, "few_pixels": FEW_PIXELS,
+        "deep": DEEP, "many_positions": MANY_POSITIONS, "few_channels": FEW_CHANNELS,
         "near_bytes": NEAR_IMAGE, "fewest_positions": FEWEST_POSITIONS,
         "fewest_products": FEWEST_PRODUCTS,
         "next_of_all": counted_on(
