@@ -7,6 +7,7 @@ another one was written that may be it, and `d[key] += x` stores nothing anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +15,12 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import ragged
+from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.containers import standing_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.slots import places_of
 from pyrelay.ir import dims
+from pyrelay.ir.build import constant
 from pyrelay.ir.nodes import Atom, Const
 from pyrelay.ir.op import OPS
 
@@ -53,6 +56,31 @@ def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
         hints=("put a copy into the list: items.append(x.copy())",
                "or make a new array: x = x + 1 instead of x += 1"),
     )
+
+
+def at_places(heaps: Sequence[Heap], roots: Iterable[V.Root]) -> dict[V.Root, list[V.Root | None]]:
+    """The arrays that are items of lists of known length, at the same places in all these heaps."""
+    found: dict[V.Root, list[V.Root | None]] = {}
+    for root in roots:
+        held: list[Any] = [heap.contents[root] for heap in heaps]
+        if root.kind == "list" and all(isinstance(content, tuple) for content in held):
+            found[root] = [
+                items[0].root if isinstance(items[0], V.ArrayRef) and not items[0].view
+                and all(item == items[0] for item in items) else None
+                for items in zip(*held, strict=False)
+            ]
+    return found
+
+
+def stay(heap: Heap, arrays: Mapping[V.Root, Sequence[V.Root | None]]) -> None:
+    """Note which items of lists that grow from now on such arrays are."""
+    for owner, places in arrays.items():
+        content = heap.contents[owner]
+        if not isinstance(content, V.Growing) or not isinstance(content.template, L.LPlace):
+            continue
+        for k, array in enumerate(places):
+            if array is not None and array.item is None:
+                array.item = V.Item(owner, constant(k), constant(k), content)
 
 
 def owner_content(it: Interpreter, root: V.Root) -> V.Growing | None:

@@ -15,7 +15,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.attributes import is_our_own
-from pyrelay.infer.containers import admission, growing
+from pyrelay.infer.containers import admission, found_items, growing
 from pyrelay.infer.containers.open_keys import ask
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
@@ -206,6 +206,7 @@ class _Merge:
         unset.with_names([p.heap for p in self.alive], changed)
         self.place_roots: frozenset[V.Root] = frozenset()
         self.looked_at: set[V.Root] = set()
+        self.at_places: dict[V.Root, list[V.Root | None]] = {}  # arrays in lists that may grow
 
     def tear(self) -> None:
         """Leave behind the objects whose structure depends on the arm, but those of the caller's,
@@ -307,6 +308,7 @@ class _Merge:
         stale = self._stale()
         leaves = leaf_types(everything)
         symbols = layout_symbols(everything, self.mark)
+        self.at_places = found_items.at_places([p.heap for p in self.alive], self.changed)
         blocks = [self._block(p, results, contents, leaves, symbols) for p in self.paths]
         outs = tuple(Var(TEMPORARY, t, span=self.it.builder.span) for t in leaves)
         self.it.builder.lets.append(
@@ -368,6 +370,7 @@ class _Merge:
         values = self._chosen_together(values)
         for root, layout in zip(self.changed, contents, strict=True):
             heap.contents[root] = decoder.content(root.kind, layout)
+        found_items.stay(heap, self.at_places)
         heap.stale = {
             root: identity.joined_sources(
                 root, sources, self.changed.__contains__, decoder.roots.values()
