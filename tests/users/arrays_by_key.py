@@ -148,3 +148,15 @@ def row_that_is_put_elsewhere(keys):
         rows.append(row)
         row[0] += k
     return rows
+
+
+@use((3, 4), (1, 2))
+def rows_written_after_others_were_appended(k, n):
+    rows = []
+    for i in range(k * 5):
+        rows.append(np.zeros(n))
+        row = rows[i // 2]
+        if i % 3 == 0:
+            rows.append(np.ones(n))
+        row[0] += 1.0 + i
+    return rows

@@ -72,14 +72,19 @@ def at_places(heaps: Sequence[Heap], roots: Iterable[V.Root]) -> dict[V.Root, li
     return found
 
 
-def stay(heap: Heap, arrays: Mapping[V.Root, Sequence[V.Root | None]]) -> None:
-    """Note which items of lists that grow from now on such arrays are."""
+def stay(
+    heap: Heap, arrays: Mapping[V.Root, Sequence[V.Root | None]], before: Heap | None
+) -> None:
+    """Note which items of lists that grow from now on such arrays are, but for those from before a
+    loop, which are not at its start."""
     for owner, places in arrays.items():
         content = heap.contents[owner]
         if not isinstance(content, V.Growing) or not isinstance(content.template, L.LPlace):
             continue
         for k, array in enumerate(places):
-            if array is not None and array.item is None:
+            if array is None or (before is not None and array in before.contents):
+                continue
+            if array.item is None:
                 array.item = V.Item(owner, constant(k), constant(k), content)
 
 

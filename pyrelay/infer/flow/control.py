@@ -370,7 +370,7 @@ class _Merge:
         values = self._chosen_together(values)
         for root, layout in zip(self.changed, contents, strict=True):
             heap.contents[root] = decoder.content(root.kind, layout)
-        found_items.stay(heap, self.at_places)
+        found_items.stay(heap, self.at_places, self.it.before)
         heap.stale = {
             root: identity.joined_sources(
                 root, sources, self.changed.__contains__, decoder.roots.values()
