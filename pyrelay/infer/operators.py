@@ -19,6 +19,7 @@ from pyrelay.infer import kinds, needs, protocols, wide
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import (
+    absent_keys,
     byte_strings,
     characters,
     open_sequences,
@@ -419,6 +420,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return same if op == "is" else unary(it, "not", same)
     if op in ("in", "not in"):
         found = _contains(it, y, x)
+        absent_keys.note(it, y, x, found)
         return found if op == "in" else unary(it, "not", found)
     if isinstance(x, V.Union) or isinstance(y, V.Union):
         from pyrelay.infer.comparison import of_cases

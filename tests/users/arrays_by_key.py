@@ -8,6 +8,8 @@ import numpy as np
 
 from tests.users.corpus import refuse, use
 
+STEPS = [((k % 3, k % 2), ((k * k) % 4, 1)) for k in range(24)]
+
 KEYS = np.array([3, 1, 3, 2, 1, 3, 0])
 
 
@@ -160,3 +162,29 @@ def rows_written_after_others_were_appended(k, n):
             rows.append(np.ones(n))
         row[0] += 1.0 + i
     return rows
+
+
+@use((STEPS, 4), (STEPS[:1], 1))
+def values_of_two_states(steps, n):
+    values, total = {}, 0.0
+    for state, following in steps:
+        if state not in values:
+            values[state] = np.zeros(n)
+        row = values[state]
+        if following[0] != 2:
+            if following not in values:
+                values[following] = np.ones(n)
+            total += 0.5 * values[following][0]
+        row[0] += 1.0 + total
+    return values, total
+
+
+@use((STEPS, 4))
+def values_of_states_that_are_written_over(steps, n):
+    values, total = {}, 0.0
+    for state, following in steps:
+        if state not in values or following in values:
+            values[state] = np.full(n, total)
+        values[state][0] += 1.0
+        total += values[state][0]
+    return values, total

@@ -17,6 +17,7 @@ from pyrelay.infer.arrays.slicing import index_atom, is_index, slice_of_axis
 from pyrelay.infer.arrays.storing import fitted, refuse_to_an_element, write_whole
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import (
+    absent_keys,
     byte_strings,
     characters,
     found_items,
@@ -456,7 +457,8 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
 
             if found_items.is_found_at(it, obj, key, value):
                 return
-            call(it, V.Known(of_class(it, cls, "__setitem__")), (obj, key, value), {})
+            name = "add" if absent_keys.lacks(it, obj, key) else "__setitem__"
+            call(it, V.Known(of_class(it, cls, name)), (obj, key, value), {})
             return
         case V.Items(cls=cls) if cls is list:
             from pyrelay.infer.containers.lists_in_nodes import let_grow

@@ -165,6 +165,10 @@ class Table:
         else:
             self.enter(key, place, value)
 
+    def add(self, key: Any, value: Any) -> None:
+        """Give a key that is not there a value."""
+        self.enter(key, self.find(key), value)
+
     def enter(self, key: Any, place: Any, value: Any) -> None:
         """Give a key that is not there a value; place: what `find` gives of it."""
         enter_name(key, place, self.slots, self.names, self.alive)
