@@ -389,3 +389,44 @@ def test_generators_that_call_themselves_with_longer_texts_are_soon_of_any_lengt
     assert pyrelay.jit(all_balanced)(3) == all_balanced(3)
     assert len(attempts) == 3
     assert attempts[-1].asked.effort.steps < 1000  # there were 8,000
+
+
+class Sum:
+    def __init__(self, text: str) -> None:
+        self.words, self.at = [c for c in text if not c.isspace()], 0
+
+    def take(self) -> float:
+        word = self.words[self.at]
+        self.at += 1
+        if word == "(":
+            raise SyntaxError("missing )")
+        try:
+            return float(word)
+        except ValueError:
+            raise SyntaxError(f"unexpected {word!r}") from None
+
+    def total(self) -> float:
+        found = self.take()
+        while self.at < len(self.words):
+            found += self.take()
+        return found
+
+
+def sums(lines: list[str]) -> list[str]:
+    out = []
+    for line in lines:
+        try:
+            out.append(f"{Sum(line).total():g}")
+        except SyntaxError as error:
+            out.append(f"bad: {error}")
+    return out
+
+
+def test_a_list_of_another_length_on_each_path_is_no_reason_for_a_table(
+    attempts: list[Attempt],
+) -> None:
+    """No list becomes one: the attempt with it ended where the one before did."""
+    lines = ["1 2", "x", "3"]
+    with config.override(interpret=True):
+        assert pyrelay.jit(sums)(lines) == sums(lines)
+    assert len(attempts) == 2

@@ -118,6 +118,8 @@ def note_beside(it: Interpreter, block: Block) -> None:
 
 def ask(it: Interpreter, root: V.Root) -> None:
     """Note an object that could have any keys, if it were made, or entered, as a table."""
+    if root.kind == "list":  # which none becomes: an attempt more would end where this one does
+        return
     if root.made is not None:
         it.program.open_keys.add(root.made)
     elif root.kind in ("dict", "set"):
