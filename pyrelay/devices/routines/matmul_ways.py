@@ -267,4 +267,4 @@ def __getattr__(name: str) -> Part:
     way, form = named(__name__, name, _PARAMETERS)
     parameters = _PARAMETERS[way]
     write = functools.partial(_write, way=way, parameters=parameters, **form)
-    return Part(name, types.void, parameters, write)
+    return Part(name, types.void, parameters, write, steps=way == "vector_dots")  # eight lines

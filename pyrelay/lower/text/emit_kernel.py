@@ -151,9 +151,13 @@ def _has_short_rows(kernel: Kernel) -> bool:
 
 
 def _has_steps(kernel: Kernel) -> bool:
-    """Whether what LLVM counts from round to round matters: in a program's loops and recursion, and
-    where places that are no neighbours are multiplied out in each round of an innermost loop."""
-    return kernel.apart or bool(kernel.routines) or any(
+    """Whether what LLVM counts from round to round matters: in a program's loops and recursion, of
+    complex numbers, which are pairs, and where places that are no neighbours are multiplied out in
+    each round of an innermost loop."""
+    pairs = any(
+        isinstance(s, Load) and s.out.dtype.kind == "c" for s in statements(kernel.body)
+    )
+    return kernel.apart or bool(kernel.routines) or pairs or any(
         isinstance(s, Compute) and s.primitive == "multiply" and s.out.dtype.kind == "i"
         for loop in statements(kernel.body) if isinstance(loop, For) and not has_loops(loop.body)
         for s in statements(loop.body)

@@ -9,7 +9,7 @@ import numpy as np
 import pyrelay
 from pyrelay.devices.compiler import native
 from pyrelay.devices.compiler.kernel_compiler import kernel_object, optimised_module
-from pyrelay.devices.routines import matmul_blocks, offset_product
+from pyrelay.devices.routines import matmul_blocks, matmul_ways, offset_product
 
 
 def filtered(f, h, q, r, x, p, seen):
@@ -69,6 +69,7 @@ def test_llvm_counts_from_round_to_round_where_a_text_says_so() -> None:
     assert kernel_object(f"STEPS = True\n{_ROWS}", "rows") != plain
     assert kernel_object(_ROWS, "rows") == plain  # LLVM's option is as it was
     assert offset_product.offset_product_f32x16.steps  # its registers are few
+    assert matmul_ways.vector_dots_f64x8.steps
     assert not matmul_blocks.product_f32x16.steps
 
 

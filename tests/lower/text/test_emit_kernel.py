@@ -222,6 +222,7 @@ def test_kernels_say_whether_llvm_counts_from_round_to_round() -> None:
     x = np.random.default_rng(0).random((40, 30))
     assert "STEPS = True" in pyrelay.jit(scattered).code(x[0], 9)
     assert "STEPS = True" in pyrelay.jit(lambda x: x.T * 2.0).code(x)
+    assert "STEPS = True" in pyrelay.jit(lambda x: x * 2.0).code(x + 1j)
     for function in (lambda x: np.exp(x) + 1.0, lambda x: x - x.max(axis=1, keepdims=True)):
         assert "STEPS" not in pyrelay.jit(function).code(x)
 
