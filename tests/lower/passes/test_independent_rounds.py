@@ -30,7 +30,17 @@ def gathered(a: Any, p: Any) -> Any:
     return a
 
 
-INDEPENDENT = [pivoted, gathered]
+def seldom(a: Any, p: Any) -> Any:
+    """What is read on a condition need not be there: vectors are read under a mask."""
+    for k in range(a.shape[0]):
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                if k > 0:
+                    a[i, j] = a[i, j] * 0.5 + a[k - 1, j]
+    return a
+
+
+INDEPENDENT = [pivoted, gathered, seldom]
 
 
 def mixed(a: Any, p: Any) -> Any:

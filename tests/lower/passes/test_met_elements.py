@@ -68,7 +68,7 @@ def marked(a: Any) -> Any:
         for i in range(a.shape[0]):
             for j in range(a.shape[1]):
                 if a[k, j] > 0:
-                    marks[i, j] = marks[i, j] + 1
+                    marks[i, j] = k + 1
                 a[i, j] = min(a[i, j], a[i, k] + a[k, j])
     return marks
 
