@@ -43,3 +43,16 @@ def negative(terms: Sum) -> tuple[list[Statement], Local]:
     found = Local(bool_)
     out.append(Compute(found, "less", (total, Literal(0, i64))))
     return out, found
+
+
+def hold(asked: list[Extent], integers: Integers) -> tuple[list[Statement], Operand]:
+    """Whether none of some sums is negative, and what computes that."""
+    out: list[Statement] = []
+    holds: Operand = Literal(True, bool_)
+    for extent in asked:
+        made, fails = negative(as_sum(extent, integers))
+        no, both = Local(bool_), Local(bool_)
+        out += [*made, Compute(no, "logical_not", (fails,))]
+        out.append(Compute(both, "logical_and", (holds, no)))
+        holds = both
+    return out, holds

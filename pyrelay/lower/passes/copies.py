@@ -6,7 +6,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyrelay.lower.kernels.kernel import (
@@ -89,3 +89,12 @@ class Copy:
             case Call(outs=outs, args=args):
                 values = tuple(map(at, args))
                 yield replace(s, outs=tuple(map(self._bind, outs)), args=values)
+
+def makers(body: Sequence[Statement], index: Operand) -> tuple[Compute, ...]:
+    """What of a body computes a number, such as a position."""
+    wanted, made = {index}, list[Compute]()
+    for s in reversed(body):
+        if isinstance(s, Compute) and s.out in wanted:
+            wanted |= set(s.args)
+            made.append(s)
+    return tuple(reversed(made))

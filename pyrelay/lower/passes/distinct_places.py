@@ -39,6 +39,7 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.passes.index_ranges import polynomial
 
 _MOST_TERMS = 24  # of a polynomial
+_UNKNOWN = "u"  # the name of symbols for numbers of which nothing is known
 
 Step: TypeAlias = tuple[Symbol, tuple[Extent, ...]]
 """The index of a loop, from its start, and what it never exceeds."""
@@ -222,7 +223,12 @@ def accesses(body: Body, integers: Integers) -> Iterator[tuple[Load | Store, Ext
 
 
 def _unknown() -> Extent:
-    return dims.add(dims.fresh("u"), dims.multiply(-1, dims.fresh("u")))
+    return dims.add(dims.fresh(_UNKNOWN), dims.multiply(-1, dims.fresh(_UNKNOWN)))
+
+
+def unknown(extent: Extent) -> list[Symbol]:
+    """What of a position nothing is known of; it may differ from round to round."""
+    return [symbol for symbol in dims.symbols(extent) if symbol.name == _UNKNOWN]
 
 
 def _differ(a: Extent, b: Extent, steps: list[Step]) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.types import bool_
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
@@ -22,10 +21,7 @@ from pyrelay.lower.kernels.kernel import (
     For,
     If,
     Kernel,
-    Literal,
     Load,
-    Local,
-    Operand,
     Parameter,
     Read,
     Statement,
@@ -33,8 +29,15 @@ from pyrelay.lower.kernels.kernel import (
     replace_bodies,
     statements,
 )
-from pyrelay.lower.passes.asked_extents import as_sum, negative
-from pyrelay.lower.passes.distinct_places import Integers, Step, accesses, least, linear, may_ask
+from pyrelay.lower.passes.distinct_places import (
+    Integers,
+    Step,
+    accesses,
+    least,
+    linear,
+    may_ask,
+    unknown,
+)
 
 _MOST_STATEMENTS = 200  # of a round
 _MOST_TIMES = 3  # a row's length, as a factor
@@ -58,19 +61,6 @@ def _walked(body: Body, integers: Integers) -> Iterator[Statement]:
             inside = Integers(integers)
             inside.enter(statement)
             yield replace(statement, body=tuple(_walked(statement.body, inside)))
-
-
-def hold(asked: list[Extent], integers: Integers) -> tuple[list[Statement], Operand]:
-    """Whether none of some sums is negative, and what computes that."""
-    out: list[Statement] = []
-    holds: Operand = Literal(True, bool_)
-    for extent in asked:
-        made, fails = negative(as_sum(extent, integers))
-        no, both = Local(bool_), Local(bool_)
-        out += [*made, Compute(no, "logical_not", (fails,))]
-        out.append(Compute(both, "logical_and", (holds, no)))
-        holds = both
-    return out, holds
 
 
 def independence(
@@ -111,8 +101,7 @@ def _rows(places: list[Extent], own: Step, around: Integers) -> list[Extent] | N
     if len({split[0] for split in splits if split is not None}) != 1:
         return None
     offs = [dims.add(start, dims.multiply(-1, starts[0])) for start in starts[1:]]
-    known = not any(s.name == "u" for start in starts for s in dims.symbols(start))
-    if known and all(off == 0 for off in offs):
+    if not any(map(unknown, starts)) and all(off == 0 for off in offs):
         return []
     for row in _lengths(starts, around):
         whole = all(_whole(each, row) for each in offs)
@@ -145,12 +134,8 @@ def _whole(extent: Extent, row: Extent) -> bool:
 
 def _unknown_are_whole(start: Extent, row: Extent) -> bool:
     """Whether what is not known of a position, and may differ from round to round, is rows."""
-    for symbol in dims.symbols(start):
-        if symbol.name == "u":
-            split = linear(start, symbol)
-            if split is None or not _is_times(split[0], row):
-                return False
-    return True
+    splits = (linear(start, symbol) for symbol in unknown(start))
+    return all(split is not None and _is_times(split[0], row) for split in splits)
 
 
 def _is_times(extent: Extent, row: Extent) -> bool:

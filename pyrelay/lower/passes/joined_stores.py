@@ -15,23 +15,20 @@ so that who follows what rounds store finds one store, which is in each round.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from pyrelay.ir.dims import Extent
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
-    Compute,
     If,
     Load,
     Local,
-    Operand,
     Pointed,
     Statement,
     Store,
 )
-from pyrelay.lower.passes.copies import Copy
+from pyrelay.lower.passes.copies import Copy, makers
 from pyrelay.lower.passes.distinct_places import Integers, accesses
 
 
@@ -71,13 +68,3 @@ def _alike(a: Store, b: Store, places: dict[Load | Store, Extent]) -> bool:
     if isinstance(a.array, Pointed) and isinstance(b.array, Pointed):
         same = a.array.address is b.array.address
     return same and places[a] == places[b] and a.value.dtype == b.value.dtype
-
-
-def makers(body: Sequence[Statement], index: Operand) -> tuple[Compute, ...]:
-    """What of a body computes a position."""
-    wanted, made = {index}, list[Compute]()
-    for s in reversed(body):
-        if isinstance(s, Compute) and s.out in wanted:
-            wanted |= set(s.args)
-            made.append(s)
-    return tuple(reversed(made))

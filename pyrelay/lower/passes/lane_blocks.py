@@ -116,6 +116,11 @@ def read_by(body: Sequence[Statement]) -> set[Operand]:
     return {o for s in statements(tuple(body)) for o in operands(s)}
 
 
+def assigned(body: Sequence[Statement]) -> set[Local]:
+    """The variables that statements set, and those in their bodies."""
+    return {s.variable for s in statements(tuple(body)) if isinstance(s, Assign)}
+
+
 def set_later(loop: For, length: int) -> tuple[For, int]:
     """A loop whose first statements leave it to the rest of a round to set what they do not read
     and the rest changes: a variable that starts anew in each round does so in front of that."""

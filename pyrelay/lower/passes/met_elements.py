@@ -20,7 +20,7 @@ as long as that takes, which the call knows, the round between is all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pyrelay.ir import dims
@@ -43,15 +43,15 @@ from pyrelay.lower.kernels.kernel import (
     Statement,
     Store,
     bound_by,
-    operands,
     replace_bodies,
     statements,
 )
-from pyrelay.lower.passes.copies import Copy
-from pyrelay.lower.passes.distinct_places import Integers, accesses, linear
-from pyrelay.lower.passes.independent_rounds import hold, independence
+from pyrelay.lower.passes.asked_extents import hold
+from pyrelay.lower.passes.copies import Copy, makers
+from pyrelay.lower.passes.distinct_places import Integers, accesses, linear, unknown
+from pyrelay.lower.passes.independent_rounds import independence
 from pyrelay.lower.passes.jammed_loops import sets_first
-from pyrelay.lower.passes.joined_stores import makers
+from pyrelay.lower.passes.lane_blocks import assigned, read_by
 from pyrelay.records import dataclass
 
 _MOST_STATEMENTS = 60  # of a round
@@ -114,7 +114,7 @@ def _met(loop: For, around: Integers) -> _Met | None:
         if not isinstance(store.array, Parameter):
             return None
         (split,) = (parts for access, _, parts in mine if access is store)
-        if split is None or split[0] not in (1, -1) or _unknown(split[1]):
+        if split is None or split[0] not in (1, -1) or unknown(split[1]):
             return None
         off = [
             (a, None if parts is None else (parts[0], _minus(parts[1], split[1])))
@@ -128,7 +128,7 @@ def _met(loop: For, around: Integers) -> _Met | None:
         ]  # fmt: skip
         if not still:
             continue
-        if found is not None or any(_unknown(rest) or rest != still[0][1] for _, rest in still):
+        if found is not None or any(unknown(rest) or rest != still[0][1] for _, rest in still):
             return None
         rest = still[0][1]
         # The round in which both are in one place, and how far that is outside of all rounds.
@@ -141,29 +141,22 @@ def _met(loop: For, around: Integers) -> _Met | None:
         if asked is None and not never:
             return None
         found = _Met(loads, store, 1 if split[0] == 1 else -1, never, asked)
-    if found is None or not _computed_outside(loop, (found.loads[0].index, found.store.index)):
+    if found is None:
         return None
-    return found
+    before = _is_made_of(loop, found.loads[0].index, set())
+    return found if before and _is_made_of(loop, found.store.index, {loop.index}) else None
 
 
-def _computed_outside(loop: For, indices: Sequence[Operand]) -> bool:
-    """Whether positions are made of what is there in front of the loop, and its number."""
+def _is_made_of(loop: For, index: Operand, given: set[Operand]) -> bool:
+    """Whether a position is made of what is there in front of the loop, and of what is given."""
     every = list(statements(loop.body))
-    bound = {o for s in every for o in bound_by(s)}
-    for index in indices:
-        made = makers(every, index)
-        bound -= {s.out for s in made}
-        if bound & {index, *(o for s in made for o in operands(s))}:
-            return False
-    return True
+    made = makers(every, index)
+    bound = {loop.index, *(o for s in every for o in bound_by(s))}
+    return not (bound - given - {s.out for s in made}) & {index, *read_by(made)}
 
 
 def _minus(a: Extent, b: Extent) -> Extent:
     return dims.add(a, dims.multiply(-1, b))
-
-
-def _unknown(extent: Extent) -> bool:
-    return any(s.name == "u" for s in dims.symbols(extent))
 
 
 def _is_chain(access: Load | Store, off: tuple[Extent, Extent] | None, step: Extent) -> bool:
@@ -240,10 +233,10 @@ def _asked_there(
     """Whether the round in which both are in one place leaves the element as it was."""
     stores = [s for s in statements(loop.body) if isinstance(s, Store)]
     plain = all(s in loop.body for s in stores) and known.dtype.kind in "iufb"
-    if not plain or not sets_first(loop.body, _assigned(loop.body), set()):
+    if not plain or not sets_first(loop.body, assigned(loop.body), set()):
         yield Assign(calm, Literal(False, bool_))
         return
-    names: dict[Operand, Operand] = {v: Local(v.dtype, variable=True) for v in _assigned(loop.body)}
+    names: dict[Operand, Operand] = {v: Local(v.dtype, variable=True) for v in assigned(loop.body)}
     names |= {load.out: known for load in met.loads}
     copy = Copy({**names, loop.index: meet}, set())
     yield from copy.body(
@@ -267,7 +260,3 @@ def _part(loop: For, met: _Met, known: Local, start: Operand, stop: Operand) -> 
     body = copy.body(tuple(s for s in loop.body if s not in met.loads))
     independent = met.asked is not None
     return replace(loop, index=index, start=start, stop=stop, body=body, independent=independent)
-
-
-def _assigned(body: Body) -> set[Local]:
-    return {s.variable for s in statements(body) if isinstance(s, Assign)}

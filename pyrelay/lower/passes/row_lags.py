@@ -35,7 +35,7 @@ from pyrelay.lower.kernels.kernel import (
     Pointed,
     Store,
 )
-from pyrelay.lower.passes.distinct_places import Integers, accesses, linear, may_ask
+from pyrelay.lower.passes.distinct_places import Integers, accesses, linear, may_ask, unknown
 from pyrelay.records import dataclass
 
 _MOST_LAG = 4
@@ -61,15 +61,15 @@ class Nest:
         """What a row consists of."""
         return (*self.before, self.inner, *self.after)
 
-    def entered(self, around: Integers) -> tuple[Integers, Integers]:
-        """What is known of the integers of a row, and of a round."""
+    def entered(self, around: Integers) -> tuple[Integers, _Places, Integers]:
+        """What is known of the integers of a row, the accesses in front of its columns, and what is
+        known in a round."""
         row = Integers(around)
         row.enter(self.loop)
-        for _ in accesses(self.before, row):
-            pass
+        before = list(accesses(self.before, row))
         inside = Integers(row)
         inside.enter(self.inner)
-        return row, inside
+        return row, before, inside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,8 +105,7 @@ class Lags:
 
 def lags(nest: Nest, around: Integers) -> Lags | None:
     """How rows wait for each other, if a lag is all that they need."""
-    outside, inside = nest.entered(around)
-    before = list(accesses(nest.before, Integers(outside)))
+    outside, before, inside = nest.entered(around)
     body = list(accesses(nest.inner.body, inside))
     after = list(accesses(nest.after, Integers(outside)))
     parts = before, body, after
@@ -264,5 +263,4 @@ def _split(place: Extent, i: Symbol, j: Symbol) -> _Split | None:
     if rows is None or columns is None or i in dims.symbols(columns[0]):
         return None
     split = rows[0], columns[0], rows[1]
-    unknown = any(s.name == "u" for each in split for s in dims.symbols(each))
-    return None if unknown else split
+    return None if any(map(unknown, split)) else split

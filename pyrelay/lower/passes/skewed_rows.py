@@ -50,14 +50,14 @@ from pyrelay.lower.kernels.kernel import (
     replace_bodies,
     statements,
 )
-from pyrelay.lower.passes.asked_extents import as_sum, negative
-from pyrelay.lower.passes.copies import Copy
+from pyrelay.lower.passes.asked_extents import hold
+from pyrelay.lower.passes.copies import Copy, makers
 from pyrelay.lower.passes.distinct_places import Integers
 from pyrelay.lower.passes.flat_branches import with_flat_branches
 from pyrelay.lower.passes.guessed_branches import latency
 from pyrelay.lower.passes.jammed_loops import Uses, counted, sets_first
-from pyrelay.lower.passes.joined_stores import makers, with_joined_stores
-from pyrelay.lower.passes.lane_blocks import read_by
+from pyrelay.lower.passes.joined_stores import with_joined_stores
+from pyrelay.lower.passes.lane_blocks import assigned, read_by
 from pyrelay.lower.passes.row_exchanges import with_exchange
 from pyrelay.lower.passes.row_extremes import with_row_extremes
 from pyrelay.lower.passes.row_lags import Nest, Touched, lags
@@ -174,7 +174,7 @@ class _Rows:
         """What may be done, if that pays."""
         if sum(1 for _ in statements(nest.inner.body)) > _MOST_STATEMENTS:
             return None
-        body = with_joined_stores(nest.inner.body, nest.entered(around)[1])
+        body = with_joined_stores(nest.inner.body, nest.entered(around)[-1])
         nest = replace(nest, inner=replace(nest.inner, body=body))
         nest, extremes = with_row_extremes(nest)
         own = _own_variables(nest, outside, extremes)
@@ -207,12 +207,14 @@ class _Rows:
         columns = out.new("subtract", nest.inner.stop, nest.inner.start)
         rows = out.new("subtract", nest.loop.stop, nest.loop.start)
         rows = out.new("maximum", out.new("subtract", rows, _number(1)), _number(0))
-        blocks: Operand = out.new("right_shift", rows, _number(self.height.bit_length() - 1))
+        blocks = out.new("right_shift", rows, _number(self.height.bit_length() - 1))
         ahead = self.first + (self.height - 1) * self.lag
         narrow = Local(bool_)
         out.add(Compute(narrow, "less", (columns, _number(ahead + _LEAST_COLUMNS))))
-        for alone in (narrow, *(self._fails(e, integers, out) for e in self.asked)):
-            blocks = out.new("where", alone, _number(0), blocks)
+        blocks = out.new("where", narrow, _number(0), blocks)
+        made, holds = hold(self.asked, integers)
+        out.body += made
+        blocks = out.new("where", holds, blocks, _number(0))
         done = out.new("multiply", blocks, _number(self.height))
         begin = out.new("subtract", nest.loop.stop, done)
         out.add(replace(nest.loop, stop=begin))
@@ -227,12 +229,6 @@ class _Rows:
         body = tuple(inside.body)
         out.add(replace(nest.loop, index=block, start=_number(0), stop=blocks, body=body))
         return out.body
-
-    @staticmethod
-    def _fails(extent: Extent, integers: Integers, out: _Text) -> Local:
-        made, fails = negative(as_sum(extent, integers))
-        out.body += made
-        return fails
 
     def _row(self, out: _Text, top: Operand, row: Operand) -> Copy:
         """The number of a row, with names of its own for what belongs to it."""
@@ -423,10 +419,10 @@ def _own_variables(nest: Nest, outside: Uses, extremes: set[Local]) -> set[Local
     that only stand in front of the columns, or only behind them, go from row to row as before, and
     so do those that rows compare with what they have found, `extremes`."""
     parts = nest.before, nest.inner.body, nest.after
-    touched = [read_by(part).union(_assigned(part)) for part in parts]
+    touched = [read_by(part).union(assigned(part)) for part in parts]
     compared = {s.value for s in nest.before if isinstance(s, Assign) and s.variable in extremes}
     own: set[Local] = set()
-    for variable in _assigned(nest.body):
+    for variable in assigned(nest.body):
         inside = [variable in each for each in touched]
         if inside[1] or (sum(inside) > 1 and variable not in compared):
             own.add(variable)
@@ -434,9 +430,6 @@ def _own_variables(nest: Nest, outside: Uses, extremes: set[Local]) -> set[Local
     alone = sets_first(every, own, set()) and not any(outside[v] for v in own)
     return own if alone else None
 
-
-def _assigned(body: Body) -> set[Local]:
-    return {s.variable for s in statements(body) if isinstance(s, Assign)}
 
 
 def _anew(nest: Nest) -> Body:
@@ -504,7 +497,7 @@ def _aged(body: Body, ages: dict[Operand, int]) -> list[int]:
                 found.append(ages[value])
             case If(then=then, orelse=orelse):
                 found += _aged(then, ages) + _aged(orelse, ages)
-                for variable in _assigned((s,)) if known else ():
+                for variable in assigned((s,)) if known else ():
                     ages[variable] = max(known[0] + 1, ages.get(variable, 0))
     return found
 

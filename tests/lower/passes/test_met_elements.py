@@ -85,6 +85,17 @@ def before(a: Any) -> Any:
     return a
 
 
+def roundabout(a: Any) -> Any:
+    """The element's place is computed by way of the loop's index."""
+    for k in range(a.shape[0]):
+        for i in range(a.shape[0]):
+            for j in range(min(a.shape)):
+                place = j + k - j
+                if place < a.shape[1]:
+                    a[i, j] = a[i, j] * 0.5 + a[i, place]
+    return a
+
+
 def two(a: Any) -> Any:
     """Two elements."""
     for k in range(1, a.shape[0]):
@@ -95,7 +106,7 @@ def two(a: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float32])
-@pytest.mark.parametrize("f", [*PARTED, before, two])
+@pytest.mark.parametrize("f", [*PARTED, before, two, roundabout])
 def test_arrays_have_the_values_of_python(f: Program, dtype: Any) -> None:
     compiled = pyrelay.jit(f)
     for seed, shape in enumerate([(9, 9), (24, 24), (1, 1), (9, 14), (14, 17), (2, 2)]):
