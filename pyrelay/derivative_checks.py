@@ -111,7 +111,8 @@ class _Check:
             self.run(above, order + 1, last, f"{below}{_MODES[mode]} and ")
 
     def _fresh(self) -> tuple[Any, ...]:
-        return copy.deepcopy(self.args)
+        """The arguments, which share nothing: derivatives are by one of them."""
+        return tuple(map(copy.deepcopy, self.args))
 
     def _forward(self, level: _Level) -> tuple[_Answer, _Level]:
         function, chosen = level.function, self.direction
@@ -318,8 +319,7 @@ def _random_like(value: Any, chosen: Any, random: np.random.Generator) -> Any:
 
     if chosen is None:
         return _mapped(value, leaf, {})
-    made: dict[int, Any] = {}
-    return tuple(_mapped(v, leaf, made) if k in chosen else None for k, v in enumerate(value))
+    return tuple(_mapped(v, leaf, {}) if k in chosen else None for k, v in enumerate(value))
 
 
 def _only(direction: Any, places: Sequence[tuple[int, int]]) -> Any:

@@ -134,6 +134,7 @@ class PyrelayError(Exception):
     related_mark: ClassVar[str] = "-"
     endless = False  # whether ever more would be made of what is known
     costly = False  # or so much that another way is tried first
+    unknown: Any = None  # the number that had to be known, if that is why (infer/number_sources)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -31,6 +31,11 @@ def test_right_derivatives_of_any_structure_pass():
     check_grads(lambda x: np.sum(np.sin(x)), (np.ones(3, np.float32),), order=2, modes="fwd")
 
 
+def test_an_array_that_is_two_arguments_varies_in_each_by_itself():
+    check_grads(lambda x, y: x * y**2, (X, X))
+    check_grads(lambda pair: pair[0] - np.sin(pair[1]), ([X, X],), order=1)  # and in one as one
+
+
 def test_results_may_be_structures():
     def f(line, y):
         return {"a": line.slope * y, "b": (y, 3, "text")}, np.sum(line.slope)

@@ -215,7 +215,7 @@ class Arguments:
     def _build(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
         match key:
             case ("number", _) | ("scalar", _):
-                return self._number(key, next(leaves))
+                return self._number(it, key, next(leaves))
             case ("array", dtype, ones, order):
                 value = self._new_array(it, dtype, ones, next(leaves), order)
                 self.objects.append(value)
@@ -253,7 +253,7 @@ class Arguments:
                 return self._sequence(it, cls, most, items, leaves)
         return self._container(it, key, leaves)
 
-    def _number(self, key: Key, leaf: int) -> V.Value:
+    def _number(self, it: Interpreter, key: Key, leaf: int) -> V.Value:
         value = self.flat.leaves[leaf]
         if leaf in self.asked.known:
             return V.Known(value)
@@ -261,7 +261,9 @@ class Arguments:
             types.of_scalar(value) if key[0] == "number" else TensorType(types.DTYPES[key[1]])
         )
         assert ty is not None
-        return V.Scalar(ty, self._param(ty, leaf), None, ("leaf", leaf))
+        param = self._param(ty, leaf)
+        it.program.origins[param] = ("leaf", leaf)
+        return V.Scalar(ty, param, None, ("leaf", leaf))
 
     def _text(self, it: Interpreter, leaf: int) -> V.Value:
         """A string that is data: its code points, which nothing changes."""

@@ -21,6 +21,7 @@ from pyrelay.infer.memoising import Memo, NeedsExactKeys, NeedsMemo
 from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes, group_of
 from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, Family
 from pyrelay.infer.nodes.plans import NeedsFields, NeedsNodesOf, NeedsPool, Plan, planned
+from pyrelay.infer.number_sources import leaves_of
 from pyrelay.infer.program import Place
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir.nodes import Function, Let
@@ -548,6 +549,9 @@ class Asked:
         elif self.retained:
             self._retain_nothing()
             self._anew()
+            return None
+        elif computed_of := leaves_of(failure):
+            self.known = {**self.known, **dict.fromkeys(computed_of, True)}
             return None
         else:
             raise (self.refusal or failure) from None

@@ -49,6 +49,7 @@ class Decoder:
     name: str = ""
     span: Span | None = None  # of the branch or loop
     numbers: Numbers | None = None  # of the objects in its places
+    origins: dict[Any, Any] = field(default_factory=dict)  # of numbers: `Program.origins`
 
     def __call__(self, layout: Layout) -> V.Value:
         match layout:
@@ -59,6 +60,8 @@ class Decoder:
                     return V.Scalar(ty, None, extent, origin)
                 atom = next(self.outs)
                 kind = next(self.outs) if kinds else None
+                if origin is not None:
+                    self.origins[atom] = origin
                 return V.Scalar(
                     ty, atom, None, origin, kinds=kinds, kind=kind, holders=held_by
                 )

@@ -7,6 +7,7 @@ a derivative (ints, strings, None) become None inside structures and an error at
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,9 +15,11 @@ from pyrelay import errors
 from pyrelay.infer import calls, function_bodies, handing_over, needs, specialisation
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.flow.revisits import reachable
 from pyrelay.infer.gradients import Gradients
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.memoising import begin_derivative
+from pyrelay.infer.names.copying import unshared
 from pyrelay.infer.wrappers import as_closure
 from pyrelay.ir import types
 from pyrelay.ir.build import constant
@@ -55,12 +58,13 @@ def call_derivative(
     bound = calls.bind_arguments(it, closure, args, keywords)
     positions, single = chosen_positions(it, request, closure)
     chosen = [p + len(it.pools) for p in positions]
-    arguments = specialisation.arguments_of(it, closure, bound)
+    given = specialisation.arguments_of(it, closure, bound)
+    arguments = arguments_apart(it, given, chosen)
     spec = specialised(it, closure, arguments, chosen)
     if spec.result is None:
         raise needs.Diverges
     value = differentiated(it, request, spec.result.value)
-    return _request(it, request, spec, arguments, chosen, single, value)
+    return _request(it, request, spec, given, arguments, chosen, single, value)
 
 
 def chosen_positions(
@@ -95,6 +99,38 @@ def chosen_positions(
             )
         chosen.append(position)
     return chosen, single
+
+
+def arguments_apart(
+    it: Interpreter, arguments: Sequence[V.Value], chosen: Sequence[int]
+) -> list[V.Value]:
+    """The arguments, copies for those of `chosen` of which others or what the program captures has
+    a part: a derivative is that by one argument, with the others as they are."""
+    reached = [set(reachable(value, it.heap)) for value in arguments]
+    times = Counter(root for roots in reached for root in roots)
+    return [
+        unshared(it, value)
+        if k in chosen and any(times[root] > 1 and root.kind != "pool" for root in reached[k])
+        else value
+        for k, value in enumerate(arguments)
+    ]
+
+
+def check_apart(
+    it: Interpreter, spec: function_bodies.Specialisation, places: handing_over.Places,
+    given: Sequence[V.Value], arguments: Sequence[V.Value],
+) -> None:
+    """Raise GradientError where the function writes to such a copy: what it was given stays."""
+    assert spec.result is not None
+    apart = (v for v, before in zip(arguments, given, strict=True) if v is not before)
+    copies = {root for value in apart for root in reachable(value, it.heap)}
+    if any(getattr(places[key], "root", None) in copies for key in spec.result.changed):
+        raise it.failure(
+            errors.GradientError,
+            f"{V.function_name(spec.closure.function)!r} writes to an array that it reaches in two "
+            "ways, so it has no derivative by one of them",
+            hints=("pass copies: f(x, x.copy())",),
+        )
 
 
 def specialised(
@@ -153,7 +189,8 @@ def differentiated(it: Interpreter, request: V.Derivative, layout: L.Layout) -> 
 
 def _request(
     it: Interpreter, request: V.Derivative, spec: function_bodies.Specialisation,
-    arguments: list[V.Value], chosen: list[int], single: bool, value: L.Layout,
+    given: list[V.Value], arguments: list[V.Value], chosen: list[int], single: bool,
+    value: L.Layout,
 ) -> V.Value:
     for position in chosen:
         check_argument(it, spec, position, "grad")
@@ -167,6 +204,7 @@ def _request(
     gradients = Gradients(it, it.heap.copy(), spec.layouts)
     wrt = gradients.leaves(chosen)
     atoms, extents, places = handing_over.encode_arguments(it, spec, arguments)
+    check_apart(it, spec, places, given, arguments)
     node = Vjp(spec.name, tuple(atoms), seeds, seeded, tuple(wrt), extents)
     extra = [atoms[i].type for i in wrt]
     if not extra:

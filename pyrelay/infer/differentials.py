@@ -19,6 +19,7 @@ from pyrelay.infer import calls, derivatives, handing_over, needs, specialisatio
 from pyrelay.infer import values as V
 from pyrelay.infer.function_bodies import argument_types, own_symbols
 from pyrelay.infer.gradients import Direction, Gradients
+from pyrelay.infer.in_python import weighing
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import leaf_types
 from pyrelay.infer.names.copying import unshared
@@ -97,7 +98,8 @@ class _Call:
         if chosen is None:
             chosen, self.single = derivatives.chosen_positions(it, request, closure)
         self.chosen = [len(it.pools) + k for k in chosen]
-        self.arguments = specialisation.arguments_of(it, closure, bound)
+        given = specialisation.arguments_of(it, closure, bound)
+        self.arguments = derivatives.arguments_apart(it, given, self.chosen)
         self.spec = derivatives.specialised(it, closure, self.arguments, self.chosen, fresh=True)
         if self.spec.result is None:
             raise needs.Diverges
@@ -106,6 +108,7 @@ class _Call:
         self.atoms, self.extents, self.places = handing_over.encode_arguments(
             it, self.spec, self.arguments
         )
+        derivatives.check_apart(it, self.spec, self.places, given, self.arguments)
         returned = self.spec.result.value
         self._own = dict(
             zip(own_symbols(self.spec, argument_types(self.spec)), self.extents, strict=True)
@@ -240,6 +243,7 @@ def _along(call: _Call, moves: Mapping[int, tuple[V.Value, str]]) -> V.Value:
     seeds: dict[int, Atom] = {}
     for k, (given, name) in moves.items():
         found = call.inputs.directions(call.chosen[k], given, name)
+        found = {leaf: _single(it, direction) for leaf, direction in found.items()}
         seeds.update(_seeds(it, found, lambda leaf, _: call.atoms[leaf].type))
     wanted = call.results
     if not seeds or not wanted:
@@ -249,6 +253,19 @@ def _along(call: _Call, moves: Mapping[int, tuple[V.Value, str]]) -> V.Value:
     own = [leaf_types([call.spec.result.value])[k] for k in wanted]  # type: ignore[union-attr]
     tangents = call.run(call.forward(seeds, wanted), own)
     return _placed(call, dict(zip(wanted, tangents, strict=True)))
+
+
+def _single(it: Interpreter, direction: Direction) -> Direction:
+    """The tangent of an array, which may stand at several places of an argument, as one."""
+    (first, name), *others = direction.given
+    for value, other in others:
+        if it.atom(value) != it.atom(first):
+            raise it.failure(
+                errors.GradientError,
+                f"{name} and {other} are tangents of one array, and are not the same array",
+                hints=("pass the array as two arguments, or a copy of it in one of the places",),
+            )
+    return replace(direction, given=[(first, name)])
 
 
 def _placed(call: _Call, atoms: Mapping[int, Atom]) -> V.Value:
@@ -284,14 +301,16 @@ def _seeds(
     return seeds
 
 
-def _fitted(it: Interpreter, value: V.Value, name: str, ty: TensorType) -> Atom:
+def _check_direction(
+    it: Interpreter, value: V.Value, name: str, ty: TensorType
+) -> list[bool | None]:
+    """Whether extents are those of a type, None if only the program knows. Raises GradientError
+    where the value is surely none of it."""
     if V.number_type(value) is None and not isinstance(value, V.ArrayRef):
         raise it.failure(
             errors.GradientError, f"{name} must be of type {ty}, and is {V.describe(value)}"
         )
-    atom = it.atom(value)
-    own = atom.type
-    assert isinstance(own, TensorType)
+    own = it.tensor(value)
     complex_of_real = own.dtype.kind == "c" and ty.dtype.kind != "c"
     equal = [
         it.program.guards.equal(d, e) for d, e in zip(own.shape, ty.shape, strict=False)
@@ -301,6 +320,14 @@ def _fitted(it: Interpreter, value: V.Value, name: str, ty: TensorType) -> Atom:
             errors.GradientError, f"{name} must be of type {ty}, as what it belongs to, and is "
             f"{own}",
         )
+    return equal
+
+
+def _fitted(it: Interpreter, value: V.Value, name: str, ty: TensorType) -> Atom:
+    equal = _check_direction(it, value, name, ty)
+    atom = it.atom(value)
+    own = atom.type
+    assert isinstance(own, TensorType)
     for axis, (d, e, same) in enumerate(zip(own.shape, ty.shape, equal, strict=True)):
         if same is None:
             text = f"{name} has {{}} elements along axis {axis}, and what it belongs to {{}}"
@@ -316,8 +343,8 @@ def _pullback(
     points = [unshared(it, p) for p in _listed(it, primals, "primals")]
     call = _Call(it, request, points, {}, range(len(points)))
     found = call.outputs.directions(0, cotangent, "the cotangent")
-    for leaf in found:
-        _require_size(call, leaf, "pass None for it")
+    if not all(map(call.is_sized, found)):
+        return _weighed(call, found, cotangent, points)
     seeds = _seeds(it, found, lambda leaf, _: call.result_type(leaf))
     wrt = call.inputs.leaves(call.chosen)
     extra = [call.atoms[k].type for k in wrt]
@@ -327,6 +354,25 @@ def _pullback(
         cotangents = [_zero(it, ty) for ty in extra]  # type: ignore[arg-type]
     made = call.inputs.of(call.chosen, call.arguments, dict(zip(wrt, cotangents, strict=True)))
     return V.Tuple(tuple(made))
+
+
+def _weighed(
+    call: _Call, found: Mapping[int, Direction], cotangent: V.Value, points: Sequence[V.Value]
+) -> V.Value:
+    """The pullback where only the running program knows the size of a result: the gradient of the
+    sum of the results times their cotangents."""
+    it, request = call.it, call.request
+    for leaf, direction in found.items():
+        for value, name in direction.given:
+            _check_direction(it, value, name, call.result_type(leaf))
+    weighed = V.Derivative(V.Known(weighing.weighed), "grad", 3)
+    given = (request.callee, V.Known(request.has_aux), cotangent, V.Tuple(tuple(points)))
+    try:
+        return derivatives.call_derivative(it, weighed, given, {})
+    except errors.UnsupportedOperationError:
+        for leaf in found:
+            _require_size(call, leaf, "pass None for it")
+        raise
 
 
 def _seeded(it: Interpreter, request: V.Derivative, primals: Sequence[V.Value]) -> V.Value:

@@ -106,7 +106,9 @@ def interpret_function(
     leaves = argument_types(spec)
     params = tuple(Var("p", t, span=spec.closure.function.span) for t in leaves)
     heap = Heap(items=it.heap.items)
-    decoder = Decoder(iter(params), heap, numbers=spec.taken)
+    decoder = Decoder(
+        iter(params), heap, numbers=spec.taken, origins=it.program.origins
+    )
     values = [decoder(x) for x in spec.layouts]
     computed = {i for f, i in it.program.computed if f is spec.closure.function}
     values = [v if i in computed else _from_parameter(v, spec, i) for i, v in enumerate(values)]

@@ -26,6 +26,7 @@ from pyrelay.infer.flow.revisits import Visits
 from pyrelay.infer.frames import Frame, Mark, Question, Read
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.marks import marked_operands
+from pyrelay.infer.number_sources import Unknown
 from pyrelay.infer.program import Place, Program
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand
@@ -553,12 +554,17 @@ class Interpreter:
                     raise needs.NeedsStatic(origin, what)
                 if isinstance(value.atom, Const):  # as in np.int64(2)
                     return value.atom.value
-        raise self.failure(
+        failure = self.failure(
             errors.StaticValueError,
             f"{what} must be known when the function is compiled, and here it is "
             f"{V.describe(value)}, computed by the program",
             hints=(_INSTEAD[what],) if what in _INSTEAD else (),
         )
+        if isinstance(value, V.Scalar):
+            failure.unknown = Unknown(
+                value.atom, [tuple(lets) for lets, _ in self.blocks], self.program.origins
+            )
+        raise failure
 
     # -- errors ------------------------------------------------------------------------------
 

@@ -126,6 +126,7 @@ class Program:
     texts_read: bool = False  # or would have been: the program computes what these give
     #: ints computed of one argument and constants: where that came from
     computed_of: dict[Var, Any] = field(default_factory=dict)
+    origins: dict[Var, Any] = field(default_factory=dict)  # of parameters that are such an argument
     looked_up: dict[Atom, Any] = field(default_factory=dict)  # keys of tables, see absent_keys
     #: loops that run as often as such a number says, by the symbols of their indices
     counts: dict[Symbol, Any] = field(default_factory=dict)

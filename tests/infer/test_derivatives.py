@@ -184,3 +184,32 @@ def test_an_object_with_a_generator_has_a_gradient_without_one() -> None:
     assert gradient.rng is None
     np.testing.assert_allclose(gradient.weights["w"], 2 * x.T @ (x @ plain.weights["w"]))
     assert ours.rng.random() == plain.rng.random()
+
+
+SCALED = np.array([3.0, 4.0])
+
+
+def test_an_array_that_is_two_arguments_has_a_derivative_by_each() -> None:
+    def f(a: Any, b: Any) -> Any:
+        return np.sum(a * b**2)
+
+    x = np.array([1.0, 2.0])
+    for by, wanted in ((0, x**2), (1, 2 * x * x)):
+        assert_same(grad(f, by)(x, x), wanted)
+        assert_same(pyrelay.jit(lambda a, b, by=by: grad(f, by)(a, b))(x, x), wanted)
+        assert_same(pyrelay.jit(lambda a, by=by: grad(f, by)(a, a))(x), wanted)
+    assert_same(pyrelay.jit(lambda x: grad(lambda a: np.sum(a * x))(x))(x), x)
+    assert_same(grad(lambda a: np.sum(a * SCALED))(SCALED), SCALED)
+    rows = np.arange(4.0).reshape(2, 2)
+    assert_same(pyrelay.jit(lambda a: grad(f)(a[0], a))(rows), (rows**2).sum(0))
+
+
+def test_a_function_that_writes_to_an_array_that_is_two_arguments_has_no_derivative() -> None:
+    def f(a: Any, b: Any) -> Any:
+        a[0] = 5.0
+        return np.sum(a * b)
+
+    x = np.array([1.0, 2.0])
+    with pytest.raises(pyrelay.GradientError, match="reaches in two ways"):
+        grad(f)(x, x)
+    assert_same(grad(f)(x, x.copy()), np.array([0.0, 2.0]))

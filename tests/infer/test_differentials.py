@@ -225,3 +225,45 @@ def test_python_calls_them_too():
         jvp(3, (X,), (V,))  # type: ignore[arg-type]
     with pytest.raises(pyrelay.GradientError, match="primals as a tuple"):
         jvp(f, X, V)  # type: ignore[arg-type]
+
+
+def test_an_array_that_is_two_arguments_moves_in_each_by_itself():
+    def f(a, b):
+        return a * b**2
+
+    nothing = np.zeros(3)
+    assert_same(jvp(f, (X, X), (V, nothing))[1], X**2 * V)
+    assert_same(jvp(f, (X, X), (nothing, V))[1], 2 * X * X * V)
+    assert_same(pyrelay.jit(lambda x: jvp(f, (x, x), (V, None))[1])(X), X**2 * V)
+    (aa, ab), (ba, bb) = hessian(lambda a, b: np.sum(f(a, b)), argnums=(0, 1))(X, X)
+    assert_same((aa, ab, ba, bb), (np.zeros((3, 3)), *[np.diag(2 * X)] * 3))
+
+
+def test_an_array_that_stands_twice_in_an_argument_moves_as_one():
+    def f(pair):
+        return pair[0] * pair[1] ** 2
+
+    assert_same(jvp(f, ([X, X],), ([V, V],))[1], 3 * X**2 * V)
+    with pytest.raises(pyrelay.GradientError, match="are tangents of one array"):
+        jvp(f, ([X, X],), ([V, 2 * V],))
+
+
+def test_cotangents_of_results_whose_size_only_the_program_knows():
+    def kept(p):
+        above = p["x"] > 0
+        return {"kept": p["x"][above] ** 2 * p["by"], "rest": (p["n"], [np.sum(p["x"])])}
+
+    def program(p, c):
+        return vjp(kept, p)[1]({"kept": c, "rest": (None, [2.0])})[0]
+
+    p, c = {"x": X, "by": 3.0, "n": 4}, np.array([5.0, 7.0])
+    x = np.array([30.0 * X[0] + 2.0, 2.0, 42.0 * X[2] + 2.0])
+    found = pyrelay.jit(program)(p, c)
+    by = float(np.sum(X[X > 0] ** 2 * c))
+    assert_same(found, {"x": x, "by": by, "n": None})
+    with pytest.raises(ValueError, match="has 3 elements along axis 0, and what it belongs to 2"):
+        pyrelay.jit(program)(p, np.ones(3))
+    with pytest.raises(pyrelay.GradientError, match="must be of type"):
+        pyrelay.jit(program)(p, np.ones((2, 1)))
+    pyrelay.check_grads(lambda x, n: np.diff(x, n=n) ** 2, (X, 1))
+    pyrelay.check_grads(lambda x: np.fft.fftshift(x.reshape(1, 3) * x), (X,), modes="rev")

@@ -59,7 +59,9 @@ def in_python(name: str, fn: Callable[..., Any]) -> Callable[..., V.Value]:
         except errors.PyrelayError as error:
             it.let = let
             del it.calls[depth:]
-            raise it.failure(type(error), f"{name}: {error.message}", hints=error.hints) from None
+            named = it.failure(type(error), f"{name}: {error.message}", hints=error.hints)
+            named.unknown = error.unknown
+            raise named from None
 
     return handler
 
