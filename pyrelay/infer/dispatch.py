@@ -17,7 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
 from pyrelay.infer.containers import list_slices, lists, open_sequences, sets, starred, text, turned
 from pyrelay.infer.containers.admission import lent
-from pyrelay.infer.containers.open_keys import note, note_objects, wants_table
+from pyrelay.infer.containers.open_keys import is_known, note, note_objects, wants_table
 from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import sequence_of
@@ -271,6 +271,9 @@ def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
         table = members(it, V.Tuple(tuple(items)))
         return members(it, table) if attrs["copied"] and it.program.ordered else table
+    for value, spread in zip(args, attrs["starred"], strict=True):
+        if spread and sets.is_dict(value) and all(map(is_known, items)):
+            return sets.displayed(it, args, attrs["starred"])
     known = sets.new(it, items)
     return sets.copy_of(it, known) if attrs["copied"] else known
 

@@ -136,3 +136,25 @@ def sets_of_a_global_gone_through_by_recursion(squares, depth):
         return sum(walk(t, k - 1) for t in BESIDE[s])
 
     return [walk(s, depth) for s in squares]
+
+
+# -- sets of dicts ---------------------------------------------------------------------------------
+
+
+FAR_APART = {16 * k + 5 * (k % 3): k for k in range(7)}
+
+
+@use((FAR_APART,))
+def taken_from_a_set_of_keys(graph):
+    waiting, order = set(graph), []
+    while waiting:
+        order.append(waiting.pop())
+    more = {5000, 1}
+    more.update(graph)
+    return order, list(more), [*{*graph}], [*{16, *graph, 7}], list(set(graph.keys()))
+
+
+@use((3,))
+def frozen_in_their_order(n):
+    frozen = frozenset([0, 21, 42, 48, 69, 90, 96])
+    return [k * n for k in frozen], list(frozenset(FAR_APART)), list(frozenset(set(FAR_APART)))

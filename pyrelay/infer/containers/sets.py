@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -92,16 +92,25 @@ def begun(order: list[Any], added: list[Any]) -> partial[set[Any]]:
     return partial(set, order)
 
 
-def new(it: Interpreter, items: Iterable[V.Value]) -> V.Value:
-    """A set of these items, each once if they are known."""
+def new(it: Interpreter, items: Iterable[V.Value], of_dict: bool = False) -> V.Value:
+    """A set of these items, each once if they are known. of_dict: they are the keys of a dict."""
     found = tuple(items)
     if all(map(is_known, found)):
         values = [it.static(i, "an item of a set") for i in found]
-        return it.new_ref("set", KnownItems.made(partial(set, values)))
+        return it.new_ref("set", KnownItems.made(partial(at_once if of_dict else set, values)))
     made = it.new_ref("set", found)
     if it.let is not None and any(is_open(i) and not isinstance(i, V.Data) for i in found):
         ask(it, made.root)
     return made
+
+
+def displayed(it: Interpreter, parts: Sequence[V.Value], starred: Sequence[bool]) -> V.Value:
+    """A set of known items, put in as `{first, *others}` does: a dict's keys all at once."""
+    empty = it.new_ref("set", KnownItems.made(partial(set, ())))
+    assert isinstance(empty, V.Ref)
+    for value, spread in zip(parts, starred, strict=True):
+        METHODS["update" if spread else "add"](it, empty, value)
+    return empty
 
 
 def copy_of(it: Interpreter, value: V.Value) -> V.Value:
@@ -109,6 +118,22 @@ def copy_of(it: Interpreter, value: V.Value) -> V.Value:
     if isinstance(value, V.Ref) and not isinstance(it.content(value.root), KnownItems):
         return it.new_ref("set", it.content(value.root))
     return it.new_ref("set", KnownItems.made(partial(set, python_set(it, value))))
+
+
+def frozen(it: Interpreter, value: V.Value, as_it_is: bool) -> frozenset[Any]:
+    """The frozenset of a set; of what a new one was made of, unless that was a set."""
+    python = python_set(it, value)
+    if not as_it_is and isinstance(value, V.Ref):
+        begin = _known_items(it, value).begin
+        if isinstance(begin, partial) and begin.func in (set, at_once):
+            (items,) = begin.args
+            return frozenset(dict.fromkeys(items) if begin.func is at_once else items)
+    return frozenset(python)
+
+
+def is_dict(value: V.Value) -> bool:
+    """True for a dict of known keys, of which Python makes sets with another table."""
+    return isinstance(value, V.Ref) and value.root.kind == "dict"
 
 
 def is_set(value: V.Value) -> bool:
@@ -229,10 +254,11 @@ def _as_argument(it: Interpreter, of: V.Ref, value: V.Value) -> Any:
     if is_set(value):
         return python_set(it, value)
     try:
-        return [it.static(i, "an item of a set") for i in sequence_of(it, value)]
+        values = [it.static(i, "an item of a set") for i in sequence_of(it, value)]
     except (errors.StaticValueError, needs.NeedsStatic):
         ask(it, of.root)
         raise
+    return dict.fromkeys(values) if is_dict(value) else values
 
 
 def _asking(name: str) -> Callable[..., V.Value]:

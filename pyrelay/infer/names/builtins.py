@@ -215,7 +215,7 @@ def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
         if it.let is not None:
             it.program.open_keys.add(it.let)
         raise unsupported(it, set)
-    return sets.new(it, found)
+    return sets.new(it, found, sets.is_dict(iterable))
 
 
 @handles(frozenset)
@@ -228,7 +228,7 @@ def frozenset_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
             "a frozenset of items that only the program knows cannot be compiled",
             hints=("use a set",),
         )
-    return V.Known(frozenset(sets.python_set(it, found)))
+    return V.Known(sets.frozen(it, found, as_it_is=sets.is_set(iterable)))
 
 
 @handles(dict.fromkeys)
