@@ -23,6 +23,12 @@ _USE_UP = frozenset({
     "all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple",
 })
 
+#: Methods, and functions of modules, that ask an iterable for one item after the other.
+_GO_ON = frozenset({
+    "accumulate", "chain", "compress", "dropwhile", "filterfalse", "from_iterable", "groupby",
+    "islice", "pairwise", "starmap", "takewhile", "tee", "zip_longest",
+})
+
 FIRST = ".0"
 """The parameter of the function of a generator expression: the first iterable (as in CPython)."""
 
@@ -36,14 +42,19 @@ def kept(function: ast.AST) -> frozenset[ast.AST]:
             case ast.GeneratorExp():
                 found.add(node)
             case ast.Call(func=func, args=[ast.GeneratorExp() as only, *others], keywords=named):
-                known = not isinstance(func, ast.Name) or func.id in _USE_UP
-                if known and all(map(_has_no_effect, [*others, *(k.value for k in named)])):
+                if _uses_up(func) and all(map(_has_no_effect, [*others, *(k.value for k in named)])):
                     used_up.add(only)
             case ast.Assign(targets=[ast.Tuple() | ast.List()], value=ast.GeneratorExp() as only):
                 used_up.add(only)
             case ast.Starred(value=ast.GeneratorExp() as only):
                 used_up.add(only)
     return frozenset(found - used_up)
+
+
+def _uses_up(func: ast.expr) -> bool:
+    if isinstance(func, ast.Name):
+        return func.id in _USE_UP
+    return not (isinstance(func, ast.Attribute) and func.attr in _GO_ON)
 
 
 def _has_no_effect(node: ast.expr) -> bool:

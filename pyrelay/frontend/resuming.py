@@ -133,6 +133,10 @@ class _Fields(ast.NodeTransformer):
                 return _field(node, name, context) if name in self.names else node
             case ast.Return(value=value):
                 return _ended(node, None if value is None else self.visit(value))
+            case ast.AnnAssign(target=ast.Name() as target, value=value):
+                if value is None:
+                    return _at(node, ast.Pass())
+                return _at(node, ast.Assign([self.visit(target)], self.visit(value)))
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 return self._comprehension(node)
             case (

@@ -725,3 +725,48 @@ def the_first_row_names_the_fields(lines):
         total += float(record["price"])
         names.append(record["name"].title())
     return total, names
+
+
+def _steps(n):
+    at: int = 0
+    seen: int
+    for seen in range(n):
+        at += seen
+        yield at
+
+
+@use((5,), (1,))
+def annotated_variables_of_a_generator_that_is_left(n):
+    steps, found = _steps(n), []
+    for first in steps:
+        for second in steps:
+            found.append((first, second))
+            break
+    return found
+
+
+@use(([1, 1, 2, 3, 3, 3],), ([7],))
+def groups_used_up_as_they_are_found(x):
+    found = []
+    for key, run in itertools.groupby(x):
+        first = next(run)
+        left = list(run)
+        found.append((key, first, len(left), len(list(run))))
+    repeated = itertools.chain.from_iterable(run for _, run in itertools.groupby(x) for _ in run)
+    whole = itertools.chain.from_iterable(run for _, run in itertools.groupby(x))
+    return found, list(repeated), list(whole)
+
+
+@use((5,), (0,))
+def endless_expressions_that_functions_of_itertools_end(n):
+    squares = itertools.islice((k * k for k in itertools.count()), n)
+    below = itertools.takewhile(lambda v: v < n, (k + 1 for k in itertools.count()))
+    return list(squares), list(below)
+
+
+@use(([0, 3, 0, 1],), ([2],))
+def numbered_beside_iterators(x):
+    chosen = list(itertools.compress(itertools.count(), map(bool, x)))
+    back = [(k, v) for k, v in zip(itertools.count(1), reversed(x))]
+    pairs = [(k, v * n) for k, (n, v) in zip(itertools.count(), enumerate(x))]
+    return chosen, back, pairs

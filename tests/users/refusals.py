@@ -238,3 +238,13 @@ def axis_by_a_name(x):
 @refuse((X,), "the axis must be one int here, not 0.5")
 def axis_between_two(x):
     return x.mean(axis=(0.5,))
+
+
+TOO_SMALL = ValueError("too small")
+
+
+@refuse((0,), "this ValueError was made outside of the compiled function", "raise ValueError(...)")
+def raised_again_and_again(n):
+    if n < 1:
+        raise TOO_SMALL
+    return n

@@ -129,7 +129,14 @@ def parts_of(
         case V.Known(error) if isinstance(error, BaseException):
             return type(error), tuple(map(V.Known, error.args)), ()
         case V.Ref(root, cls) if cls is not None and issubclass(cls, BaseException):
-            own, pairs = it.content(root)[MADE].items
+            content = it.content(root)
+            if MADE not in content:
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    f"this {cls.__name__} was made outside of the compiled function, which cannot "
+                    "raise it", hints=(f"make it where it is raised: raise {cls.__name__}(...)",),
+                )
+            own, pairs = content[MADE].items
             return cls, own.items, tuple((p.items[0].value, p.items[1]) for p in pairs.items)
     raise it.failure(errors.TypeMismatchError, f"{V.describe(exception)} is not an exception")
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from pyrelay.infer.in_python import queues
 from pyrelay.infer.in_python.byte_arrays import ByteArray, ByteString
+from pyrelay.infer.in_python.iteration import Items
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.hashed_sets import Members
 from pyrelay.infer.in_python.missing import missing
@@ -262,6 +263,7 @@ standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] 
                lambda x: (list(x.queue), x.maxsize, x.unfinished_tasks))
         for ours, theirs in queues.STANDS_FOR.items()
     },
+    Items: (type(iter([])), iter, lambda x: (x.sequence[x.position:],)),
     ByteArray: (bytearray, bytearray, lambda x: (x.items,)),
     ByteString: (bytes, bytes, lambda x: (x.items,)),
     Poly1d: (np.poly1d, np.poly1d, lambda x: (x.given,)),

@@ -90,18 +90,31 @@ def _grouped(items: Iterator[Any], before: tuple[Any, ...], count: int) -> Itera
 
 
 def zipped(before: tuple[Any, ...], items: Iterable[Any], after: tuple[Any, ...]) -> Iterator[Any]:
-    """zip(*before, items, *after), where all but `items` can be indexed."""
+    """zip(*before, items, *after), where all but `items` have a length."""
     for each in before:
-        if len(each) == 0:
+        if count_of(each) == 0:
             return
     for number, item in enumerate(items):
         for each in after:
-            if number >= len(each):
+            if number >= count_of(each):
                 return
-        yield *[each[number] for each in before], item, *[each[number] for each in after]
+        yield (
+            *[item_of(each, number) for each in before], item,
+            *[item_of(each, number) for each in after],
+        )
         for each in before:
-            if number + 1 >= len(each):
+            if number + 1 >= count_of(each):
                 return
+
+
+def count_of(items: Any) -> Any:
+    """How many items there are; a handler knows that of `map` and its kin, too."""
+    return len(items)
+
+
+def item_of(items: Any, place: Any) -> Any:
+    """The item at a place; a handler knows that of `map` and its kin, too."""
+    return items[place]
 
 
 def in_turn(iterators: tuple[Any, ...]) -> Iterator[Any]:
@@ -510,18 +523,22 @@ def sliced(items: Iterable[Any], start: int, stop: int | None, step: int) -> Ite
 
 
 def grouped(items: Iterable[Any], key: Callable[[Any], Any] | None) -> Iterator[Any]:
-    """itertools.groupby(items, key): each group is a list."""
+    """itertools.groupby(items, key): a group has no items left once the next one is asked for."""
     current: Any = None
     group: list[Any] = []
     for item in items:
         rank = item if key is None else key(item)
         if len(group) > 0 and rank != current:
-            yield current, group.copy()
+            shown = Items(group.copy())
+            yield current, shown
+            shown.position = len(shown.sequence)
             group.clear()
         current = rank
         group.append(item)
     if len(group) > 0:
-        yield current, group
+        last = Items(group)
+        yield current, last
+        last.position = len(group)
 
 
 def recalled(found: Any, key: Any, function: Callable[..., Any], args: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import memoising, protocols
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays.subscripts import get_item
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers.open_keys import is_int, is_known
 from pyrelay.infer.flow.generators import (
@@ -308,9 +309,23 @@ for _fn, _meaning in _MEANINGS.items():
     handles(_fn)(_in_python(_meaning))
 
 
+@handles(iteration.count_of)
+def count_of(it: Interpreter, items: V.Value) -> V.Value:
+    """How many items there are."""
+    if isinstance(items, V.Lazy):
+        return iterate(it, items).count
+    return call(it, V.Known(len), (items,), {})
+
+
+@handles(iteration.item_of)
+def item_of(it: Interpreter, items: V.Value, place: V.Value) -> V.Value:
+    """The item at a place."""
+    return iterate(it, items).item(place) if isinstance(items, V.Lazy) else get_item(it, items, place)
+
+
 @handles(itertools.groupby)
 def groupby(it: Interpreter, iterable: V.Value, key: V.Value = V.NONE) -> V.Value:
-    """itertools.groupby(iterable, key): the groups are lists."""
+    """itertools.groupby(iterable, key)."""
     return call(it, V.Known(iteration.grouped), (iterable, key), {})
 
 
