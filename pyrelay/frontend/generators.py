@@ -42,7 +42,8 @@ def kept(function: ast.AST) -> frozenset[ast.AST]:
             case ast.GeneratorExp():
                 found.add(node)
             case ast.Call(func=func, args=[ast.GeneratorExp() as only, *others], keywords=named):
-                if _uses_up(func) and all(map(_has_no_effect, [*others, *(k.value for k in named)])):
+                beside = [*others, *(k.value for k in named)]
+                if _uses_up(func) and all(map(_has_no_effect, beside)):
                     used_up.add(only)
             case ast.Assign(targets=[ast.Tuple() | ast.List()], value=ast.GeneratorExp() as only):
                 used_up.add(only)

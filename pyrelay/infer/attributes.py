@@ -160,6 +160,11 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
 
     if isinstance(obj, V.Scalar) and obj.kinds:
         obj = kinds.told_apart(it, obj)
+    if name in ("__iter__", "__next__"):
+        from pyrelay.infer.flow.generators import is_iterator
+
+        if is_iterator(obj):
+            return V.Partial(V.Known(_OPERATIONS[name]), (obj,), ())
     match obj:
         case V.Union():
             from pyrelay.infer.flow.unions import distribute
@@ -217,6 +222,8 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
         raise outgrown(it, f"asked for its method {name!r}")
     if name == "__class__":
         return type_(it, obj)
+    if name == "__self__" and isinstance(obj, V.Method):
+        return obj.receiver
     operation = _OPERATIONS.get(name)
     if operation is not None and hasattr(class_of(obj), name):
         return V.Partial(V.Known(operation), (obj,), ())
@@ -233,10 +240,10 @@ def dict_of_attributes(it: Interpreter, obj: V.Value) -> V.Value:
     return call(it, V.Known(AttributeDict), (obj,), {})
 
 
-_OPERATIONS = {
+_OPERATIONS: dict[str, Any] = {
     "__contains__": operator.contains, "__delitem__": operator.delitem,
-    "__getitem__": operator.getitem, "__iter__": iter, "__len__": len,
-    "__setitem__": operator.setitem,
+    "__getitem__": operator.getitem, "__iter__": iter, "__len__": len, "__next__": next,
+    "__reversed__": reversed, "__setitem__": operator.setitem,
 }  # fmt: skip
 """What methods do that Python calls for an operator, as functions, by their names."""
 

@@ -17,6 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.containers import sets, text
 from pyrelay.infer.flow import constants
+from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.narrowing import narrowed
 from pyrelay.infer.flow.truth import as_bool, truth
 from pyrelay.infer.in_python import ranges
@@ -76,11 +77,29 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         before = truth(it, call(it, V.Known(precedes), (first, second), {}))
         return before if op in ("<", ">") else unary(it, "not", before)
     if kind is None or kind is not other or kind is dict:
-        raise it.failure(
-            errors.TypeMismatchError, f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}"
-        )
+        raise not_ordered(it, op, x, y)
     lefts, rights = ([functools.partial(narrowed, it, v) for v in vs] for vs in (left, right))
     return _ordered(it, op, lefts, rights)
+
+
+def not_ordered(it: Interpreter, op: str, x: V.Value, y: V.Value) -> errors.PyrelayError:
+    """The error of values of which none is before the other: TypeError in plain Python."""
+    from pyrelay.infer.names.builtins import class_of
+
+    classes = class_of(x), class_of(y)
+    same = classes[0] is classes[1] and _orders(classes[0])
+    if None in classes or same:  # Python may well know an order of these
+        return it.failure(
+            errors.TypeMismatchError, f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}"
+        )
+    first, second = (cls.__name__ for cls in classes if cls is not None)
+    text = f"'{op}' not supported between instances of '{first}' and '{second}'"
+    return certain(it, it.failure(errors.TypeMismatchError, text), TypeError, text)
+
+
+def _orders(cls: type | None) -> bool:
+    """Whether a class has a method of its own for `<`."""
+    return getattr(cls, _METHODS["<"], None) is not getattr(object, _METHODS["<"])
 
 
 def _is_for_numpy(it: Interpreter, x: V.Value, y: V.Value) -> bool:

@@ -169,3 +169,46 @@ def ordered_parameters_of_the_caller(parameters):
         parameters[name] = parameters[name] + 1
     parameters.move_to_end("w")
     return OrderedDict((k, 2 * v) for k, v in parameters.items()), list(parameters)
+
+
+@use(((1, 3, 2, 3, 4), 3), ((1, 2.5, 2), 2))
+def places_in_a_part_of_a_tuple(items, wanted):
+    try:
+        return items.index(wanted, 1), items.index(wanted, -3, 5), items.index(wanted, 2)
+    except ValueError as error:
+        return str(error)
+
+
+@use((4,), (0,))
+def repeated_deques(n):
+    window = deque([0], maxlen=3) * n
+    window *= 2
+    window.append(7)
+    return list(window), window.maxlen, list(2 * deque([1, n]))
+
+
+@use(([1, 2], "a"), ((1, 2), "a"), ("ab", 1.5), ("ab", 1), ([[1], [2]], 0))
+def asked_by_what_may_be_no_index(items, key):
+    try:
+        return items[key]
+    except TypeError as error:
+        return str(error)
+
+
+@use(([1],))
+def lists_behind_their_methods(items):
+    add = items.append
+    add(5)
+    add.__self__.append(6)
+    return items
+
+
+@use(([1, 2, 3], 2), ([1, 2, 3], "n"), (["a"], 1), ([1], None), ([(1, 2)], 1))
+def searched_for_what_may_have_no_order(items, wanted):
+    try:
+        for k, item in enumerate(items):
+            if item == wanted or wanted < item:
+                return k
+    except TypeError as error:
+        return str(error)
+    return None

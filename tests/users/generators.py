@@ -749,10 +749,10 @@ def annotated_variables_of_a_generator_that_is_left(n):
 def groups_used_up_as_they_are_found(x):
     found = []
     for key, run in itertools.groupby(x):
-        first = next(run)
-        left = list(run)
-        found.append((key, first, len(left), len(list(run))))
-    repeated = itertools.chain.from_iterable(run for _, run in itertools.groupby(x) for _ in run)
+        items = iter(run)
+        found.append((key, next(items), len(list(items)), sum(items)))
+    runs = (run for _, run in itertools.groupby(x) for _ in run)
+    repeated = itertools.chain.from_iterable(runs)
     whole = itertools.chain.from_iterable(run for _, run in itertools.groupby(x))
     return found, list(repeated), list(whole)
 
@@ -770,3 +770,21 @@ def numbered_beside_iterators(x):
     back = [(k, v) for k, v in zip(itertools.count(1), reversed(x))]
     pairs = [(k, v * n) for k, (n, v) in zip(itertools.count(), enumerate(x))]
     return chosen, back, pairs
+
+
+@use((10,), (9,))
+def called_until_a_number(n):
+    state = [0]
+
+    def turned():
+        state[0] += 3
+        return state[0] % n
+
+    return list(iter(turned, 0)), state[0]
+
+
+@use((5,), (0,))
+def asked_by_the_method(n):
+    numbers = fibonacci()
+    back = range(n).__reversed__() if hasattr(range, "__reversed__") else ()
+    return [numbers.__next__() for _ in range(n + 1)], list(back)

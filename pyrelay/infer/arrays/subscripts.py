@@ -147,10 +147,11 @@ def _index_known(it: Interpreter, obj: V.Value, v: Any, key: V.Value) -> V.Value
     try:
         found = v[at]
     except (IndexError, KeyError) as error:
-        failed = it.failure(errors.IndexRangeError, f"{error}")
+        failed: errors.PyrelayError = it.failure(errors.IndexRangeError, f"{error}")
         raise certain(it, failed, type(error), *error.args) from None
     except TypeError as error:
-        raise it.failure(errors.TypeMismatchError, str(error)) from None
+        failed = it.failure(errors.TypeMismatchError, str(error))
+        raise certain(it, failed, TypeError, *error.args) from None
     return captured(it, found)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyrelay import errors
 from pyrelay.infer import needs, own_arrays
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.code_points import MOST_KNOWN, from_codes, from_items
@@ -161,9 +160,9 @@ def _place(it: Interpreter, key: V.Value, size: Extent | None) -> Atom:
 def _require_int(it: Interpreter, key: V.Value) -> None:
     ty = V.number_type(key)
     if ty is None or not ty.dtype.is_integer:
-        raise it.failure(
-            errors.TypeMismatchError, f"string indices must be integers, not {V.describe(key)}"
-        )
+        from pyrelay.infer.flow.choice import wrong_index
+
+        raise wrong_index(it, "string indices must be integers", key)
 
 
 def iteration(

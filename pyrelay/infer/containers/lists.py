@@ -260,10 +260,9 @@ def position(
     """A position in the list; with `checked` it is known to be one."""
     ty = V.number_type(key)
     if ty is None or not (ty.dtype.is_integer or ty.dtype is types.bool_):
-        raise it.failure(
-            errors.TypeMismatchError,
-            f"list indices must be integers or slices, not {V.describe(key)}",
-        )
+        from pyrelay.infer.flow.choice import wrong_index
+
+        raise wrong_index(it, "list indices must be integers or slices", key)
     index = it.builder.cast(it.atom(key), types.i64, weak=True)
     if checked:
         return index

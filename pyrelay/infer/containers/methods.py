@@ -239,8 +239,8 @@ DICT: dict[str, Callable[..., Any]] = {
 }
 
 
-def _tuple_index(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:
-    return calls.call(it, V.Known(in_python.index_in_tuple), (x, item), {})
+def _tuple_index(it: Interpreter, x: V.Tuple, item: V.Value, *bounds: V.Value) -> V.Value:
+    return calls.call(it, V.Known(in_python.index_in_tuple), (x, item, *bounds), {})
 
 
 def _tuple_count(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:

@@ -225,9 +225,9 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return ask(it, types.PY_BOOL, PYTHON[op], x, y)
     if op in ("==", "!="):
         return V.Known(op == "!=")
-    raise it.failure(
-        errors.TypeMismatchError, f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}"
-    )
+    from pyrelay.infer.comparison import not_ordered
+
+    raise not_ordered(it, op, x, y)
 
 
 def item(it: Interpreter, string: V.Value, key: V.Value) -> V.Value:

@@ -17,7 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_keys import is_open, key_of, note
 from pyrelay.infer.flow import constants
 from pyrelay.infer.flow.effects import emit_raise, raise_where
-from pyrelay.infer.flow.handling import is_raised
+from pyrelay.infer.flow.handling import certain, is_raised
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import compare, raised
@@ -47,10 +47,7 @@ def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> 
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return V.Tuple(part) if kind == "tuple" else it.new_ref("list", part)
     if type(index) is not int and not hasattr(index, "__index__"):
-        raise it.failure(
-            errors.TypeMismatchError,
-            f"{kind} indices must be integers or slices, not {type(index).__name__}",
-        )
+        raise wrong_index(it, f"{kind} indices must be integers or slices", key)
     if not -len(items) <= index < len(items):
         if is_raised(it, IndexError):
             raise raised(it, IndexError(f"{kind} index out of range"))
@@ -219,15 +216,24 @@ def _is_made_of_indices(it: Interpreter, key: V.Value) -> bool:
     )
 
 
+def wrong_index(it: Interpreter, said: str, key: V.Value) -> errors.PyrelayError:
+    """The error of an index that is no number: TypeError in plain Python."""
+    from pyrelay.infer.names.builtins import class_of
+
+    cls = class_of(key)
+    if cls is None:
+        return it.failure(errors.TypeMismatchError, f"{said}, not {V.describe(key)}")
+    word = cls.__name__ if "slices" in said else repr(cls.__name__)
+    text = f"{said}, not {word}"
+    return certain(it, it.failure(errors.TypeMismatchError, text), TypeError, text)
+
+
 def _choose_item(
     it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str
 ) -> V.Value:
     ty = it.tensor(key, f"the index of a {kind}")
     if not ty.dtype.is_integer:
-        raise it.failure(
-            errors.TypeMismatchError,
-            f"{kind} indices must be integers or slices, not {V.describe(key)}",
-        )
+        raise wrong_index(it, f"{kind} indices must be integers or slices", key)
     index = it.builder.handle(it.builder.cast(it.atom(key), types.i64, weak=True))
     count = len(items)
     outside = it.emit("logical_or", index < -count, index >= count)

@@ -19,9 +19,9 @@ import numpy as np
 
 from pyrelay.infer.in_python import queues
 from pyrelay.infer.in_python.byte_arrays import ByteArray, ByteString
-from pyrelay.infer.in_python.iteration import Items
 from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.hashed_sets import Members
+from pyrelay.infer.in_python.iteration import Items
 from pyrelay.infer.in_python.missing import missing
 from pyrelay.infer.in_python.polynomials import Poly1d
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
@@ -109,6 +109,17 @@ class Queue:
             self.left[len(self.left) - 1 - place] = item
         else:
             self.items[self.head + place - len(self.left)] = item
+
+    def __mul__(self, count: Any) -> Any:
+        return Queue(list(self) * count, self.maxlen)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, count: Any) -> Any:
+        items = list(self)
+        self.clear()
+        self.extend(items * count)
+        return self
 
     def __contains__(self, item: Any) -> bool:
         return any(each == item for each in self)

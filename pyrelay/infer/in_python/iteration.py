@@ -23,6 +23,15 @@ def stepped(iterator: Any) -> Iterator[Any]:
         yield item
 
 
+def called_until(function: Callable[[], Any], sentinel: Any) -> Iterator[Any]:
+    """iter(function, sentinel)."""
+    while True:
+        item = function()
+        if item == sentinel:
+            return
+        yield item
+
+
 def indexed(sequence: Any) -> Iterator[Any]:
     """The items that the `__getitem__` of an object gives for 0, 1, 2, ... until IndexError."""
     number = 0

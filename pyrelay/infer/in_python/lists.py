@@ -96,10 +96,13 @@ def index_between(items: Any, wanted: Any, start: Any, stop: Any = None) -> Any:
     raise ValueError(missing(wanted, "list"))
 
 
-def index_in_tuple(items: Any, wanted: Any) -> Any:
-    """items.index(wanted) of a tuple."""
+def index_in_tuple(items: Any, wanted: Any, start: Any = 0, stop: Any = None) -> Any:
+    """items.index(wanted, start, stop) of a tuple."""
+    size = len(items)
+    first = max(start + size, 0) if start < 0 else start
+    last = size if stop is None else stop + size if stop < 0 else stop
     for k, item in enumerate(items):
-        if item == wanted:
+        if k >= first and k < last and item == wanted:
             return k
     raise ValueError("tuple.index(x): x not in tuple")
 

@@ -62,12 +62,9 @@ def filter_(it: Interpreter, function: V.Value, iterable: V.Value) -> V.Value:
 
 @handles(iter)
 def iter_(it: Interpreter, iterable: V.Value, *sentinel: V.Value) -> V.Value:
-    """iter(iterable): a generator of its items."""
+    """iter(iterable): a generator of its items; iter(function, sentinel)."""
     if sentinel:
-        raise it.failure(
-            errors.UnsupportedOperationError, "iter() with a sentinel cannot be compiled",
-            hints=("write 'while (item := function()) != sentinel'",),
-        )
+        return call(it, V.Known(iteration.called_until), (iterable, *sentinel), {})
     if isinstance(iterable, V.Ref) and (
         is_generator(iterable) or iterable.root.kind == "iterator"
     ):
@@ -320,7 +317,9 @@ def count_of(it: Interpreter, items: V.Value) -> V.Value:
 @handles(iteration.item_of)
 def item_of(it: Interpreter, items: V.Value, place: V.Value) -> V.Value:
     """The item at a place."""
-    return iterate(it, items).item(place) if isinstance(items, V.Lazy) else get_item(it, items, place)
+    if isinstance(items, V.Lazy):
+        return iterate(it, items).item(place)
+    return get_item(it, items, place)
 
 
 @handles(itertools.groupby)
