@@ -105,7 +105,7 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         masked = wide.of_known(it, op, x.value, y.value) if it.program.wide else None
         return _fold(it, op, x, y) if masked is None else masked
-    x, y = number_of_enum(x), number_of_enum(y)
+    x, y = _member_beside(it, x, y), _member_beside(it, y, x)
     x, y = _beside_an_array(it, op, x, y), _beside_an_array(it, op, y, x)
     exact = _on_extents(it, op, x, y)
     if exact is None and it.program.wide is not False:
@@ -183,8 +183,34 @@ def number_of_enum(value: V.Value) -> V.Value:
     """The number that a member of an IntEnum, IntFlag or the like is; anything else unchanged."""
     if isinstance(value, V.Known) and isinstance(value.value, enum.Enum):
         member: Any = value.value
-        return V.Known(int(member)) if isinstance(member, int) else value
+        if isinstance(member, int):
+            return V.Known(int(member))
+        if isinstance(member, float):
+            return V.Known(float(member))
     return value
+
+
+def numbers_of_members(it: Interpreter, value: V.Value) -> V.Value:
+    """As `number_of_enum`, also of a value that is one of several members or numbers."""
+    if not isinstance(value, V.Union):
+        return number_of_enum(value)
+    if any(V.number_type(number_of_enum(case)) is None for case in value.possible):
+        return value
+    from pyrelay.infer.flow.unions import distribute
+
+    return distribute(it, value, number_of_enum)
+
+
+def _member_beside(it: Interpreter, value: V.Value, other: V.Value) -> V.Value:
+    """The number of an enum's member as an operand: beside NumPy's, one of NumPy's of 64 bits.
+
+    NumPy gives way for numbers of Python's own classes only, not for those derived from them.
+    """
+    own = number_of_enum(value)
+    ty = V.tensor_type(other)
+    if own is value or ty is None or ty.weak:
+        return own
+    return it.result(it.builder.handle(it.builder.cast(it.atom(own), it.tensor(own).dtype)))
 
 
 def number(it: Interpreter, value: V.Value) -> V.Value:
@@ -434,7 +460,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     of_views = views.compare(it, op, x, y)
     if of_views is not None:
         return of_views
-    x, y = number_of_enum(x), number_of_enum(y)
+    x, y = _member_beside(it, x, y), _member_beside(it, y, x)
     if it.program.wide:
         of_ints = wide.compare(it, op, x, y)
         if of_ints is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 
+import numpy as np
+
 from tests.users.corpus import use
 
 
@@ -51,3 +53,42 @@ def members_of_characters(word):
 def a_member_for_what_is_missing(n, k):
     grade = Grade(n % 5 - k)
     return grade, grade.value, Grade(grade) is Grade.NONE
+
+
+class Mark(IntEnum):
+    LOW = -1
+    NONE = 0
+    HIGH = 1
+
+
+class Scale(float, Enum):
+    HALF = 0.5
+    TWICE = 2.0
+
+
+@use((np.array([3, -4, 0], dtype=np.int8),))
+def members_stored_in_arrays(levels):
+    marks = np.full(len(levels), Mark.NONE, dtype=np.int8)
+    for i in range(len(levels)):
+        if levels[i] > 0:
+            marks[i] = Mark.HIGH
+        elif levels[i] < 0:
+            marks[i] = Mark.LOW
+    levels[1:] = Mark.LOW
+    levels[0] = Mark.HIGH if marks[0] == Mark.LOW else Mark.NONE
+    return marks, np.array([Mark.LOW, Mark.HIGH]), np.full(2, Mark.HIGH)
+
+
+@use((np.array([3, -4, 0], dtype=np.int8), np.float32(1.5)))
+def members_beside_numbers_of_numpy(levels, x):
+    chosen = Mark.HIGH if levels[0] > 0 else Mark.LOW
+    return (
+        levels * Mark.LOW, levels ** Mark.HIGH, np.minimum(levels, Mark.NONE),
+        np.where(levels > 0, Mark.HIGH, Mark.LOW), levels == Mark.NONE, chosen - levels,
+        x * Mark.LOW, x * Scale.HALF, np.maximum(levels, Scale.TWICE), Mark.HIGH < x,
+    )
+
+
+@use((3, 2.5), (-3, 0.5))
+def members_beside_numbers_of_python(i, x):
+    return i * Mark.LOW, i * Scale.TWICE, x * Mark.LOW, x < Scale.TWICE, max(i, Mark.NONE)

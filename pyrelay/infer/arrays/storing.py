@@ -19,7 +19,7 @@ from pyrelay.infer.arrays.numpys_words import not_stored
 from pyrelay.infer.containers import found_items
 from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.operators import raised
+from pyrelay.infer.operators import numbers_of_members, raised
 from pyrelay.ir import limits, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, OpCall
@@ -42,6 +42,7 @@ def fitted(
     is_range = isinstance(value, V.Known) and isinstance(value.value, range)
     if V.is_list(value) or is_range or isinstance(value, V.Tuple | V.OpenTuple | V.Range):
         value = to_array(it, value, dtype=target.dtype)
+    value = numbers_of_members(it, value)
     if value == V.NONE and target.dtype.kind == "f":
         value = V.Known(math.nan)  # as NumPy does
     ty = V.tensor_type(value)

@@ -19,7 +19,7 @@ from pyrelay.infer.arrays import memory_order
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.operators import extent_of
+from pyrelay.infer.operators import extent_of, number_of_enum, numbers_of_members
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
@@ -46,6 +46,9 @@ def operand(it: Interpreter, value: V.Value) -> V.Value:
         isinstance(value, V.Known) and isinstance(value.value, (list, tuple, range))
     ):
         return to_array(it, value)
+    own = numbers_of_members(it, value)
+    if own is not value:
+        return strong(it, own)
     raise it.failure(errors.TypeMismatchError, f"{V.describe(value)} is not a number or an array")
 
 
@@ -94,6 +97,7 @@ def to_array(
         )
     if missing and value == V.NONE:
         return strong(it, V.Known(math.nan))
+    value = number_of_enum(value)
     if V.tensor_type(value) is not None:
         if isinstance(value, V.ArrayRef):
             return it.new_array(it.atom(value))
