@@ -268,7 +268,11 @@ def items_inside(x: Array, k: Array) -> Array:
 def interp(
     x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: Any = None
 ) -> Array:
-    """Piecewise linear interpolation, constant outside."""
+    """Piecewise linear interpolation, constant outside.
+
+    Rounded as NumPy does it: from the place before by the slope, at the last place exactly; where
+    infinite values leave a NaN so, from the place behind.
+    """
     places, at = np.asarray(xp), np.asarray(x)
     for given in (at, places):
         if given.dtype.kind == "c":
@@ -294,9 +298,14 @@ def interp(
     k = np.clip(searchsorted(places, at, side="right") - 1, 0, max(n - 2, 0))
     before, behind = items_inside(places, k), items_inside(places, np.minimum(k + 1, n - 1))
     low, high = items_inside(values, k), items_inside(values, np.minimum(k + 1, n - 1))
-    width = behind - before
-    weight = np.where(width > 0, (at - before) / np.where(width > 0, width, 1.0), 0.0)
-    found = low + (high - low) * weight
+    width = np.where(behind > before, behind - before, 1.0)
+    slope = (high - low) * (1.0 / width) if values.dtype.kind == "c" else (high - low) / width
+    ends = at == behind
+    nearest, value = np.where(ends, behind, before), np.where(ends, high, low)
+    found = slope * (at - nearest) + value
+    other = slope * (at - behind) + high
+    exact = (at == nearest) | (np.isnan(other) & (low == high) & ((at == at) | (n == 1)))
+    found = np.where(np.isnan(found), np.where(exact, value, other), found)
     first = values[0] if period is not None or left is None else left
     last = values[n - 1] if period is not None or right is None else right
     return np.where(at < places[0], first, np.where(at > places[n - 1], last, found))[()]
