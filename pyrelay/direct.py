@@ -46,7 +46,7 @@ from pyrelay.infer.nodes.instances import slots_of
 from pyrelay.infer.objects import generator_classes
 from pyrelay.infer.result_trees import ArgumentResult, ConstantResult, LeafResult, NodeResult
 from pyrelay.infer.specialised import Binding
-from pyrelay.infer.structure import Identity, Key, constants
+from pyrelay.infer.structure import Identity, Key, constants, fields_of
 from pyrelay.ir import types
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
@@ -527,7 +527,9 @@ def _structure(
             return f"type({name}) is range and {name}.step == {step}{starts}", tuple(parts), ends
         case ("record", cls, names, *parts):
             if issubclass(cls, generator_classes()):  # its state is no attribute
-                raise NeedsMore
+                text.generators.add(name)
+                test = f"type({name}) is {text.name(cls)}"
+                return test, tuple(parts), f"{text.name(fields_of)}({name}).values()"
             if not cls.__dictoffset__:
                 if list(names) != slots_of(cls):  # which of them have values is not told
                     raise NeedsMore

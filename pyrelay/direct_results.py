@@ -90,7 +90,7 @@ def _changed(text: Text, change: ContainerChange, kept: Mapping[int, int]) -> li
             pairs = zip(map(text.name, change.names), parts, strict=True)
             items = ", ".join(f"{key}: {part}" for key, part in pairs)
             return [f"_items = {{{items}}}", f"{container}.clear()", f"{container}.update(_items)"]
-        case "record":
+        case "record" if container not in text.generators:
             write = text.name(object.__setattr__)
             return [
                 f"{write}({container}, {name!r}, {part})"

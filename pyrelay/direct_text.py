@@ -33,6 +33,7 @@ class Text:
     containers: list[str] = field(default_factory=list)  # those of them that are no arrays
     nested: list[str] = field(default_factory=list)  # containers of lists that enter as arrays
     deep: bool = False  # of lists of lists
+    generators: set[str] = field(default_factory=set)  # containers: of random numbers
     roots: list[str] = field(default_factory=list)  # trees, and lists of them
     pools: list[str] = field(default_factory=list)  # what the trees were packed into
     variables: int = 0

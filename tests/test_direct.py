@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import pickle
+import random
 import sys
 import weakref
 from collections import Counter, OrderedDict, defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -979,6 +981,58 @@ def test_objects_that_a_program_changes_take_the_short_way() -> None:
         calls()
     compiled._looks._otherwise = None
     calls()
+
+
+def drawn_from(generator, n):
+    x = [generator.uniform(0.0, 2.0) for _ in range(n)]
+    if n > 2:
+        raise ValueError("too many")
+    return x
+
+
+@pytest.mark.parametrize(
+    "made", [lambda: np.random.default_rng(3), lambda: np.random.RandomState(3),
+             lambda: random.Random(3)],
+)  # fmt: skip
+def test_generators_of_random_numbers_take_the_short_way(made: Any) -> None:
+    compiled = pyrelay.jit(drawn_from)
+    mine, pythons = made(), made()
+    for n in (1, 3, 2):
+        for function, generator in ((compiled, mine), (drawn_from, pythons)):
+            with pytest.raises(ValueError, match="many") if n > 2 else nullcontext():
+                function(generator, n)
+        if n == 1:
+            for each in (1, 2, 3):
+                assert compiled(mine, each % 3) == drawn_from(pythons, each % 3)
+            assert compiled._short is not None
+            compiled._dispatch = None
+        assert mine.random() == pythons.random()
+
+
+def test_generators_of_other_bits_are_other_programs() -> None:
+    compiled = pyrelay.jit(drawn_from)
+    for _ in range(2):
+        for bits in (np.random.PCG64, np.random.MT19937, np.random.SFC64, np.random.Philox):
+            mine, pythons = np.random.Generator(bits(1)), np.random.Generator(bits(1))
+            assert compiled(mine, 2) == drawn_from(pythons, 2)
+            assert mine.random() == pythons.random()
+
+
+def rolled(a):
+    return np.random.uniform() + a, random.random()
+
+
+def test_the_generators_of_modules_take_the_short_way() -> None:
+    compiled = pyrelay.jit(rolled)
+    found = []
+    for function in (compiled, rolled):
+        np.random.seed(4)
+        random.seed(4)
+        found.append([function(a) for a in (1.0, 2.0, 3.0)] + [rolled(0.0)])
+    assert found[0] == found[1]
+    assert compiled._short is not None
+    compiled._dispatch = None
+    compiled(1.0)
 
 
 def test_attributes_that_only_some_calls_set_are_set_by_those() -> None:

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.generator_memory import Memory, memory_of
+
 State = tuple[np.ndarray[Any, Any], ...]
 CLASSES = (np.random.Generator, np.random.RandomState, random.Random)
 
@@ -42,16 +44,37 @@ _UNUSED = {2: 1, 3: 2}  # kind -> words that only make its state longer than tha
 
 def state_of(generator: Any) -> State:
     """The state. Raises TypeError for a bit generator that NumPy does not have itself."""
-    if isinstance(generator, np.random.RandomState):
-        legacy: Any = generator.get_state(legacy=True)
-        _, key, place, has_gauss, gauss = legacy
-        words = np.array([LEGACY, *key.tolist(), place, has_gauss], np.uint64)
-        return words, np.array([gauss])
+    if isinstance(generator, (np.random.RandomState, random.Random)):
+        memory = memory_of(generator)
+        return _told(generator) if memory is None else _read(generator, memory)
+    return (_words_of(generator),)
+
+
+def _read(generator: Any, memory: Memory) -> State:
+    words = np.empty(MT19937_WORDS, np.uint64)
+    words[1:-2], words[-2:-1] = memory.words, memory.place
+    if memory.kept is not None:
+        words[0] = LEGACY
+        words[-1:] = memory.has_kept
+        return words, memory.kept.copy()
+    following = generator.gauss_next
+    words[0], words[-1] = PYTHON, following is not None
+    return words, np.array([following or 0.0])
+
+
+def _told(generator: Any) -> State:
+    """The state by the methods of the classes."""
     if isinstance(generator, random.Random):
         _, numbers, following = generator.getstate()
         words = np.array([PYTHON, *numbers, following is not None], np.uint64)
         return words, np.array([following or 0.0])
-    return (_words_of(generator),)
+    bits = type(generator._bit_generator)
+    if bits is not np.random.MT19937:
+        raise TypeError(f"generators with {bits.__name__} cannot be passed to a program")
+    legacy: Any = generator.get_state(legacy=True)
+    _, key, place, has_gauss, gauss = legacy
+    words = np.array([LEGACY, *key.tolist(), place, has_gauss], np.uint64)
+    return words, np.array([gauss])
 
 
 def _words_of(generator: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -80,6 +103,11 @@ def _words_of(generator: np.random.Generator) -> np.ndarray[Any, Any]:
 
 def store(generator: Any, given: Sequence[Any]) -> None:
     """Give a generator this state."""
+    if given[0][0] in (LEGACY, PYTHON):
+        memory = memory_of(generator)
+        if memory is not None:
+            _write(generator, memory, given)
+            return
     kind, *numbers = given[0].tolist()
     if kind == LEGACY:
         *key, place, has_gauss = numbers
@@ -109,6 +137,15 @@ def store(generator: Any, given: Sequence[Any]) -> None:
             state["buffer"] = np.array(numbers[6:10], np.uint64)
             state["buffer_pos"] = numbers[10]
     generator.bit_generator.state = state
+
+
+def _write(generator: Any, memory: Memory, given: Sequence[Any]) -> None:
+    words, kept = given
+    memory.words[:], memory.place[:] = words[1:-2], words[-2:-1]
+    if memory.kept is not None:
+        memory.has_kept[:], memory.kept[:] = words[-1:], kept
+    else:
+        generator.gauss_next = float(kept[0]) if words[-1] else None
 
 
 def made(state: Sequence[Any]) -> Any:
