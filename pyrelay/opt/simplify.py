@@ -119,10 +119,14 @@ def _involution(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None
 
 @_identity("cast")
 def _cast(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
-    # Between a Python and a NumPy number of one element type nothing changes.
+    # Between a Python and a NumPy number of one element type nothing changes; nor does it on the
+    # way through a float of more digits.
     x = call.args[0]
     inner = scope.op(x, "cast")
-    if inner is not None and _dtype(inner.args[0]) == _dtype(x) and not _narrows(let, x):
+    if inner is not None and (
+        (_dtype(inner.args[0]) == _dtype(x) and not _narrows(let, x))
+        or (_widened(_dtype(inner.args[0]), _dtype(x)) and _dtype(let.outs[0]).kind == "f")
+    ):
         x = inner.args[0]
     if _is_type(x, let):
         return x
@@ -130,6 +134,11 @@ def _cast(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
         return None
     atom: Atom = b.call(call.op, x, **call.attrs).atom
     return atom
+
+
+def _widened(given: DType, held: DType) -> bool:
+    """Whether floats of the one are all floats of the other."""
+    return given.kind == held.kind == "f" and given.size < held.size
 
 
 def _narrows(let: Let, x: Atom) -> bool:

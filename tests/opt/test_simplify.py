@@ -53,6 +53,8 @@ NOTHING: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
     (lambda a: np.squeeze(np.expand_dims(a, 1), 1), (A,)),
     (lambda a: a[:, :], (A,)),
     (lambda a: np.array(np.broadcast_to(a, a.shape)), (A,)),
+    (lambda x: np.float32(np.float64(x)), (np.float32(1.5),)),
+    (lambda a: a.astype(np.float64).astype(np.float32), (A.astype(np.float32),)),
     (lambda x: np.where(True, x, 0.0), (X,)),
 )
 
