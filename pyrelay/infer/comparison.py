@@ -114,7 +114,7 @@ def _with_array(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     NumPy."""
     from pyrelay.infer.names.adapters import to_array
 
-    if _items(it, y)[0] in (tuple, list) or _items(it, x)[0] in (tuple, list):
+    if any(isinstance(v, V.Range) or _items(it, v)[0] in (tuple, list) for v in (x, y)):
         return compare(it, op, *(
             v if V.tensor_type(v) is not None else to_array(it, v) for v in (x, y)
         ))

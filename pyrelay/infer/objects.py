@@ -37,6 +37,7 @@ def is_constant_object(value: Any) -> bool:
              functools.partial, property, *_INDEX_TRICKS),
         )
         or is_writer(value)
+        or (isinstance(value, tuple) and hasattr(type(value), "n_sequence_fields"))
         or (callable(value) and hasattr(type(value), "__get__") and hasattr(value, "__name__"))
         or (callable(value) and not dataclasses.is_dataclass(value)
             and not isinstance(value, (list, dict, tuple, np.ndarray))

@@ -168,9 +168,9 @@ def _beside_an_array(it: Interpreter, op: str, value: V.Value, other: V.Value) -
 
     Times a number of NumPy's it is repeated, as it is times one of Python's.
     """
-    listed = V.is_list(value) or (isinstance(value, V.Tuple) and value.cls is None) or (
-        isinstance(value, V.Known) and isinstance(value.value, tuple)
-    ) or isinstance(value, V.OpenTuple)
+    listed = V.is_list(value) or isinstance(value, (V.Range, V.OpenTuple)) or (
+        isinstance(value, V.Tuple) and value.cls is None
+    ) or (isinstance(value, V.Known) and isinstance(value.value, tuple))
     ty = V.tensor_type(other)
     if not listed or ty is None or ty.weak or not (isinstance(other, V.ArrayRef) or op != "*"):
         return value

@@ -96,3 +96,16 @@ def masks_of_one_beside_places(m, mask, places):
     m = m * 2
     m[mask, places] += taken
     return m, taken, m.T[places, mask]
+
+
+@use((A, (2, 0)), wrt=(0,))
+def places_in_tuples(a, places):
+    a[(0, 1), (1, 2)] += 10.0
+    np.add.at(a, ((0, 0), (3, 3)), 0.5)
+    found = a[(0, 1, 0), (1, 1, 2)], a[:, (0, 3)], a[places, 1:], a[(1, 2)], a[:, ()]
+    return found, a[-1, ((0, 1),)]
+
+
+@use((A, 4), wrt=(0,))
+def ranges_as_operands(a, n):
+    return (a[0] + range(n)) / n, range(n) * a, range(n) - a[1], a[2] < range(n)

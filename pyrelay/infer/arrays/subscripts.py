@@ -303,19 +303,23 @@ def _if_true(it: Interpreter, array: V.ArrayRef, flag: V.Value) -> V.Value:
 
 
 def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
-    """Lists of indices become arrays, as in NumPy."""
+    """Lists of indices become arrays, as in NumPy, and tuples in the tuple of a key."""
 
     def convert(item: V.Value) -> V.Value:
         from pyrelay.infer.names.adapters import cast, to_array
 
-        if isinstance(item, V.Range) or V.is_list(item):
+        if isinstance(item, V.Known) and isinstance(item.value, (list, range, tuple)):
+            item = V.Tuple(tuple(map(V.Known, item.value)))
+        if isinstance(item, (V.Range, V.Tuple)) or V.is_list(item):
             places = to_array(it, item)
-            empty = not isinstance(item, V.Range) and it.content(item.root) == ()
-            return cast(it, places, types.i64) if empty else places
-        if isinstance(item, V.Known) and isinstance(item.value, (list, range)):
-            return to_array(it, V.Tuple(tuple(map(V.Known, item.value))))
+            held = it.content(item.root) if V.is_list(item) else getattr(item, "items", None)
+            return cast(it, places, types.i64) if held == () else places
         return item
 
+    if isinstance(key, V.Known) and isinstance(key.value, tuple):
+        if not any(isinstance(part, tuple) for part in key.value):
+            return key
+        key = V.Tuple(tuple(map(V.Known, key.value)))
     if isinstance(key, V.Tuple):
         return V.Tuple(tuple(map(convert, key.items)))
     return convert(key)

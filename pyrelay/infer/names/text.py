@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
+
+from pyrelay import errors
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import get_attribute
@@ -32,6 +35,19 @@ def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
     if own is not None:
         return own
     return object if isinstance(object, V.Text) else text(it, str, object)
+
+
+@handles(np.array_str)
+@handles(np.array2string)
+def array_str(it: Interpreter, a: V.Value, **options: V.Value) -> V.Value:
+    """np.array_str(x) and np.array2string(x): what str(x) says of an array with axes."""
+    if options or not isinstance(a, V.ArrayRef) or not a.type.shape:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "a text is made of an array with axes, and without options",
+            hints=("write str(x), or a format of each element: f'{x[0]:.2f}'",),
+        )
+    return str_(it, a)
 
 
 @handles(os.fspath)
