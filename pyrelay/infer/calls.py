@@ -23,6 +23,7 @@ from pyrelay.infer import (
     generated_inits,
     memoising,
     numba_functions,
+    unfit_operands,
     users_lines,
     wrong_calls,
 )
@@ -76,7 +77,8 @@ def call(
             return distribute(
                 it, callee, lambda case: call(it, case, args, keywords), lambda c: c()
             )
-    raise it.failure(errors.TypeMismatchError, f"{V.describe(callee)} cannot be called")
+    failure = it.failure(errors.TypeMismatchError, f"{V.describe(callee)} cannot be called")
+    raise unfit_operands.of_call(it, failure, callee)
 
 
 def has_call(value: V.Ref | V.Data | V.Tuple) -> bool:
@@ -249,10 +251,11 @@ def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
         text, hint = refused
         return it.failure(errors.UnsupportedOperationError, text, hints=(hint,))
     if not callable(fn):
-        return it.failure(
+        failure = it.failure(
             errors.TypeMismatchError, f"{V.describe(V.Known(fn))} cannot be called",
             notes=(f"it is {fn!r}",) if isinstance(fn, (int, float, complex, str)) else (),
         )
+        return unfit_operands.of_call(it, failure, V.Known(fn))
     name = str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", type(fn).__name__))
     module = getattr(fn, "__module__", None) or type(fn).__module__
     elsewhere = isinstance(fn, np.ufunc) and getattr(np, name, None) is not fn  # SciPy's

@@ -17,7 +17,13 @@ from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
 from pyrelay.infer.containers import list_slices, lists, open_sequences, sets, starred, text, turned
 from pyrelay.infer.containers.admission import lent
-from pyrelay.infer.containers.open_keys import is_known, note, note_objects, wants_table
+from pyrelay.infer.containers.open_keys import (
+    is_known,
+    must_be_hashable,
+    note,
+    note_objects,
+    wants_table,
+)
 from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
 from pyrelay.infer.flow.handling import certain
 from pyrelay.infer.flow.iteration import sequence_of
@@ -291,6 +297,7 @@ def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
             note_objects(it, key)
             if wants_table(it, key) and it.let is not None:
                 it.program.open_keys.add(it.let)
+            must_be_hashable(it, key, "a dict key")
             content[it.static(key, "the key of a dict")] = value
             continue
         if isinstance(value, V.Ref) and value.cls is not None and it.let is not None:

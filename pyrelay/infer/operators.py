@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import kinds, needs, protocols, wide
+from pyrelay.infer import kinds, needs, protocols, unfit_operands, wide
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import (
@@ -129,7 +129,7 @@ def waiting(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
             f"'{op}' cannot combine {V.describe(x)} and {V.describe(y)}",
         )
         if V.NONE not in (x, y) or tx is ty:
-            raise failure
+            raise unfit_operands.of_binary(it, failure, op, x, y)
         from pyrelay.infer.flow.handling import without_words
 
         # A number, or the elements of an array, and None.
@@ -263,11 +263,18 @@ def over_cases(
     return distribute(it, y, lambda b: use(x, b), lambda b: python(sample(it, x), b))
 
 
+def _is_in(item: Any, container: Any) -> Any:
+    return item in container
+
+
+_PYTHON_BINARY: dict[str, Callable[[Any, Any], Any]] = {**PYTHON, "in": _is_in}
+
+
 def _fold(it: Interpreter, op: str, x: V.Known, y: V.Known) -> V.Value:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return V.Known(PYTHON[op](x.value, y.value))
+            return V.Known(_PYTHON_BINARY[op](x.value, y.value))
     except (ArithmeticError, ValueError) as error:
         raise raised(it, error) from None
     except TypeError as error:
@@ -326,11 +333,12 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
             if isinstance(container, V.Tuple) or V.is_list(container):
                 ty = V.number_type(count)
                 if ty is None or not ty.dtype.is_integer:
-                    raise it.failure(
+                    failure = it.failure(
                         errors.TypeMismatchError,
                         f"can't multiply {V.describe(container)} by {V.describe(count)}",
                         hints=("np.array(...) makes numbers of it that can be multiplied",),
                     )
+                    raise unfit_operands.of_binary(it, failure, op, x, y)
                 if V.is_list(container) and _repeats_at_run_time(it, container, count):
                     from pyrelay.infer.containers.lists import repeated
 
@@ -413,7 +421,8 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
         try:
             return V.Known(_PYTHON_UNARY[op](x.value))
         except TypeError as error:
-            raise it.failure(errors.TypeMismatchError, str(error)) from None
+            failure = it.failure(errors.TypeMismatchError, str(error))
+            raise unfit_operands.of_unary(it, failure, op, x) from None
     if it.program.wide:
         whole = wide.unary(it, op, x)
         if whole is not None:
@@ -426,7 +435,8 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
         own = protocols.special(it, x, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[op])
         if own is not None:
             return own
-        raise it.failure(errors.TypeMismatchError, f"'{op}' cannot take {V.describe(x)}")
+        failure = it.failure(errors.TypeMismatchError, f"'{op}' cannot take {V.describe(x)}")
+        raise unfit_operands.of_unary(it, failure, op, x)
     given = x
     if ty.weak and ty.dtype is types.bool_:
         x = it.result(it.builder.handle(it.builder.cast(it.atom(x), types.i64, weak=True)))
@@ -576,9 +586,11 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
     if isinstance(container, V.OpenTuple):
         container = container.items
     must_be_findable(it, container, item)
+    if container == V.NONE or V.number_type(container) is not None:
+        raise unfit_operands.of_contains(it, container, item)
     match container:
-        case V.Known(c) if isinstance(item, V.Known):
-            return V.Known(item.value in c)
+        case V.Known() if isinstance(item, V.Known):
+            return _fold(it, "in", item, container)
         case V.Ref(root) if root.kind == "dict":
             from pyrelay.infer.flow.choice import has_key
 

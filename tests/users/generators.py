@@ -788,3 +788,45 @@ def asked_by_the_method(n):
     numbers = fibonacci()
     back = range(n).__reversed__() if hasattr(range, "__reversed__") else ()
     return [numbers.__next__() for _ in range(n + 1)], list(back)
+
+
+def _numbers_among(texts):
+    for text in texts:
+        try:
+            yield int(text)
+        except ValueError:
+            yield -1
+
+
+def _places(items, wanted):
+    at = -1
+    try:
+        while True:
+            yield (at := items.index(wanted, at + 1))
+    except ValueError:
+        return
+
+
+@use((["1", "b", "30"],), (["5", "7"],))
+def numbers_among_texts(texts):
+    quotients = []
+    for n in _numbers_among(texts):
+        if n == 7:
+            raise ValueError("seven")
+        quotients.append(100 // (n + 1) if n >= 0 else 0)
+    return quotients, texts
+
+
+@use((["1", "-1"],), (["0", "x"],))
+def failures_behind_a_yield_are_not_the_generators(texts):
+    return [100 // (n + 1) for n in _numbers_among(texts)]
+
+
+@use(([1, 2, 1, 1], 1), ([1], 5))
+def places_until_one_lacks(items, wanted):
+    found = list(_places(items, wanted))
+    for at in _places(items, wanted):
+        if at > 1:
+            break
+        found.append(-at)
+    return found

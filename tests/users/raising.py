@@ -337,3 +337,37 @@ def texts_that_are_no_numbers(items, t):
     for item in items:
         total += float(f"{item}-")
     return total
+
+
+@use((None,), (3,), ([1, 2],), ("ab",), ((1, "a"),))
+def what_operators_do_not_take(x):
+    said = []
+    try:
+        x = x + "c"
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        said.append(str(-x))
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        said.append(str(2.5 * x))
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        x()
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        said.append(str({x: 1}))
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        said.append(str("a" in x))
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        iter(x)
+    except TypeError as error:
+        said.append(str(error))
+    return said

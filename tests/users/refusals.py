@@ -248,3 +248,19 @@ def raised_again_and_again(n):
     if n < 1:
         raise TOO_SMALL
     return n
+
+
+def _whole(texts):
+    for text in texts:
+        try:
+            yield int(text)
+        except ValueError:
+            continue
+
+
+@refuse((["1", "x"],), "a yield in the body of a try with an except is not compiled where")
+def generator_with_a_try_in_a_try(texts):
+    try:
+        return [10 // n for n in _whole(texts)]
+    except ZeroDivisionError:
+        return None

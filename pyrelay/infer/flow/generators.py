@@ -19,6 +19,7 @@ from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_layouts import is_open, is_string
 from pyrelay.infer.flow import resuming
+from pyrelay.infer.flow.handling import unguarded
 from pyrelay.infer.flow.revisits import reachable
 from pyrelay.infer.flow.unions import lazy_of_cases
 from pyrelay.infer.in_python.iteration import append_items
@@ -299,22 +300,27 @@ def _run(
 
     def consumer(item: V.Value) -> V.Value:
         nonlocal to_the_end
+        inside = it.frames, it.calls, it.active, it.let, it.handling
         # A `finally` is done when the loop is left, by what its body raises too; a handler is not.
-        if any(handling.catches for handling in it.handling[guards:]) and not managed:
-            raise it.failure(
-                errors.UnsupportedOperationError,
-                "a yield in the body of a try with an except is compiled only where a with uses "
-                "the generator",
-                notes=("in a loop, the try would have to guard the yield and not the loop",),
-                hints=("put the try where the values are used",),
-            )
-        inside = it.frames, it.calls, it.active, it.let
+        caught = not managed and any(each.catches for each in it.handling[guards:])
+        if caught:
+            if guards:
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    "a yield in the body of a try with an except is not compiled where the loop "
+                    "over the generator is in the body of a try itself",
+                    notes=("the inner try would have to guard the yield and not the loop",),
+                    hints=("put the try where the values are used",),
+                )
+            it.handling = ()
         it.frames, it.calls, it.active = list(frames), list(calls), list(active)
-        it.let = let
+        it.let, mark = let, len(it.builder.lets)
         try:
             done = each(item)
         finally:
-            it.frames, it.calls, it.active, it.let = inside
+            it.frames, it.calls, it.active, it.let, it.handling = inside
+            if caught:
+                unguarded(it, mark)
         to_the_end = to_the_end and done == V.Known(False)
         return done
 

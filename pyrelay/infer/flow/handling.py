@@ -427,6 +427,11 @@ def _raising(it: Interpreter, lets: Sequence[Let], checked: set[Let]) -> list[Le
     return found
 
 
+def unguarded(it: Interpreter, mark: int) -> None:
+    """Have the ops behind a mark leave the program where they fail, whatever `try` is around."""
+    it.program.checked.update(_with_nested(it.builder.lets[mark:]))
+
+
 def unfailing(it: Interpreter, run: Callable[[], _T]) -> _T:
     """What `run` gives: code of ours that raises nothing, whatever its ops may, but for what Python
     is asked; nobody follows it."""

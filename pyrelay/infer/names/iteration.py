@@ -73,7 +73,7 @@ def iter_(it: Interpreter, iterable: V.Value, *sentinel: V.Value) -> V.Value:
         return iterable
     if isinstance(iterable, V.Ref) and iterable.root.kind in ("dict", "set"):
         iterable = V.Tuple(sequence_of(it, iterable))
-    if isinstance(iterable, V.Scalar):
+    if iterable == V.NONE or V.number_type(iterable) is not None:
         iterate(it, iterable)  # which raises
     own = protocols.special(it, iterable, "__iter__")
     if own is not None and protocols.has_next(it, own):
