@@ -134,6 +134,14 @@ __device__ i64 pyrelay_multiply_remainder(i64 a, i64 b, i64 n) {
     }
     return pyrelay_signed_rest(rest, n);
 }
+__device__ i64 pyrelay_power_remainder(i64 a, i64 b, i64 n) {
+    i64 rest = pyrelay_multiply_remainder(1, 1, n);
+    for (u64 left = (u64)b; left; left >>= 1) {
+        if (left & 1) rest = pyrelay_multiply_remainder(rest, a, n);
+        a = pyrelay_multiply_remainder(a, a, n);
+    }
+    return rest;
+}
 __device__ double pyrelay_true_quotient(i64 a, i64 b) {
     u64 n = a < 0 ? 0 - (u64)a : (u64)a, d = b < 0 ? 0 - (u64)b : (u64)b;
     if (((n | d) >> 53) == 0 || n == 0 || d == 0) return (double)a / (double)b;

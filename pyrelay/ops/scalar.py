@@ -294,7 +294,7 @@ _TESTS = (
     # (a + b) % n and the like, of which the sum needs more than 64 bits; 0 where n is 0.
     *(
         _plain(f"{name}_remainder", 3, "i", _prelude(f"{name}_remainder", 3))
-        for name in ("add", "subtract", "multiply")
+        for name in ("add", "subtract", "multiply", "power")
     ),
 )  # fmt: skip
 

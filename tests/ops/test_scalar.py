@@ -39,12 +39,13 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "add_remainder": lambda a, b, n: _remainder(a, b, n, int.__add__),
     "subtract_remainder": lambda a, b, n: _remainder(a, b, n, int.__sub__),
     "multiply_remainder": lambda a, b, n: _remainder(a, b, n, int.__mul__),
+    "power_remainder": lambda a, b, n: _remainder(a, b, n, pow),
     "true_quotient": lambda a, b: _quotients(a, b),
     "outside": lambda a, b: (a < 0) | (a >= b),
     "truncated": lambda a: np.where(abs(a) < 2**63, a, -(2.0**63)).astype(np.int64),
     "whole": lambda a: a.astype(np.int64),
 }
-ON_WORDS = {"outside", "true_quotient"} | {
+ON_WORDS = {"outside", "true_quotient", "power_remainder"} | {
     f"{name}_{what}" for name in ("add", "subtract", "multiply") for what in (
         "overflows", "remainder",
     )
@@ -64,6 +65,8 @@ def _overflows(a: np.ndarray, b: np.ndarray, operation: Any) -> np.ndarray:
 
 def _remainder(a: np.ndarray, b: np.ndarray, n: np.ndarray, operation: Any) -> np.ndarray:
     numbers = zip(a.tolist(), b.tolist(), n.tolist(), strict=True)
+    if operation is pow:
+        return np.array([pow(x, y % 2**64, m) if m else 0 for x, y, m in numbers])
     return np.array([operation(x, y) % m if m else 0 for x, y, m in numbers])
 
 
@@ -182,7 +185,7 @@ def test_kernels_compute_every_primitive_as_numpy_does(dtype: DType) -> None:
         agree(scalar, computed, expected(scalar, given, dtype), dtype)
 
 
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "power"])
 def test_long_remainders_are_exact(name: str) -> None:
     rng = np.random.default_rng(1)
     given = rng.integers(-(2**63), 2**63, (3, 4000)) >> rng.integers(0, 63, (3, 4000))

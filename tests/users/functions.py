@@ -179,3 +179,15 @@ def docstrings(x):
 
     shown = [f.__doc__ for f in (twice, plain, lambda v: v)]
     return twice(x), shown, hasattr(plain, "__doc__"), getattr(twice, "__doc__", "none")
+
+
+@use((353, 3), (37, 5))
+def keys_by_powers(prime, base):
+    def order(number):
+        for k in range(1, prime):
+            if pow(number, k) % prime == 1:
+                return k
+        return -1
+
+    secret = base**200 % prime
+    return order(base), order(2), secret**300 % prime

@@ -1,8 +1,9 @@
-"""Remainders of sums and products that need more than 64 bits.
+"""Remainders of sums, products and powers that need more than 64 bits.
 
-In: three i64. Out: ``(a + b) % n``, ``(a - b) % n`` or ``a * b % n``, exact, with the sign of n; 0
-where n is 0. They are functions of the module, called where a check has found that the sum or the
-product does not fit (`lower/passes/exact_remainders.py`).
+In: three i64. Out: ``(a + b) % n``, ``(a - b) % n``, ``a * b % n`` or, where b is not negative,
+``a ** b % n``, exact, with the sign of n; 0 where n is 0. They are functions of the module, called
+where a check has found that the sum, product or power does not fit
+(`lower/passes/exact_remainders.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from pyrelay.devices.compiler import llvm_ir as llvm
 from pyrelay.devices.compiler.kernel_language import WORD, Intrinsic, fixed
 from pyrelay.devices.compiler.llvm_builder import IRBuilder
 
-__all__ = ["add_remainder", "divided", "multiply_remainder", "subtract_remainder"]
+__all__ = [
+    "add_remainder", "divided", "multiply_remainder", "power_remainder", "subtract_remainder",
+]
 
 _LONG = llvm.IntType(128)
 _HALF = 32
@@ -79,7 +82,35 @@ def _product(b: IRBuilder, x: Any, y: Any, size: Any) -> Any:
     return b.lshr(above, zeros)
 
 
-def _intrinsic(name: str, combined: Callable[..., Any]) -> Intrinsic:
+def _power(b: IRBuilder, x: Any, exponent: Any, size: Any) -> Any:
+    """By squaring (Knuth, The Art of Computer Programming 2, 4.6.3, algorithm A)."""
+    before, head = b.block, b.append_basic_block("power")
+    after = b.append_basic_block("power_done")
+    one = b.urem(_word(1), size)
+    b.branch(head)
+    b.position_at_end(head)
+    result, factor, left = (b.phi(WORD) for _ in range(3))
+    odd = b.trunc(left, llvm.IntType(1))
+    next_result = b.select(odd, _product(b, result, factor, size), result)
+    next_factor = _product(b, factor, factor, size)
+    next_left = b.lshr(left, _word(1))
+    for phi, first, following in (
+        (result, one, next_result), (factor, x, next_factor), (left, exponent, next_left),
+    ):
+        phi.add_incoming(first, before)
+        phi.add_incoming(following, head)
+    b.cbranch(b.icmp_unsigned("!=", next_left, _word(0)), head, after)
+    b.position_at_end(after)
+    return next_result
+
+
+def _as_it_is(b: IRBuilder, number: Any, size: Any) -> Any:
+    return number
+
+
+def _intrinsic(
+    name: str, combined: Callable[..., Any], second: Callable[..., Any] = _remainder
+) -> Intrinsic:
     def function(module: llvm.Module) -> llvm.Function:
         known = module.globals.get(name)
         if known is not None:
@@ -93,7 +124,7 @@ def _intrinsic(name: str, combined: Callable[..., Any]) -> Intrinsic:
         none = b.icmp_signed("==", n, _word(0))
         negative = b.icmp_signed("<", n, _word(0))
         size = b.select(none, _word(1), b.select(negative, b.neg(n), n))
-        rest = combined(b, _remainder(b, x, size), _remainder(b, y, size), size)
+        rest = combined(b, _remainder(b, x, size), second(b, y, size), size)
         below = b.and_(negative, b.icmp_unsigned("!=", rest, _word(0)))
         b.ret(b.select(below, b.sub(rest, size), rest))
         return made
@@ -107,3 +138,4 @@ def _intrinsic(name: str, combined: Callable[..., Any]) -> Intrinsic:
 add_remainder = _intrinsic("add_remainder", _sum)
 subtract_remainder = _intrinsic("subtract_remainder", _difference)
 multiply_remainder = _intrinsic("multiply_remainder", _product)
+power_remainder = _intrinsic("power_remainder", _power, _as_it_is)

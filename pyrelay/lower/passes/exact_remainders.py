@@ -1,9 +1,9 @@
 """Remainders of what does not fit in 64 bits: `a * b % n` is computed as Python does.
 
-In: the body of a kernel. Out: the same, where a sum, difference or product of ints that only a
-remainder reads does not fail when it overflows: then, which is seldom, the remainder is computed
-from those of the operands, with 128 bits for a product. What is known to fit has no check any more
-and stays as it is.
+In: the body of a kernel. Out: the same, where a sum, difference, product or power of ints that only
+a remainder reads does not fail when it overflows: then, which is seldom, the remainder is computed
+from those of the operands, with 128 bits for a product, by squaring for a power. What is known to
+fit has no check any more and stays as it is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyrelay.lower.kernels.kernel import (
     Compute,
     Fail,
     If,
+    Literal,
     Local,
     Operand,
     Statement,
@@ -29,10 +30,12 @@ from pyrelay.lower.kernels.kernel import (
 
 #: What a remainder may be taken of, with the name of its check.
 _PARTS = {"add": "add", "subtract": "subtract", "multiply": "multiply", "square": "multiply"}
+#: From where on a power, as a float, does not fit.
+_TOO_LARGE, _TOO_SMALL = 2.0**63, -(2.0**63)
 
 
 def with_exact_remainders(body: Body, results: Sequence[Operand] = ()) -> Body:
-    """The body with exact remainders of sums and products; `results` are read after it."""
+    """The body with exact remainders of sums, products and powers; `results` are read after it."""
     if not any(isinstance(s, Compute) and s.primitive == "remainder" for s in statements(body)):
         return body
     readers: dict[Operand, list[Statement | None]] = {}
@@ -61,7 +64,7 @@ def _rewritten(body: Body, readers: dict[Operand, list[Statement | None]]) -> Bo
 
 
 class _Chain:
-    """The sums and products that only one remainder reads.
+    """The sums, products and powers that only one remainder reads.
 
     failing   the statements that fail where one of them overflows.
     """
@@ -86,12 +89,15 @@ class _Chain:
         part = self.before[place]
         assert isinstance(part, Compute)
         check = _PARTS.get(part.primitive)
-        if check is None or not self._still_read(part, place):
+        power = part.primitive == "power" and part.out.dtype == i64
+        if not (check or power) or not self._still_read(part, place):
             return
         args = part.args * 2 if len(part.args) == 1 else part.args
         tests = [
-            s for s in self.before[place:]
-            if isinstance(s, Compute) and s.primitive == f"{check}_overflows" and s.args == args
+            s for s in self.before[place:] if isinstance(s, Compute) and (
+                self._asks_its_float(s, args) if power
+                else s.primitive == f"{check}_overflows" and s.args == args
+            )
         ]
         fails = [s for test in tests for s in self.readers.get(test.out, ())]
         mine = [s for s in fails if isinstance(s, Fail) and not s.values and s in self.before]
@@ -100,8 +106,44 @@ class _Chain:
         self.parts.insert(0, part)
         self.lost += [test.out for test in tests]
         self.failing += mine
-        for arg in dict.fromkeys(args):
+        for arg in () if power else dict.fromkeys(args):
             self._follow(arg, [part, *tests])
+
+    def _made_by(self, operand: Operand, *primitives: str) -> Compute | None:
+        """What makes an operand, if it is one of these primitives."""
+        place = self.makers.get(operand) if isinstance(operand, Local) else None
+        maker = None if place is None else self.before[place]
+        known = isinstance(maker, Compute) and maker.primitive in primitives
+        return maker if known else None  # type: ignore[return-value]
+
+    def _asks_its_float(self, test: Compute, args: Sequence[Operand]) -> bool:
+        """Whether it asks if a power of these ints has more than 64 bits, as a float shows, perhaps
+        beside whether the exponent is greater than 1 (`ops/python_numbers.py`)."""
+        if any(isinstance(s, Compute) for s in self.readers.get(test.out, ())):
+            return False
+        beyond: Compute | None = test
+        if test.primitive == "logical_and":
+            beyond = self._made_by(test.args[0], "logical_or")
+        if beyond is None or beyond.primitive != "logical_or":
+            return False
+        above, below = (
+            self._made_by(arg, name)
+            for arg, name in zip(beyond.args, ("greater_equal", "less"), strict=True)
+        )
+        if above is None or below is None or above.args[0] != below.args[0]:
+            return False
+        bounds = [each.args[1] for each in (above, below)]
+        real = self._made_by(above.args[0], "power")
+        return (
+            real is not None and all(map(self._is_float_of, real.args, args))
+            and [b.value for b in bounds if isinstance(b, Literal)] == [_TOO_LARGE, _TOO_SMALL]
+        )
+
+    def _is_float_of(self, real: Operand, number: Operand) -> bool:
+        if isinstance(real, Literal) and isinstance(number, Literal):
+            return real.value == number.value
+        cast = self._made_by(real, "cast")
+        return cast is not None and cast.args == (number,)
 
     def _still_read(self, part: Compute, place: int) -> bool:
         """Whether the operands still are what they were, where the remainder is computed."""
@@ -125,7 +167,7 @@ class _Chain:
             args = part.args * 2 if len(part.args) == 1 else part.args
             rest = Local(i64)
             exact.append(Compute(
-                rest, f"{_PARTS[part.primitive]}_remainder",
+                rest, f"{_PARTS.get(part.primitive, part.primitive)}_remainder",
                 (*(rests.get(a, a) for a in args), divisor),
             ))
             rests[part.out] = rest

@@ -22,6 +22,13 @@ def of_a_sum(a: Any, b: Any, n: Any) -> Any:
     return (a * b + 3 * a * a - b) % n, (b * b - 1) % n
 
 
+def of_powers(a: Any, b: Any, n: Any) -> Any:
+    total = 0
+    for k in range(3, 9):
+        total = (total + pow(a, k) % n + 2 * b ** (k + 1) % n) % n
+    return total, a**17 % n, (7 - b**30) % n
+
+
 def of_what_changes(a: Any, b: Any, n: Any) -> Any:
     found = 0
     for k in range(20):
@@ -39,7 +46,9 @@ def recursive(a: Any, b: Any, n: Any) -> Any:
     return half * half * (a if b % 2 else 1) % n
 
 
-@pytest.mark.parametrize("function", [product, of_a_sum, of_what_changes, recursive])
+@pytest.mark.parametrize("function", [
+    product, of_a_sum, of_powers, of_what_changes, recursive,
+])
 @pytest.mark.parametrize("args", [
     (3, 5, 7), (2**62, 2**62 + 1, PRIME), (10**18, 999999999999999989, 10**18 + 9),
     (-(10**18), 10**17 + 3, 2**63 - 1), (2**60 + 7, 2**61, -(10**18) - 9), (2**40, 2**41, -(2**63)),
