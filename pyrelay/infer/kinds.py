@@ -223,6 +223,14 @@ def as_numbers(it: Interpreter, tag: Atom, cases: Sequence[V.Value]) -> V.Value:
     return V.Union(b.cast(new, types.i64, weak=True), (*(cases[k] for k in left), number))
 
 
+def surely(value: V.Value, made: V.Value) -> TensorType | None:
+    """The kind of a number of several that is what was made, if that is of one of them."""
+    if not isinstance(value, V.Scalar) or not value.kinds:
+        return None
+    few = of(made)
+    return few[0] if len(few) == 1 and few[0] in value.kinds else None
+
+
 def as_kind(it: Interpreter, value: V.Value, ty: TensorType) -> V.Value:
     """A number of several kinds as one of them, whether it is of this one or not."""
     return V.Scalar(ty, _as(it.builder, it.atom(value), ty))

@@ -215,3 +215,31 @@ def greatest_and_least_from_numbers(x):
         if v < far:
             far = v
     return first, second, least, held, far
+
+
+@use((np.array([3.0, 4.0], np.float32),), (np.zeros(0, np.float32),), (np.ones(1),))
+def arrays_by_their_length(x):
+    squares = 0.0
+    for i in range(len(x)):
+        squares += x[i] * x[i]
+    length = np.sqrt(squares)
+    return length, x / (1e-6 + length)
+
+
+@use((np.array([[1, 2], [3, 4]], np.int32),), (np.ones((2, 0), np.int32),))
+def shares_of_a_total(x):
+    total = 0
+    for row in x:
+        for v in row:
+            total += v
+    return total, x * total, total * 1.5
+
+
+@use((np.array([0.1, 0.9, 0.2], np.float32),), (np.array([0.9], np.float32),))
+def totals_that_end_before_they_begin(x):
+    total = 0
+    for v in x:
+        if v > 0.5:
+            break
+        total += v
+    return total

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
-from pyrelay.infer import needs
+from pyrelay.infer import kinds, needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
@@ -484,12 +484,34 @@ class Fixpoint:
             for v in result.carried
         )
         it.builder.lets.append(Let(outs, loop, tuple(outer.values()), span=it.builder.span))
-        values = self._decode(iter(outs), self.base, mapping)
+        values = self._of_rounds(self._decode(iter(outs), self.base, mapping), result)
         self.base.follow(result.heap)
         if not loop.exits:  # the test is false of what is left
             after = dict(zip(result.carried, outs, strict=True))
             narrowing.keep(it, [(after[t], c) for t, c in result.fact.if_false if t in after])
         return values
+
+    def _of_rounds(self, values: list[V.Value], result: _Pass) -> list[V.Value]:
+        """What the loop leaves: numbers that all rounds make of one kind are of it if one runs.
+
+        A float32 that is added to 0.0 is one of Python's where there is nothing to add. That the
+        loop has rounds, as its extents have in the call at hand, is asked of other calls.
+        """
+        if result.following is None or self.runner.dynamic or self._exits(result):
+            return values
+        found = [kinds.surely(x, made) for x, made in zip(values, result.following, strict=True)]
+        if not any(found) or not self._has_rounds():
+            return values
+        return [
+            x if ty is None else kinds.as_kind(self.it, x, ty)
+            for x, ty in zip(values, found, strict=True)
+        ]
+
+    def _has_rounds(self) -> bool:
+        if self.runner.iteration is None:
+            return False
+        count = poly_of(self.runner.iteration.count)
+        return count is not None and bool(self.it.program.guards.compare(">", count, self.start))
 
     def _count(self) -> V.Value:
         assert self.runner.iteration is not None
