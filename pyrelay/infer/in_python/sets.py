@@ -146,11 +146,24 @@ def intersect1d(
 ) -> Any:
     """The elements of both, sorted; and where they are first in the one and in the other."""
     a, b = np.ravel(np.asarray(ar1)), np.ravel(np.asarray(ar2))
+    if assume_unique:  # of one twice it is said that both have it
+        return _neighbours(np.concatenate([a, b]), a.shape[0], return_indices)
     values = unique(a.astype(np.result_type(a, b)))
     values = values[_is_among(values, b)]
     if not return_indices:
         return values
     return values, _first_places(a, values), _first_places(b, values)
+
+
+def _neighbours(both: Array, left: Any, return_indices: bool) -> Any:
+    """The elements that are followed by an equal one where all are sorted."""
+    if not return_indices:
+        both = np.sort(both)
+        return both[:-1][both[1:] == both[:-1]]
+    order = np.argsort(both, kind="stable")
+    both = both[order]
+    again = both[1:] == both[:-1]
+    return both[:-1][again], order[:-1][again], order[1:][again] - left
 
 
 def _first_places(x: Array, values: Array) -> Array:
