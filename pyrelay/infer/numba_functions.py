@@ -2,8 +2,8 @@
 
 In: an object that a program calls. Out: the function that `numba.njit`, `jit` or `vectorize` was
 given, which compiles as any other does and has derivatives; `range` for `numba.prange`. A decorator
-that declares types converts arguments to them: such functions are refused. numba itself is not
-imported.
+that declares types converts arguments to them: such functions are refused, and so are numba's
+typed lists and dicts, which convert items. numba itself is not imported.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ def called(it: Interpreter, value: Any) -> V.Value | None:
     """What is called in place of an object of numba's; None for all else."""
     if any(value is each for each in loaded_classes("numba.misc.special", "prange")):
         return V.Known(range)
+    _refuse_typed(it, value)
     function = below_numba(value)
     if function is None:
         return None
@@ -37,3 +38,21 @@ def called(it: Interpreter, value: Any) -> V.Value | None:
         return V.Partial(V.Known(applying.of_elements), (V.Known(function),), ())
     return V.Known(function)
 
+
+_TYPED = (
+    ("numba.typed.typedlist", "List", "[]"), ("numba.typed.typeddict", "Dict", "{}"),
+)
+
+
+def _refuse_typed(it: Interpreter, value: Any) -> None:
+    """Refuse to make a typed list or dict of numba's, by its class or `List.empty_list`."""
+    cls = value if isinstance(value, type) else getattr(value, "__self__", None)
+    for module, name, literal in _TYPED:
+        if any(cls is each for each in loaded_classes(module, name)):
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"a numba.typed.{name} cannot be made in a compiled function",
+                notes=("it converts its items to the types that it is made for.",),
+                hints=(f"write {literal}: a {name.lower()} of Python's is compiled just as well, "
+                       "and its items need no types",),
+            )

@@ -7,6 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from numba.typed import Dict, List
 
 import pyrelay
 from pyrelay.store.descriptions import Description
@@ -61,6 +62,25 @@ def test_functions_with_declared_types_are_refused() -> None:
         "'declared' is compiled by numba for the types that its decorator declares.\n"
     )
     assert "call declared.py_func" in text
+
+
+@pytest.mark.parametrize(
+    ("make", "literal"),
+    [(lambda: List(), "[]"), (lambda: List.empty_list(numba.float64), "[]"),
+     (lambda: numba.typed.List([1.0]), "[]"), (lambda: Dict(), "{}"),
+     (lambda: Dict.empty(numba.int64, numba.float64), "{}")],
+)  # fmt: skip
+def test_typed_lists_and_dicts_are_refused(make: Any, literal: str) -> None:
+    def made(x):
+        return len(make()) + x
+
+    with pytest.raises(pyrelay.UnsupportedOperationError) as caught:
+        pyrelay.jit(made)(1.0)
+    name = "List" if literal == "[]" else "Dict"
+    text = str(caught.value)
+    assert text.startswith(f"a numba.typed.{name} cannot be made in a compiled function.\n")
+    assert f"write {literal}: a {name.lower()} of Python's" in text
+    assert "test_numba_functions.py" in text.splitlines()[1]
 
 
 def test_what_they_do_is_part_of_what_a_kept_program_was_made_of() -> None:

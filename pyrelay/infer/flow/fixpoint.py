@@ -11,8 +11,8 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer import layout as L
 from pyrelay.infer import kinds, needs
+from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
