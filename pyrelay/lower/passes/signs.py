@@ -6,7 +6,8 @@ absolute values, exponentials, constants and the like by sums, products and quot
 body cannot fail may become vector code.
 
 A float counts as positive if it is NaN or at least +0.0: that is closed under sums, products and
-quotients. It counts as negative if it is NaN or not above 0.
+quotients. It counts as negative if it is NaN or not above 0. Integers count as what they are made
+of says if a check sees to it that they fit in 64 bits.
 """
 
 from __future__ import annotations
@@ -99,17 +100,27 @@ class _Signs:
 
     def __init__(self, body: Body) -> None:
         ways: dict[Local, list[_Way]] = {}
+        self._makers: dict[Operand, Compute] = {}
+        rising: set[Local] = set()
+        lost: dict[Operand, tuple[str, tuple[Operand, ...]]] = {}
+        self._checked: set[tuple[str, tuple[Operand, ...]]] = set()
         for s in statements(body):
             match s:
                 case Compute(out=out):
                     ways.setdefault(out, []).append(s)
+                    self._makers[out] = s
+                    if s.primitive.endswith("_overflows"):
+                        lost[out] = s.primitive.removesuffix("_overflows"), s.args
+                case Fail(cond=cond) if cond in lost:
+                    self._checked.add(lost[cond])
                 case Assign(variable=variable, value=value):
                     ways.setdefault(variable, []).append(value)
                 case For(index=index, start=start):
                     ways.setdefault(index, []).append(start)
+                    rising.add(index)
                 case Read(out=out, parameter=parameter) if parameter.role == EXTENT:
                     ways.setdefault(out, []).append(Literal(0, i64))
-        self.positive, self.negative = set(ways), set(ways)
+        self.positive, self.negative = set(ways), set(ways) - rising
         changed = True
         while changed:
             before = len(self.positive), len(self.negative)
@@ -137,14 +148,14 @@ class _Signs:
             return way is not None and self.is_positive(way)
         args, positive, negative = way.args, self.is_positive, self.is_negative
         match way.primitive:
-            case _ if way.out.dtype.kind != "f":
+            case _ if not self._fits(way):
                 return False
             case "absolute" | "exp" | "exp2" | "cosh" | "square" | "hypot":
                 return True
             case "sqrt" | "cast":
                 return positive(args[0])
             case "multiply":
-                return args[0] is args[1] or all(map(positive, args))
+                return self._is_square(*args) or all(map(positive, args))
             case "add" | "add_reassociated" | "divide" | "true_quotient":
                 return all(map(positive, args))
             case "subtract":
@@ -157,11 +168,29 @@ class _Signs:
                 return all(map(positive, args)) or any(map(_is_above_zero, args))
         return False
 
+    def _fits(self, way: Compute) -> bool:
+        """Whether a number is no integer that may have lost bits: one that is positive may be
+        negated."""
+        if way.out.dtype.kind == "f" or (way.primitive, way.args) in self._checked:
+            return True
+        turned = way.primitive == "negative" and way.out.dtype == i64
+        return turned and self.is_positive(way.args[0])
+
+    def _is_square(self, a: Operand, b: Operand) -> bool:
+        """Whether two factors are the same but for what is positive."""
+        if a is b:
+            return True
+        maker = self._makers.get(a)
+        return maker is not None and maker.primitive == "multiply" and any(
+            x is b and self.is_positive(y)
+            for x, y in (maker.args, maker.args[::-1])
+        )
+
     def _makes_negative(self, way: _Way) -> bool:
         if not isinstance(way, Compute):
             return way is not None and self.is_negative(way)
         args, positive, negative = way.args, self.is_positive, self.is_negative
-        if way.out.dtype.kind != "f":
+        if not self._fits(way):
             return False
         match way.primitive:
             case "negative":

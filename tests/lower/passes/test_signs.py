@@ -72,6 +72,22 @@ def started(x: Any, y: Any) -> Any:
     return y
 
 
+def windows(x: Any, y: Any) -> Any:
+    """Of integers, whose squares fit, and of a number by itself."""
+    for i in range(len(x)):
+        s = y[i]
+        for a in range(-2, 3):
+            x[i] += math.exp(-(a * a + i * i) / max(2.0 * s * s, 1e-3))
+    return x
+
+
+def powers(x: Any, y: Any) -> Any:
+    """Of an index, which begins at zero and goes far above it."""
+    for i in range(800):
+        x[0] += math.exp(i)
+    return x
+
+
 NUMBERS = (
     [0.0, 1.0, 2.0], [-0.0, -1.0, 2.0], [1e200, 3.0, 1.0], [1.0, np.inf, 1.0],
     [-np.inf, 0.0, 1.0], [np.nan, -3.0, 0.5], [2.0, -900.0, 1.0], [900.0, 1.0, 1.0],
@@ -88,7 +104,8 @@ def outcome(f: Callable[..., Any], x: Any, y: Any) -> Any:
 @pytest.mark.parametrize(
     ("f", "checked"),
     [(lengths, False), (distances, False), (bells, False), (waves, False), (roots, True),
-     (differences, True), (growths, True), (angles, True), (started, True)],
+     (differences, True), (growths, True), (angles, True), (started, True),
+     (windows, True), (powers, True)],
 )  # fmt: skip
 def test_checks_leave_where_signs_settle_them(f: Callable[..., Any], checked: bool) -> None:
     compiled = pyrelay.jit(f)
@@ -103,3 +120,9 @@ def test_checks_leave_where_signs_settle_them(f: Callable[..., Any], checked: bo
             else:
                 np.testing.assert_allclose(found, wanted, rtol=1e-14, equal_nan=True)
     assert ("record" in str(compiled.code(x, y))) is checked
+
+
+def test_squares_of_integers_that_fit_are_positive() -> None:
+    x, y = np.ones(3), np.ones(3)
+    assert "isinf" in str(pyrelay.jit(growths).code(x, y))
+    assert "isinf" not in str(pyrelay.jit(windows).code(x, y))
