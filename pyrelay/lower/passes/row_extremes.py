@@ -45,38 +45,62 @@ def with_row_extremes(nest: Nest) -> tuple[Nest, set[Local]]:
     the nest itself, and none, where there is nothing of the kind in it."""
     begun = _copies(nest.before)  # what a row finds, to what all rows have found
     ended = {mine: ours for ours, mine in _copies(nest.after).items()}
-    pairs = {m: o for m, o in begun.items() if ended.get(m) is o and _only_handed(nest, m, o)}
-    uses = Counter(o for s in statements(nest.inner.body) for o in operands(s))
-    behind = read_by(nest.after)
-    for asked in statements(nest.inner.body):
+    pairs = {m: o for m, o in begun.items() if ended.get(m) is o}
+    places: dict[Local, int] = {}
+    for n, s in enumerate(nest.before):
+        if isinstance(s, Assign) and s.variable in pairs:
+            places.setdefault(s.variable, n)
+    begins = 1 + max(places.values(), default=-1)
+    ahead, first = nest.before[:begins], nest.before[begins:]
+    pairs = {m: o for m, o in pairs.items() if _only_handed((*ahead, *nest.after), nest, m, o)}
+    mine, behind = set(pairs), read_by(nest.after)
+    later = behind | read_by(nest.inner.body)
+    if not _Choice(None, mine).is_none_of(first, later) and _asked(first, mine, later) is None:
+        return nest, set()
+    found = _asked(nest.inner.body, mine, behind)
+    return (nest, set()) if found is None else (_compared(nest, pairs, found), mine)
+
+
+def _asked(body: Body, mine: set[Local], behind: set[Operand]) -> Compute | None:
+    """What is asked where a body sets all variables, if it does so in this way."""
+    uses = Counter(o for s in statements(body) for o in operands(s))
+    for asked in statements(body):
         if isinstance(asked, Compute) and asked.primitive in _STRICT and uses[asked.out] == 1:
-            leaders = [a for a in asked.args if a in pairs]
-            choice = _Choice(asked, set(pairs))
-            if len(leaders) == 1 and choice.is_all_of(nest.inner.body, behind):
-                return _compared(nest, pairs, asked), set(pairs)
-    return nest, set()
+            leaders = [a for a in asked.args if a in mine]
+            if len(leaders) == 1 and _Choice(asked, mine).is_all_of(body, behind):
+                return asked
+    return None
 
 
 def _copies(body: Body) -> dict[Local, Local]:
-    """The variables that a body sets once, in any case and to what another one is."""
-    every = Counter(s.variable for s in statements(body) if isinstance(s, Assign))
-    return {
-        s.variable: s.value for s in body
-        if isinstance(s, Assign) and every[s.variable] == 1
-        and isinstance(s.value, Local) and s.value.variable
-    }  # fmt: skip
+    """The variables that a body sets, in any case and at first to what another one is."""
+    found: dict[Local, Local] = {}
+    touched: set[Operand] = set()
+    for s in body:
+        match s:
+            case Assign(variable=variable, value=Local(variable=True) as value):
+                if variable not in touched:
+                    found[variable] = value
+        for each in statements((s,)):
+            touched.update(operands(each))
+            if isinstance(each, Assign):
+                touched.add(each.variable)
+    return found
 
 
-def _only_handed(nest: Nest, mine: Local, ours: Local) -> bool:
-    """Whether neither variable is read or set otherwise than from one to the other, and `mine` in
-    the columns."""
-    around = (*nest.before, *nest.after)
-    read = Counter(o for s in statements(around) for o in operands(s))
-    columns = list(statements(nest.inner.body))
-    used = {o for s in columns for o in operands(s)} | {
-        s.variable for s in columns if isinstance(s, Assign)
-    }
-    return read[mine] == read[ours] == 1 and ours not in used
+def _only_handed(ends: Body, nest: Nest, mine: Local, ours: Local) -> bool:
+    """Whether neither variable is read or set in front of a row and behind it otherwise than from
+    one to the other, and only `mine` in it."""
+    every = list(statements(ends))
+    read = Counter(o for s in every for o in operands(s))
+    was_set = Counter(s.variable for s in every if isinstance(s, Assign))
+    inside = list(statements(nest.body))
+    used = Counter(o for s in inside for o in operands(s))
+    changed = Counter(s.variable for s in inside if isinstance(s, Assign))
+    return (
+        read[mine] == read[ours] == was_set[mine] == was_set[ours] == 1
+        and used[ours] == changed[ours] == 1
+    )
 
 
 _Held: TypeAlias = "dict[Operand, tuple[str, Local]]"
@@ -89,9 +113,9 @@ class _UnlikeError(Exception):
 
 class _Choice:
     """Follows variables through a round which may set all of them, if the answer to a question is
-    yes, and touches them nowhere else."""
+    yes, and touches them nowhere else; or through what only hands them on."""
 
-    def __init__(self, asked: Compute, mine: set[Local]) -> None:
+    def __init__(self, asked: Compute | None, mine: set[Local]) -> None:
         self.asked, self.mine = asked, mine
         self.met = False
         self.holding: set[Local] = set()
@@ -99,13 +123,20 @@ class _Choice:
     def is_all_of(self, body: Body, read: set[Operand]) -> bool:
         """Whether a round changes the variables so, to what does not hang on them, and what else
         it has of them is not read behind all rounds."""
+        return self._holds(body, read, _CHOSEN)
+
+    def is_none_of(self, body: Body, read: set[Operand]) -> bool:
+        """Whether it leaves them as they were, and what else it has of them is not read later."""
+        return self._holds(body, read, _OLD)
+
+    def _holds(self, body: Body, read: set[Operand], kind: str) -> bool:
         try:
             held = self._through(body, {v: (_OLD, v) for v in self.mine}, behind=False)
         except _UnlikeError:
             return False
-        if (self.holding - self.mine) & read:
-            return False
-        return all(held.get(v) == (_CHOSEN, v) for v in self.mine)
+        return not (self.holding - self.mine) & read and all(
+            held.get(v) == (kind, v) for v in self.mine
+        )
 
     def _through(self, body: Body, held: _Held, *, behind: bool) -> _Held:
         """What is held behind a body. Behind the choice nobody may read what was there before."""
@@ -124,7 +155,7 @@ class _Choice:
                         self.holding.add(variable)
                 case If(cond=cond) if not read:
                     met = self.met
-                    is_choice = cond is self.asked.out and not met
+                    is_choice = self.asked is not None and cond is self.asked.out and not met
                     held = self._chosen(s, held) if is_choice else self._either(s, held, behind)
                     behind |= self.met and not met
                 case _ if read:
@@ -133,6 +164,7 @@ class _Choice:
 
     def _chosen(self, branch: If, held: _Held) -> _Held:
         """What is held behind the choice: one arm sets all anew, the other keeps all."""
+        assert self.asked is not None
         every = (*branch.then, *branch.orelse)
         inside = [o for s in statements(branch.then) for o in operands(s)]
         if any(o in held for o in inside) or not all(isinstance(s, Assign) for s in branch.orelse):

@@ -94,11 +94,54 @@ def so_far(a: Any, b: Any, w: Any) -> Any:
     return best, found, d
 
 
-ROW_BY_ROW = [told, so_far, last_of_equals, counted, something_else]
+def from_the_edge(a: Any, b: Any, w: Any) -> Any:
+    """The first column, which stands apart, may hold the greatest number."""
+    d, best, row, column = np.zeros_like(w), w[0, 0] - 5, -1, -1
+    for i in range(w.shape[0]):
+        for j in range(w.shape[1]):
+            if i == 0 or j == 0:
+                d[i, j] = w[i, j] * 3
+            else:
+                d[i, j] = max(d[i - 1, j], d[i, j - 1] - 2) + w[i, j]
+            if d[i, j] > best:
+                best, row, column = d[i, j], i, j
+    return best, row, column, d
+
+
+def but_for_the_edge(a: Any, b: Any, w: Any) -> Any:
+    """The first column hands on what it has not looked at."""
+    d, best = np.zeros_like(w), w[0, 0] - 5
+    for i in range(w.shape[0]):
+        for j in range(w.shape[1]):
+            if i == 0 or j == 0:
+                d[i, j] = w[i, j]
+            else:
+                d[i, j] = max(d[i - 1, j], d[i, j - 1] - 2) + w[i, j]
+                if d[i, j] > best:
+                    best = d[i, j]
+    return best, d
+
+
+def begun_lower(a: Any, b: Any, w: Any) -> Any:
+    """The first column sets the number back."""
+    d, best = w.copy(), w[0, 0]
+    for i in range(1, w.shape[0]):
+        for j in range(w.shape[1]):
+            if j == 0:
+                best = best - 1
+            else:
+                d[i, j] = max(d[i - 1, j], d[i, j - 1] - 1) + w[i, j]
+                if d[i, j] > best:
+                    best = d[i, j]
+    return best, d
+
+
+SIDE_BY_SIDE = [alignment, least, from_the_edge, but_for_the_edge]
+ROW_BY_ROW = [begun_lower, told, so_far, last_of_equals, counted, something_else]
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-@pytest.mark.parametrize("f", [alignment, least, *ROW_BY_ROW])
+@pytest.mark.parametrize("f", [*SIDE_BY_SIDE, *ROW_BY_ROW])
 def test_the_numbers_are_those_of_python(f: Callable[..., Any], dtype: Any) -> None:
     compiled = pyrelay.jit(f)
     for seed, (n, m) in enumerate([(40, 60), (9, 80), (1, 50), (17, 33), (50, 10)]):
@@ -111,7 +154,7 @@ def test_the_numbers_are_those_of_python(f: Callable[..., Any], dtype: Any) -> N
             np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("f", [alignment, least, *ROW_BY_ROW])
+@pytest.mark.parametrize("f", [*SIDE_BY_SIDE, *ROW_BY_ROW])
 def test_which_rows_stand_side_by_side(f: Callable[..., Any]) -> None:
     rng = np.random.default_rng(0)
     a, b, w = rng.integers(0, 3, 40), rng.integers(0, 3, 60), rng.random((40, 60))
