@@ -189,6 +189,8 @@ class For:
     a literal number of them, and they touch nothing of each other's (`lower/passes/jammed_loops`).
     `independent`: its rounds store nothing that another one touches
     (`lower/passes/independent_rounds`).
+    `few`: no more rounds than those of a loop beside it, which is for all but the first and the
+    last (`lower/passes/peeled_rounds`), so that versions of it are not worth their code.
     """
 
     index: Local
@@ -200,6 +202,7 @@ class For:
     rescaled: Rescaled | None = None
     lanes: int = 0
     independent: bool = False
+    few: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -54,6 +54,7 @@ from pyrelay.lower.passes.handed_elements import with_handed_elements
 from pyrelay.lower.passes.implied import without_implied_checks
 from pyrelay.lower.passes.loop_versions import with_versions
 from pyrelay.lower.passes.nest_versions import with_nest_versions
+from pyrelay.lower.passes.peeled_rounds import with_peeled_rounds
 from pyrelay.lower.passes.short_integers import with_short_integers
 from pyrelay.lower.passes.signs import without_certain_checks
 from pyrelay.ops.program import pieces
@@ -96,7 +97,9 @@ def scalar_program(function: Function) -> Lowering:
             s.store(slot, s.const(0, i64), program.scalar(atom))
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
-    body = with_nest_versions(_without_idle_checks(without_followed_kinds(kernel.body)))
+    whole = _without_idle_checks(without_followed_kinds(kernel.body))
+    body = with_peeled_rounds(whole)
+    body = with_nest_versions(body if body is whole else _without_idle_checks(body))
     body = with_bounded_numbers(with_exact_remainders(body))
     body = with_short_integers(body)
     body = with_chosen_stores(without_unused(body))

@@ -14,20 +14,37 @@ from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import Compute, Literal, Local, Operand, Statement
 from pyrelay.lower.passes.distinct_places import Integers
 
-Sum: TypeAlias = list[tuple[int, Operand]]
-"""Factors and what they multiply."""
+FAR = 1 << 60  # rounds that no loop has
+
+Sum: TypeAlias = list[tuple[int, Operand, bool]]
+"""Factors and what they multiply, and whether that is surely as small as an extent."""
+
+
+def clamped(out: list[Statement], operand: Operand) -> Operand:
+    """A number of rounds or columns that any integer stands for: sums of few of them fit in 64
+    bits, and what is beyond all arrays stays so."""
+    for primitive, most in (("minimum", FAR), ("maximum", -FAR)):
+        bounded = Local(i64)
+        out.append(Compute(bounded, primitive, (operand, Literal(most, i64))))
+        operand = bounded
+    return operand
 
 
 def as_sum(extent: Extent, integers: Integers) -> Sum:
-    """A sum of extents that may be asked (`distinct_places.may_ask`)."""
+    """A sum of extents or of other integers that may be asked (`distinct_places.may_ask`)."""
     if isinstance(extent, int):
-        return [(extent, Literal(1, i64))]
+        return [(extent, Literal(1, i64), True)]
     terms: Sum = []
+    if any(integers.extent(symbol) is None for symbol in dims.symbols(extent)):
+        near = integers.near(extent)
+        assert near is not None
+        terms = [(sign, local, False) for sign, local in near[0]]
+        return [*terms, (near[1], Literal(1, i64), True)]
     for monomial, factor in extent.terms:
         symbols = dims.symbols(dims.Dim(((monomial, 1),))) if monomial else ()
         local = integers.extent(*symbols) if symbols else Literal(1, i64)
         assert local is not None
-        terms.append((factor, local))
+        terms.append((factor, local, True))
     return terms
 
 
@@ -35,9 +52,10 @@ def negative(terms: Sum) -> tuple[list[Statement], Local]:
     """Whether a sum is negative, and what computes that."""
     out: list[Statement] = []
     total: Operand = Literal(0, i64)
-    for factor, operand in terms:
+    for factor, operand, small in terms:
         term, added = Local(i64), Local(i64)
-        out.append(Compute(term, "multiply", (operand, Literal(abs(factor), i64))))
+        known = operand if small else clamped(out, operand)
+        out.append(Compute(term, "multiply", (known, Literal(abs(factor), i64))))
         out.append(Compute(added, "subtract" if factor < 0 else "add", (total, term)))
         total = added
     found = Local(bool_)

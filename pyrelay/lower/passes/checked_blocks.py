@@ -78,7 +78,7 @@ def with_checked_blocks(kernel: Kernel) -> Body:
 def _walked(body: Body, integers: Integers, uses: Uses) -> Iterator[Statement]:
     for statement in body:
         integers.note(statement)
-        if isinstance(statement, For):
+        if isinstance(statement, For) and not statement.few:
             loop = _written_out(statement)
             if _is_candidate(loop) and _fits(loop, integers, uses):
                 yield from _blocks(loop)
@@ -231,7 +231,7 @@ def _lane(loop: For, first: Operand, body: Sequence[Statement], names: Copy, lan
     sizes = [s.out.dtype.size for s in statements(loop.body) if isinstance(s, (Compute, Load))]
     index = names.operand(loop.index)
     begin = Compute(index, "add", (first, lane))  # type: ignore[arg-type]
-    return For(lane, _ZERO, Literal(_LANES, i64), (begin, *body), lanes=max(sizes))
+    return For(lane, _ZERO, Literal(_LANES, i64), (begin, *body), lanes=max(sizes, default=1))
 
 
 def _noted(

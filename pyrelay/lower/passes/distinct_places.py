@@ -39,10 +39,15 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.passes.index_ranges import polynomial
 
 _MOST_TERMS = 24  # of a polynomial
+_MOST_NEAR = 3  # integers that a polynomial is a sum of
+_MOST_TRIED = 6
 _UNKNOWN = "u"  # the name of symbols for numbers of which nothing is known
 
 Step: TypeAlias = tuple[Symbol, tuple[Extent, ...]]
 """The index of a loop, from its start, and what it never exceeds."""
+
+Near: TypeAlias = tuple[tuple[tuple[int, Local], ...], int]
+"""Integers with their signs, 1 or -1, the first of which is 1, and what else is added to them."""
 
 
 class Integers:
@@ -76,6 +81,40 @@ class Integers:
             here = here._around
         return None
 
+    def learn(self, local: Local, known: Extent) -> None:
+        """Takes an integer for a polynomial."""
+        self._known[local] = known
+
+    def is_extent(self, local: Local) -> bool:
+        """Whether an integer is made of extents alone."""
+        return all(self.extent(symbol) is not None for symbol in dims.symbols(self.of(local)))
+
+    def steady(self) -> set[Symbol]:
+        """What nothing is known of, but that it is there in front of a loop."""
+        found: set[Symbol] = set()
+        here: Integers | None = self
+        while here is not None:
+            found.update(symbol for known in here._known.values() for symbol in unknown(known))
+            here = here._around
+        return found
+
+    def near(self, extent: Extent) -> Near | None:
+        """One to three integers that are known, whose sum or difference a polynomial is, but for a
+        constant."""
+        wanted = set(dims.symbols(extent))
+        fit: dict[Extent, Local] = {}
+        here: Integers | None = self
+        while here is not None:
+            for local, known in here._known.items():
+                if not isinstance(known, int) and wanted.issuperset(dims.symbols(known)):
+                    fit.setdefault(known, local)
+            here = here._around
+        for terms in range(1, _MOST_NEAR + 1):
+            found = _as_sum(extent, list(fit.items())[:_MOST_TRIED], terms)
+            if found is not None:
+                return found
+        return None
+
     def _at_most(self, operand: Operand) -> tuple[Extent, ...]:
         """What an integer never exceeds: itself, and what it is the least of."""
         here: Integers | None = self
@@ -107,6 +146,8 @@ class Integers:
                 self._known[out] = _unknown() if made is None else made
                 if name == "minimum":
                     self._minima[out] = args
+                elif name == "negative":
+                    self._known[out] = dims.multiply(-1, self.of(args[0]))
             case Load(out=out) if out.dtype == i64:
                 self._known[out] = _unknown()
 
@@ -130,6 +171,20 @@ class Integers:
         index = dims.add(self.of(loop.start), dims.add(before, dims.of(more)))
         then._known[loop.index] = index
         return first, then
+
+
+def _as_sum(extent: Extent, fit: Sequence[tuple[Extent, Local]], terms: int) -> Near | None:
+    """A polynomial as a sum of so many integers, the first of which is added, and a constant."""
+    if not terms:
+        return ((), extent) if isinstance(extent, int) else None
+    for known, local in fit:
+        for sign in (1, -1):
+            found = _as_sum(dims.add(extent, dims.multiply(-sign, known)), fit, terms - 1)
+            if found is not None and (sign == 1 or found[0]):
+                signed = sorted(((sign, local), *found[0]), key=lambda term: -term[0])
+                if signed[0][0] == 1:
+                    return tuple(signed), found[1]
+    return None
 
 
 def reads_before_stores(loop: For, reading: int, around: Integers) -> list[Extent] | None:
@@ -249,12 +304,14 @@ def _may_differ(a: Extent, b: Extent, steps: list[Step], around: Integers) -> Ex
 
 
 def may_ask(condition: Extent, around: Integers) -> bool:
-    """Whether a sum of extents that the kernel knows is not negative where all are alike."""
+    """Whether a sum of extents that the kernel knows is not negative where all are alike, or one of
+    integers that are known in front of a loop."""
     if isinstance(condition, int):
         return False
+    if any(around.extent(s) is None for s in dims.symbols(condition)):
+        return around.near(condition) is not None
     single = all(sum(p for _, p in monomial) <= 1 for monomial, _ in condition.terms)
-    likely = sum(factor for monomial, factor in condition.terms if monomial) >= 0
-    return single and likely and all(around.extent(s) is not None for s in dims.symbols(condition))
+    return single and sum(factor for monomial, factor in condition.terms if monomial) >= 0
 
 
 def _ways(difference: Extent) -> tuple[Extent, Extent]:

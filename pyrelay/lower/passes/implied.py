@@ -37,6 +37,7 @@ from pyrelay.lower.kernels.kernel import (
     Statement,
     While,
     bodies,
+    operands,
     renamed,
     statements,
 )
@@ -76,9 +77,15 @@ _Choice: TypeAlias = tuple[Operand, Operand, Operand]  # a condition, and what f
 
 def without_implied_checks(body: Body) -> Body:
     """The body without what conditions around it have settled."""
-    if not any(isinstance(s, (Fail, While)) for s in statements(body)):
+    if not any(_may_settle(s) for s in statements(body)):
         return body
     return walked(body, lambda s, _: (s,))
+
+
+def _may_settle(s: Statement) -> bool:
+    """Whether it is a check, a loop that may end soon, or hangs on what is known already."""
+    known = any(isinstance(o, Literal) and o.dtype == bool_ for o in operands(s))
+    return isinstance(s, (Fail, While)) or (known and isinstance(s, (Compute, If)))
 
 
 #: What is computed in place of a value by what is known of its operands.
@@ -190,8 +197,9 @@ class _Walk:
                 self.known.put(variable, self.known.value(value))
                 if variable.dtype.kind == "f":
                     self.known.floats.put(variable, self.known.floats.of(value))
-                if variable.dtype == bool_ and isinstance(value, Literal):
-                    self.truths[variable] = bool(value.value)
+                truth = self._truth(value) if variable.dtype == bool_ else None
+                if truth is not None:
+                    self.truths[variable] = truth
             case Fail(cond=cond) | Break(cond=cond):
                 truth = self._truth(cond)
                 if truth is False:

@@ -159,7 +159,7 @@ def _walked(
 ) -> Iterator[Statement]:
     for statement in body:
         integers.note(statement)
-        if isinstance(statement, For):
+        if isinstance(statement, For) and not statement.few:
             reading = _reading(statement, integers, uses) if candidate(statement) else None
             if reading is not None:
                 yield from Blocks(reading).statements()

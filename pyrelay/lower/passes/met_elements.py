@@ -68,7 +68,7 @@ def with_met_elements(kernel: Kernel) -> Body:
 def _walked(body: Body, integers: Integers) -> Iterator[Statement]:
     for statement in body:
         integers.note(statement)
-        if isinstance(statement, For):
+        if isinstance(statement, For) and not statement.few:
             met = _met(statement, integers)
             if met is not None:
                 yield from _parted(statement, met, integers)

@@ -118,6 +118,9 @@ def _walked(body: Body, around: _Around) -> Iterator[Statement]:
                     statement.primitive == "subtract" and size in around.extents
                 ):
                     around.negative.add(statement.out)
+        if isinstance(statement, For) and statement.few:
+            yield statement
+            continue
         if isinstance(statement, (For, While)) and not has_loops(statement.body):
             yield from with_versions(
                 (statement,), around.counters, around.negative, around.extents

@@ -111,9 +111,9 @@ def lags(nest: Nest, around: Integers) -> Lags | None:
     parts = before, body, after
     written = dict.fromkeys(_array(a, nest) for part in parts for a, _ in part if _is_store(a))
     (i, rows), (j, columns) = outside.steps[-1], inside.steps[-1]
-    found = Lags(0, [], [], [], [])
+    found, steady = Lags(0, [], [], [], []), around.steady()
     for access, place in body:
-        split = _split(place, i, j)
+        split = _split(place, i, j, steady)
         if split is None or _array(access, nest) in written or isinstance(access.array, Pointed):
             continue
         if isinstance(access, Load) and access in nest.inner.body and 0 in split[:2]:
@@ -125,7 +125,7 @@ def lags(nest: Nest, around: Integers) -> Lags | None:
         slot = isinstance(array, Parameter) and array.role == SLOT
         if slot or not isinstance(array, (Parameter, tuple)) or not mine[1]:
             return None
-        frame = _Frame.of(mine[1][0][1], i, j)
+        frame = _Frame.of(mine[1][0][1], i, j, steady)
         if frame is None:
             return None
         first, filling, last = (
@@ -186,17 +186,18 @@ def _meeting(
 @dataclass(frozen=True, slots=True, eq=False)
 class _Frame:
     """Positions in an array: how they grow from row to row and from column to column, and that of
-    the first access in the first round."""
+    the first access in the first round, which may be made of what is `steady`."""
 
     by_row: Extent
     by_column: Extent
     first: Extent
+    steady: set[Symbol]
 
     @staticmethod
-    def of(place: Extent, i: Symbol, j: Symbol) -> _Frame | None:
+    def of(place: Extent, i: Symbol, j: Symbol, steady: set[Symbol]) -> _Frame | None:
         """What a position says."""
-        split = _split(place, i, j)
-        return None if split is None or split[1] == 0 else _Frame(*split)
+        split = _split(place, i, j, steady)
+        return None if split is None or split[1] == 0 else _Frame(*split, steady)
 
     def accesses(
         self, places: _Places, i: Symbol, j: Symbol, by_column: Extent
@@ -204,7 +205,7 @@ class _Frame:
         """Accesses at positions, if these differ by rows and columns alone."""
         found = []
         for statement, place in places:
-            split = _split(place, i, j)
+            split = _split(place, i, j, self.steady)
             if split is None or split[:2] != (self.by_row, by_column):
                 return None
             steps = self._steps(dims.add(split[2], dims.multiply(-1, self.first)))
@@ -255,12 +256,13 @@ def _exceeds(
     return next(([each] for each in needed if may_ask(each, around)), None)
 
 
-def _split(place: Extent, i: Symbol, j: Symbol) -> _Split | None:
+def _split(place: Extent, i: Symbol, j: Symbol, steady: set[Symbol]) -> _Split | None:
     """How a position grows from row to row and from column to column, and where it begins; None if
-    it does otherwise, or by what is not known."""
+    it does otherwise, or by what is not known: the beginning may be `steady` all the same."""
     columns = linear(place, j)
     rows = None if columns is None else linear(columns[1], i)
     if rows is None or columns is None or i in dims.symbols(columns[0]):
         return None
     split = rows[0], columns[0], rows[1]
-    return None if any(map(unknown, split)) else split
+    moving = set(unknown(split[2])) - steady
+    return None if any(map(unknown, split[:2])) or moving else split

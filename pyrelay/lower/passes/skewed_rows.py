@@ -51,6 +51,7 @@ from pyrelay.lower.kernels.kernel import (
     statements,
 )
 from pyrelay.lower.passes.asked_extents import hold
+from pyrelay.lower.passes.cleaning import without_unused
 from pyrelay.lower.passes.copies import Copy, makers
 from pyrelay.lower.passes.distinct_places import Integers
 from pyrelay.lower.passes.flat_branches import with_flat_branches
@@ -66,6 +67,7 @@ from pyrelay.records import dataclass
 _LEAST_COLUMNS = 24  # of rows that are worth it, beside those that are filled first and last
 _MOST_STATEMENTS = 80  # of a round
 _MOST_ROWS = 8
+_LEAST_CYCLES = 3  # that an element waits for the one before it
 _AT_ONCE = 20  # statements of as many rows as a processor can have under way, in a cycle
 _MOST_AGO = 4  # columns
 _PLACES = frozenset(["add", "subtract", "multiply"])
@@ -84,7 +86,7 @@ def _walked(body: Body, integers: Integers, uses: Uses, addresses: set[Parameter
     out: list[Statement] = []
     for statement in body:
         integers.note(statement)
-        if isinstance(statement, For):
+        if isinstance(statement, For) and not statement.few:
             nest = _nest(statement, addresses)
             if nest is not None:
                 found = _Rows.of(nest, integers, uses - counted((statement,)))
@@ -188,7 +190,7 @@ class _Rows:
         carried = {v for v in own - extremes if not sets_first(body, {v}, set())}
         cycles = _waiting(body, carried, found.written)
         work = sum(1 for s in statements(body) if not _is_address(s)) / _AT_ONCE
-        height = _MOST_ROWS
+        height = _MOST_ROWS if cycles >= _LEAST_CYCLES else 1
         while height > 1 and cycles < work * height:
             height //= 2
         if height < 2:
@@ -323,7 +325,9 @@ class _Rows:
                     # No branch has to keep what is there from being read.
                     inside.body += copy.body((*makers(every, load.index), load))
                     known.add(load)
-            chosen = with_flat_branches(_without(columns, known), set(self.state), self.extremes)
+            found_by = [load.out for load in self.shared]
+            rest = without_unused(_without(columns, known), (*self.state, *found_by))
+            chosen = with_flat_branches(rest, set(self.state), self.extremes)
             inside.body += copy.body(chosen)
             found |= {load: copy.operand(load.out) for load in self.shared if not row}
             for handed in self.handed.values():

@@ -85,4 +85,4 @@ def test_loops_ask_for_no_part(function) -> None:
     text = str(pyrelay.jit(function).code(np.ones(100), 0.2, 3))
     asked = [line for line in text.splitlines() if line.strip().startswith("if i")]
     assert asked == []
-    assert text.count("    for i") > 3
+    assert text.count("    for i") >= 3
