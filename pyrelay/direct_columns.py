@@ -22,7 +22,7 @@ COLUMN: Key = ("column",)
 
 def columns_of(items: list[Any], key: Key) -> list[ndarray[Any, Any]]:
     """The arrays that the items of a list are. Raises ValueError if they are not of this key."""
-    found = columns.columns_of(items, listed=True)
+    found = columns.columns_of(items, listed=True, several=True)
     if found is None or found[0] != key:
         raise ValueError
     return found[1]

@@ -16,6 +16,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.tables import Table
 from pyrelay.infer.interpreter import Interpreter
@@ -194,10 +195,8 @@ class Gradients:
 
         def gradient(template: L.Layout) -> L.Layout:
             match template:
-                case L.LScalar(ty, kinds=kinds) if kinds:
-                    plain = gradient(L.LScalar(ty))
-                    next(remaining)
-                    return plain
+                case L.LScalar(kinds=kinds) if kinds:
+                    raise NeedsApart  # there are derivatives with respect to some of them only
                 case L.LScalar(ty) | L.LPlace(_, "array", _, ty):
                     leaf, _ = next(remaining)
                     if not ty.dtype.is_float:

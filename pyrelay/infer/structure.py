@@ -472,7 +472,9 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
         return _trees(value, into, name)
     if type(value) is list and len(value) > columns.most_apart(value, into.apart):
         texts = into.open_texts or len(value) > columns.MOST_TEXTS
-        found = columns.columns_of(value, texts=texts, listed=True, deep=into.deep)
+        found = columns.columns_of(
+            value, texts=texts, listed=True, deep=into.deep, several=True
+        )
         if found is not None:
             return _grown(value, found, into, name)
         nested = columns.columns_of_nested(value)

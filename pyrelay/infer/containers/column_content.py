@@ -57,6 +57,11 @@ def content(
             case ("letter",):
                 row(types.PY_INT, *extents)
                 return L.LETTER
+            case ("numbers", *found):
+                common, *kinds = (TensorType(types.DTYPES[name], (), weak) for name, weak in found)
+                row(common, *extents)
+                row(types.PY_INT, *extents)
+                return L.LScalar(common, kinds=tuple(kinds))
             case ("number", name):
                 ty = types.of_scalar(_EXAMPLES[name])
             case (_, name):

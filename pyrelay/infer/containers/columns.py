@@ -2,7 +2,8 @@
 
 In: a list of the caller's whose items have one structure: numbers, texts, tuples of them, lists of
 these, to any depth. Out: a key that says nothing of its length, and the arrays;
-`column_content` is what a program sees of them. So a new length compiles nothing.
+`column_content` is what a program sees of them. So a new length compiles nothing, nor does it which
+items of `[1, 2.5, 3, ...]` are ints: numbers of several kinds have a second array that says so.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ MOST_APART_NEEDED = 64
 #: All lists are structures of their items.
 ALL_APART = 1 << 62
 
+#: Not all ints from here on are floats.
+_EXACT = 2**53
 #: Items that lists in a list may be filled up by, to be of one length.
 _FEW = 64
 
@@ -57,16 +60,16 @@ NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.comple
 
 def columns_of(
     items: Sequence[Any], *, inner: bool = False, texts: bool = True, listed: bool = False,
-    deep: bool = True
+    deep: bool = True, several: bool = False
 ) -> Found | None:
     """The key of an item, and its leaves for all items; None unless they are of one structure.
 
     inner: they are inside others, where lists have no place. texts: some may be texts. listed: they
-    are items of lists. deep: these may hold lists.
+    are items of lists. deep: these may hold lists. several: numbers may be of several kinds.
     """
     kind = type(items[0]) if items else None
     if kind is None or [*map(type, items)].count(kind) != len(items):
-        return None
+        return _columns_of_numbers(items) if several and items else None
     if kind in NUMBERS:
         try:
             return ("number", kind.__name__), [np.array(items, NUMBERS[kind])]
@@ -80,10 +83,39 @@ def columns_of(
     if kind is str and texts:
         return TEXT, columns_of_texts(items)
     if kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
-        return _columns_of_tuples(kind, items, texts)
+        return _columns_of_tuples(kind, items, texts, several)
     if kind is list and not inner:
-        return _columns_of_lists(items, deep)
+        return _columns_of_lists(items, deep, several)
     return None
+
+
+def _columns_of_numbers(items: Sequence[Any]) -> Found | None:
+    """Real numbers of several kinds, held as one type, and which kind each is (`infer.kinds`)."""
+    from pyrelay.infer.kinds import code, numbers_as
+
+    examples = dict(zip(map(type, items), items, strict=True))
+    of_class = {cls: types.of_scalar(each) for cls, each in examples.items()}
+    met = [ty for ty in of_class.values() if ty is not None and ty.dtype.kind in "biuf"]
+    if len(met) < len(of_class) or types.bf16 in [ty.dtype for ty in met]:
+        return None
+    dtype, weak = types.promote(met)
+    common, kinds = numbers_as(
+        types.TensorType(dtype, (), weak), [(ty, (ty,), frozenset()) for ty in met]
+    )
+    if not kinds:
+        return None
+    try:
+        numbers = np.array(items, common.dtype.numpy)
+    except OverflowError:
+        return None
+    if common.dtype.kind == "f" and (np.abs(numbers) >= _EXACT).any() and any(
+        float(each) != each == each for each in items
+    ):
+        return None
+    codes = {cls: code(ty) for cls, ty in of_class.items() if ty is not None}
+    own = np.fromiter(map(codes.__getitem__, map(type, items)), np.int64, len(items))
+    key = ("numbers", *((ty.dtype.name, ty.weak) for ty in (common, *kinds)))
+    return key, [numbers, own]
 
 
 def columns_of_texts(items: Sequence[str]) -> list[np.ndarray[Any, Any]]:
@@ -94,12 +126,14 @@ def columns_of_texts(items: Sequence[str]) -> list[np.ndarray[Any, Any]]:
     return [counts, rows]
 
 
-def _columns_of_tuples(kind: type, items: Sequence[Any], texts: bool) -> Found | None:
+def _columns_of_tuples(
+    kind: type, items: Sequence[Any], texts: bool, several: bool
+) -> Found | None:
     if len(set(map(len, items))) != 1 or not items[0]:
         return None
     parts: list[Found] = []
     for part in zip(*items, strict=True):
-        found = columns_of(part, inner=True, texts=texts)
+        found = columns_of(part, inner=True, texts=texts, several=several)
         if found is None:
             return None
         parts.append(found)
@@ -107,7 +141,9 @@ def _columns_of_tuples(kind: type, items: Sequence[Any], texts: bool) -> Found |
     return key, [array for _, arrays in parts for array in arrays]
 
 
-def _columns_of_lists(items: Sequence[Any], deep: bool) -> Found | None:
+def _columns_of_lists(
+    items: Sequence[Any], deep: bool, several: bool = False
+) -> Found | None:
     """Lists in a list: their lengths, and rows with room for the longest."""
     if len(set(map(id, items))) != len(items):
         return None  # one list in two places
@@ -119,7 +155,7 @@ def _columns_of_lists(items: Sequence[Any], deep: bool) -> Found | None:
         spare = flat[:1] * room
         filled = ([*i, *spare[n:]] for i, n in zip(items, lengths, strict=True))
         flat = list(chain.from_iterable(filled))
-    found = columns_of(flat, inner=not deep, listed=True) if flat else None
+    found = columns_of(flat, inner=not deep, listed=True, several=several) if flat else None
     if found is None:
         return None
     key, columns = found
@@ -189,7 +225,7 @@ def count_of(key: Key) -> int:
             return sum(map(count_of, parts))
         case ("list", item):
             return 1 + count_of(item)
-        case ("text",):
+        case ("text",) | ("numbers", *_):
             return 2
     return 1
 

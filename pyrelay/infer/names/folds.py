@@ -265,4 +265,4 @@ def _truth_of(
     result: V.Value = V.Known(of_none)
     for item in sequence_of(it, iterable):
         result = joined(it, result, truth(it, item))
-    return result
+    return result if isinstance(result, V.Known) else bool_(it, result)

@@ -44,6 +44,57 @@ def test_a_new_length_compiles_nothing(item):
     assert first_and_last.cache_info().compilations == 1
 
 
+@pytest.mark.parametrize("item", [
+    lambda k, n: k if k % n else k + 0.5, lambda k, n: k > 2 if k % n else k,
+    lambda k, n: 0.5 * k if k % n else np.float64(k), lambda k, n: np.int32(k) if k % n else k,
+    lambda k, n: np.float32(k) if k % n else 0.1, lambda k, n: (k if k % n else 1.5, 2.0 * k),
+])
+def test_which_items_are_of_which_kind_compiles_nothing(item):
+    @pyrelay.jit
+    def turned(xs):
+        xs[1] = xs[3]
+        xs.append(xs[0])
+        return xs[2], xs[::-1], len(xs)
+
+    def plain(xs):
+        xs[1] = xs[3]
+        xs.append(xs[0])
+        return xs[2], xs[::-1], len(xs)
+
+    for n in (2, 3, 5):
+        mine, pythons = ([item(k, n) for k in range(7 + n)] for _ in range(2))
+        got, wanted = turned(mine), plain(pythons)
+        assert repr(got) == repr(wanted)
+        assert repr(mine) == repr(pythons)
+    assert turned.cache_info().compilations == 1
+
+
+def test_which_items_of_rows_are_of_which_kind_compiles_nothing():
+    def totals(rows):
+        rows[1][0] *= 2
+        return [sum(row) for row in rows], rows[2][::-1], rows[1][0]
+
+    compiled = pyrelay.jit(totals)
+    for n in (2, 3, 5):
+        mine, pythons = ([[k, 1.5] if k % n else [2.5, k, 3] for k in range(6)] for _ in range(2))
+        assert repr(compiled(mine)) == repr(totals(pythons))
+        assert repr(mine) == repr(pythons)
+    assert compiled.cache_info().compilations == 1
+
+
+def test_ints_that_no_float_holds_are_items_of_their_own():
+    @pyrelay.jit
+    def ends(xs):
+        return xs[0], xs[-1]
+
+    assert repr(ends([2**53 + 1, 0.5, 1, 2, 3])) == repr((2**53 + 1, 3))
+    assert repr(ends([2**53, 0.5, 1, 2, 3.5])) == repr((2**53, 3.5))
+
+
+def test_the_gradient_of_a_list_of_several_kinds_says_which_have_one():
+    assert pyrelay.grad(total)([1, 2.5, 3.0, 4, 5.5]) == [None, 5.0, 6.0, None, 11.0]
+
+
 def test_the_gradient_of_a_list_is_a_list_and_a_new_length_compiles_nothing():
     f = pyrelay.grad(lambda xs: sum(w * k * k for k, w in xs))
     for n in (5, 12):
