@@ -289,6 +289,9 @@ class Attempt(Arguments):
             count = len(self.flat.leaves)
             key = flatten([(value, _name_of(source))], self.flat, captured=True)
             self._note_read(value, source, key)
+            for leaf, part in enumerate(self.flat.leaves[count:], count):
+                if type(part) is int and not -(2**63) <= part < 2**63:
+                    self.asked.known[leaf] = True  # no parameter holds it
             return self.imported(it, key, count)[0]
         memos = sum(n < number for n in it.program.memos.values())  # which calls do not count
         self._note_read(value, source, ((("again", number - memos),), ()))

@@ -109,3 +109,30 @@ def places_in_tuples(a, places):
 @use((A, 4), wrt=(0,))
 def ranges_as_operands(a, n):
     return (a[0] + range(n)) / n, range(n) * a, range(n) - a[1], a[2] < range(n)
+
+
+@use((A, np.array([7.0, 8.0])), wrt=(0, 1))
+def elements_of_flat_in_turn(a, v):
+    places = [0, 2, 5] + [-1]
+    a.flat[places] = v
+    a.T.flat[1:4] = [1.0, 2.0]
+    a.flat[a.ravel() < -0.9] = v * 2.0
+    a.flat[::5] = np.stack([v, v + 1.0])
+    return a
+
+
+#: with a number that no int of 64 bits holds, for arrays that come rarely
+SPANS = {np.uint8: (0, 255), np.float64: (-1, 1), np.uint64: (0, 2**64 - 1)}
+
+
+@use((A,), (np.arange(5, dtype=np.uint8),))
+def spans_by_type(a):
+    least, most = SPANS[a.dtype.type]
+    return (a - least) / (most - least)
+
+
+@use((A,), (np.arange(6).reshape(2, 3),))
+def required_to_be(a):
+    x = np.require(a, dtype=np.float64, requirements=["C", "W"])
+    x[0, 0] = 5.0
+    return x, a, np.require(a.T, None, "F").T

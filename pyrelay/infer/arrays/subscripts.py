@@ -484,6 +484,8 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
 def _write_array(it: Interpreter, array: V.ArrayRef, key: V.Value, value: V.Value) -> None:
     key = _as_array_key(it, key)
     items = _expand(it, key, array.type.rank)
+    if isinstance(array, V.Flat) and not all(map(is_index, items)):
+        value = _in_turn(it, array, key, value)
     if any(isinstance(i, V.ArrayRef) for i in items):
         from pyrelay.infer.arrays.advanced import scatter
 
@@ -494,6 +496,18 @@ def _write_array(it: Interpreter, array: V.ArrayRef, key: V.Value, value: V.Valu
         refuse_to_an_element(it, value, array.type.dtype)
     target = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
     write_whole(it, target, fitted(it, value, basic.type))
+
+
+def _in_turn(it: Interpreter, flat: V.Flat, key: V.Value, value: V.Value) -> V.Value:
+    """What `array.flat[key] = value` stores: as many elements, in turn, as there are places."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python import insertion
+    from pyrelay.infer.names.adapters import operand
+
+    given, places = operand(it, value), get_item(it, flat, key)
+    if not it.tensor(given).shape or it.tensor(given).shape == it.tensor(places).shape:
+        return value
+    return call(it, V.Known(insertion.in_turn), (given, places), {})
 
 
 def add_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:

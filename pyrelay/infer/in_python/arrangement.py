@@ -19,7 +19,7 @@ __all__ = [
     "broadcast_arrays", "broadcast_shapes", "column_stack", "diag_indices_from",
     "diagflat", "diagonal", "dsplit", "dstack", "fill_diagonal", "fliplr", "flipud", "geomspace",
     "hsplit", "isfortran", "logspace", "matrix_transpose", "meshgrid", "ravel_multi_index",
-    "roll", "rollaxis", "rot90", "trace", "tri", "tril_indices_from",
+    "require", "roll", "rollaxis", "rot90", "trace", "tri", "tril_indices_from",
     "triu_indices_from", "unravel_index", "unstack", "vander", "vsplit",
 ]
 
@@ -300,6 +300,24 @@ def triu_indices_from(arr: Array, k: int = 0) -> Any:
 
 
 # -- axes ------------------------------------------------------------------------------------------
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
+    """The array, in the order asked for: "C" or "F"; what programs hold is aligned and written to.
+    """
+    order = ""
+    for wanted in requirements or ():
+        letter = wanted.upper()
+        if letter in ("F", "F_CONTIGUOUS", "FORTRAN", "C", "C_CONTIGUOUS", "CONTIGUOUS"):
+            if order and order != letter[0]:
+                raise ValueError('Cannot specify both "C" and "F" order')
+            order = letter[0]
+        elif letter in ("O", "OWNDATA", "E", "ENSUREARRAY"):
+            refuse("whether an array owns its memory is not known in a program")
+    x = np.asarray(a, dtype)
+    if not order or x.ndim == 0:
+        return x
+    return np.ascontiguousarray(x) if order == "C" else np.asfortranarray(x)
 
 
 def fliplr(m: Array) -> Array:

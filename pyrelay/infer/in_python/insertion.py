@@ -92,6 +92,11 @@ def delete(arr: Array, obj: Any, axis: Any = None) -> Array:
     return left if axis is None else np.moveaxis(left, 0, axis)
 
 
+def in_turn(values: Array, places: Array) -> Array:
+    """As many values, in turn, as there are places; of no values what is there."""
+    return resize(values, places.shape[0]) if values.size > 0 else places.astype(values.dtype)
+
+
 def resize(a: Array, new_shape: Any) -> Array:
     """The elements in C order, repeated until the new shape is full."""
     shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
