@@ -100,3 +100,13 @@ def squares_within_a_border(ks):
     h = np.zeros((n + 1, n + 1))
     h[1:, 1:] = g[:, None] * g
     return h
+
+
+@use((np.arange(3.0), 0), wrt=(0,))
+def squeezed_along_an_axis_whose_extent_is_computed(x, n):
+    rows = int((n + 2) / 2)
+    kept = np.zeros((2, rows, 3))
+    first = kept.squeeze(axis=1)
+    first[0] = x
+    turned = (x * 2.0).reshape(3, rows).T
+    return kept, np.squeeze(turned, 0), np.squeeze(np.ones((rows, rows)) * x[1], axis=(0, 1))
