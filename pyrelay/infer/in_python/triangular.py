@@ -18,15 +18,15 @@ Array = Any
 __all__ = ["cho_factor", "cho_solve", "cholesky", "det", "inv", "solve", "solve_triangular"]
 
 
-def _checked(a: Any, check_finite: bool) -> Array:
+def checked(a: Any, check_finite: bool) -> Array:
     x = np.asarray(a)
     if check_finite and not np.all(np.isfinite(x)):
         raise ValueError("array must not contain infs or NaNs")
     return x if x.dtype.kind in "fc" else x.astype(np.float64)
 
 
-def _square(a: Any, check_finite: bool, text: str) -> Array:
-    x = _checked(a, check_finite)
+def square(a: Any, check_finite: bool, text: str) -> Array:
+    x = checked(a, check_finite)
     if x.ndim != 2:
         refuse("scipy.linalg is compiled for one matrix, not for stacks")
     if x.shape[0] != x.shape[1]:
@@ -43,8 +43,8 @@ def solve(
     check_finite: bool = True, assume_a: Any = None, transposed: bool = False,
 ) -> Array:
     """x with a @ x = b, or a.T @ x = b if `transposed`."""
-    m = _square(a, check_finite, "Expected a square matrix")
-    right = _checked(b, check_finite)
+    m = square(a, check_finite, "Expected a square matrix")
+    right = checked(b, check_finite)
     if m.shape[0] != right.shape[0]:
         raise ValueError("incompatible shapes between a and b")
     if assume_a in ("pos", "positive definite"):
@@ -56,19 +56,19 @@ def solve(
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverse."""
-    return np.linalg.inv(_square(a, check_finite, "Expected a square matrix"))
+    return np.linalg.inv(square(a, check_finite, "Expected a square matrix"))
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant."""
-    return np.linalg.det(_square(a, check_finite, "Last 2 dimensions of the array must be square"))
+    return np.linalg.det(square(a, check_finite, "Last 2 dimensions of the array must be square"))
 
 
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
     """The triangular factor of a positive definite matrix, the upper one unless `lower`."""
-    m = _square(a, check_finite, "Input array is expected to be square")
+    m = square(a, check_finite, "Input array is expected to be square")
     return np.linalg.cholesky(m, upper=not lower)
 
 
@@ -76,7 +76,7 @@ def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """That factor, with what the matrix has in the other triangle, and `lower`."""
-    m = _square(a, check_finite, "Input array is expected to be square")
+    m = square(a, check_finite, "Input array is expected to be square")
     factor = np.linalg.cholesky(m, upper=not lower)
     rest = np.triu(m, 1) if lower else np.tril(m, -1)
     return factor + rest, lower
@@ -87,8 +87,8 @@ def cho_solve(
 ) -> Array:
     """x with a @ x = b, where the first argument is `cho_factor(a)`."""
     c, lower = c_and_lower
-    m = _square(c, check_finite, "The factored matrix c is not square.")
-    right = _checked(b, check_finite)
+    m = square(c, check_finite, "The factored matrix c is not square.")
+    right = checked(b, check_finite)
     if m.shape[0] != right.shape[0]:
         raise ValueError(f"incompatible dimensions ({m.shape} and {right.shape})")
     factor = np.tril(m) if lower else _adjoint(np.triu(m))
@@ -100,8 +100,8 @@ def solve_triangular(
     overwrite_b: bool = False, check_finite: bool = True,
 ) -> Array:
     """x with a @ x = b, where only one triangle of a is read; a transposed as `trans` says."""
-    m = _square(a, check_finite, "expected square matrix")
-    right = _checked(b, check_finite)
+    m = square(a, check_finite, "expected square matrix")
+    right = checked(b, check_finite)
     if m.shape[0] != right.shape[0]:
         raise ValueError(f"shapes of a {m.shape} and b {right.shape} are incompatible")
     triangle = np.tril(m) if lower else np.triu(m)

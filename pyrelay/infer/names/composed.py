@@ -249,9 +249,10 @@ def enter_optional(module: Any) -> None:
 
         _enter(module, "statistics", samples)
     elif module.__name__ == "scipy.linalg":
-        from pyrelay.infer.in_python import triangular
+        from pyrelay.infer.in_python import decompositions, triangular
 
         _enter(module, "scipy.linalg", triangular)
+        _enter(module, "scipy.linalg", decompositions)
     elif module.__name__ == "numpy.testing":
         from pyrelay.infer.in_python import checks
 

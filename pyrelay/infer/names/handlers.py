@@ -97,7 +97,7 @@ def _load() -> None:
 
 #: Modules that are entered once a program has imported them, and the last name that each defines.
 _OPTIONAL = {
-    "scipy.special": "softmax", "scipy.linalg": "solve_triangular",
+    "scipy.special": "softmax", "scipy.linalg": "block_diag",
     "numpy.testing": "assert_allclose", "statistics": "NormalDist",
     "numpy.polynomial": "Polynomial", "ml_dtypes": "bfloat16",
 }
