@@ -322,6 +322,10 @@ def _item(it: Interpreter, x: V.Value, *index: V.Value) -> V.Value:
 
         flat = it.call("reshape", x, shape=(ty.size,)) if len(index) == 1 and ty.rank > 1 else x
         x = get_item(it, flat, V.Tuple(index) if len(index) > 1 else index[0])
+    elif ty.shape and any(s.origin is dims.Origin.RUNTIME for s in dims.symbols(ty.size)):
+        from pyrelay.infer.arrays.subscripts import only_element
+
+        x = only_element(it, x, "can only convert an array of size 1 to a Python scalar")
     elif ty.shape:
         x = it.call("reshape", x, shape=())
     atom = it.builder.cast(it.atom(x), _PYTHONS[it.tensor(x).dtype.kind], weak=True)

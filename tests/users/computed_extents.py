@@ -110,3 +110,26 @@ def squeezed_along_an_axis_whose_extent_is_computed(x, n):
     first[0] = x
     turned = (x * 2.0).reshape(3, rows).T
     return kept, np.squeeze(turned, 0), np.squeeze(np.ones((rows, rows)) * x[1], axis=(0, 1))
+
+
+@use((2.5, 1), wrt=(0,))
+def the_only_element_of_what_is_computed(x, n):
+    rows = int(n / 1)
+    y = np.full((rows, rows), x)
+    found = (y @ y).item() if y > 0 else -1.0
+    while y.T < 21.0:
+        y = y * 2.0
+    return found, bool(y[0] > 3.0), y
+
+
+@use((2.5, 2))
+def more_than_the_only_element(x, n):
+    y = np.full((int(n / 1), 1), x)
+    try:
+        return y.item()
+    except ValueError as error:
+        said = str(error)
+    try:
+        return -1.0 if y > 0 else 1.0
+    except ValueError as error:
+        return said + str(error)

@@ -290,6 +290,14 @@ def _has_ellipsis(key: V.Value) -> bool:
     return isinstance(key, V.Tuple) and V.Known(Ellipsis) in key.items
 
 
+def only_element(it: Interpreter, array: V.Value, text: str) -> V.Value:
+    """The element of an array whose size the program knows, and checks to be 1; `text` is what
+    NumPy's ValueError says of another."""
+    ty = it.tensor(array)
+    it.emit("check_equal", left=ty.size, right=1, text=text)
+    return get_item(it, array, V.Tuple((V.Known(0),) * ty.rank))
+
+
 def _is_flag(key: V.Value) -> bool:
     """Whether that is one bool, which may be an array of no axes."""
     ty = V.tensor_type(key)

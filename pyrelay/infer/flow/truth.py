@@ -11,9 +11,13 @@ from pyrelay.infer import values as V
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.datatypes import is_anonymous
-from pyrelay.ir import types
+from pyrelay.ir import dims, types
 from pyrelay.ir.nodes import UNSET
 from pyrelay.ir.op import OPS
+
+_AMBIGUOUS = (
+    "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+)
 
 
 def truth(it: Interpreter, value: V.Value) -> V.Value:
@@ -38,6 +42,10 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
             if ty.size == 1:
                 flat = it.emit("reshape", value, shape=())
                 return truth(it, it.result(flat))
+            if any(s.origin is dims.Origin.RUNTIME for s in dims.symbols(ty.size)):
+                from pyrelay.infer.arrays.subscripts import only_element
+
+                return truth(it, only_element(it, value, _AMBIGUOUS))
             raise it.failure(
                 errors.ShapeError,
                 f"the truth value of {ty} is ambiguous: it has more than one element",
@@ -112,10 +120,7 @@ def _truth_of_object(it: Interpreter, value: V.Value, cls: type) -> V.Value:
 def _truth_in_python(like: Any) -> bool:
     """What Python says of an object like one whose truth is refused."""
     if isinstance(like, np.ndarray):
-        raise ValueError(
-            "The truth value of an array with more than one element is ambiguous. "
-            "Use a.any() or a.all()"
-        )
+        raise ValueError(_AMBIGUOUS)
     return bool(like)
 
 

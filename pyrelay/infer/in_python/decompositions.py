@@ -55,7 +55,9 @@ def qr(
     if mode == "raw" or pivoting:
         refuse("scipy.linalg.qr is compiled without pivoting, and for factors as matrices")
     x = _matrix(a, check_finite)
-    q, r = np.linalg.qr(x, mode="reduced" if mode == "economic" else "complete")
+    if mode == "economic":
+        return np.linalg.qr(x)
+    q, r = np.linalg.qr(x, mode="complete")
     return (r,) if mode == "r" else (q, r)
 
 

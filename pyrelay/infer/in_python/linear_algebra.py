@@ -200,8 +200,10 @@ def qr(a: Array, mode: str = "reduced") -> Any:
     m = _float(a)
     if mode not in ("reduced", "r", "complete"):
         refuse("only the modes 'reduced', 'complete' and 'r' are compiled")
-    full = mode == "complete" and m.shape[-2] > m.shape[-1]
-    q, r = _qr(m, full)
+    if mode == "complete" and m.shape[-2] > m.shape[-1]:
+        q, r = _qr(m, True)
+    else:
+        q, r = _qr(m, False)
     return r if mode == "r" else QRResult(q, r)
 
 
