@@ -31,7 +31,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers import byte_strings, text
 from pyrelay.infer.frames import Frame
 from pyrelay.infer.guards import NameGuard, keyword_defaults, registered
-from pyrelay.infer.in_python import ONCE, examples
+from pyrelay.infer.in_python import ONCE, examples, hashed_sets
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.unbound import call_unbound
 from pyrelay.infer.unfolding import DEEPEST, is_unfolded
@@ -153,6 +153,9 @@ def call_known(
 
         own = get_attribute(it, byte_strings.opened(it, V.Known(fn.__self__)), fn.__name__)
         return call(it, own, args, keywords)
+    if isinstance(getattr(fn, "__self__", None), frozenset) and fn.__name__ in hashed_sets.ASKED:
+        asked = hashed_sets.ASKED[fn.__name__]
+        return call(it, V.Known(asked), (V.Known(fn.__self__), *args), keywords)
     if known and _is_pure(fn):
         named = {k: v.value for k, v in keywords.items()}  # type: ignore[union-attr]
         try:

@@ -292,3 +292,27 @@ def escape_times(c, most):
         times[beyond & (times == most)] = k
         z[beyond] = 2
     return times, c >= c[::-1], np.maximum(c, 0.1j), c[0] < c[1]
+
+
+LETTERS = frozenset("abc")
+
+
+@use(({1: 2, 4: 5}, [1, 2, 4]), ({}, [1]))
+def sums_with_a_marker(table, keys):
+    missing, total, last = object(), 0, None
+    for k in keys:
+        v = table.get(k, missing)
+        if v is missing:
+            last = k
+            continue
+        total += v
+    best = missing
+    for k in keys:
+        if best is missing or k > best:
+            best = k
+    return total, last, best
+
+
+@use(("abca",), ("xyz",), ("",))
+def letters_of_a_word(word):
+    return LETTERS.issuperset(word), LETTERS.isdisjoint(word), LETTERS.issubset(word)

@@ -275,3 +275,25 @@ WITH_SEVERAL: dict[str, Any] = {"union": union_with, "update": updated_with}
 OF_SEVERAL: dict[Any, Any] = {
     set.union: union_of, set.intersection: intersection_of,
 }
+
+
+# -- what is asked of a frozenset that is known ----------------------------------------------------
+
+
+def is_superset(items: Any, iterable: Any) -> Any:
+    """frozenset.issuperset(items, iterable)."""
+    return all(item in items for item in iterable)
+
+
+def is_disjoint(items: Any, iterable: Any) -> Any:
+    """frozenset.isdisjoint(items, iterable)."""
+    return not any(item in items for item in iterable)
+
+
+def is_subset(items: Any, iterable: Any) -> Any:
+    """frozenset.issubset(items, iterable)."""
+    held = set(iterable)
+    return all(item in held for item in items)
+
+
+ASKED = {"isdisjoint": is_disjoint, "issubset": is_subset, "issuperset": is_superset}

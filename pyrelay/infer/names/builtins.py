@@ -218,6 +218,12 @@ def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     return sets.new(it, found, sets.is_dict(iterable))
 
 
+@handles(object)
+def object_(it: Interpreter) -> V.Value:
+    """object(), which is only itself."""
+    return it.new_ref("object", {}, object)
+
+
 @handles(frozenset)
 def frozenset_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """frozenset(iterable) of known items."""
