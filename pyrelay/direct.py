@@ -14,6 +14,7 @@ of Python's (`build.Build.direct`), and the function looks at settings and names
 from __future__ import annotations
 
 import operator
+from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinMethodType, CellType, FunctionType, ModuleType
@@ -512,6 +513,8 @@ def _structure(
             return _of_subclass(text, name, (cls, factory, inner), least)
         case ("sequence", cls, most, inner):
             room = f" and {name}.maxlen == {most}" if cls is deque else ""
+            if cls is array:
+                room = f" and {name}.typecode == {most!r}"
             return f"type({name}) is {text.name(cls)}{room}", (inner,), f"[list({name})]"
         case ("set", *items):
             test = f"type({name}) is set and {text.name(constants)}({name}) == {text.name(items)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -525,7 +526,10 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
     elif kind == "items":
         (container[:],) = parts
     elif kind == "sequence":
-        container.clear()
+        if isinstance(container, array):  # which has no `clear` before Python 3.13
+            del container[:]
+        else:
+            container.clear()
         container.extend(parts[0])
     elif kind == "lists":
         columns.store(container, parts[0])

@@ -12,6 +12,7 @@ lie in follow when everything is flattened (`finish`).
 from __future__ import annotations
 
 import enum
+from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -462,9 +463,9 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
     if again is not None:
         return ("again", again)
     into.containers.append(value)
-    if type(value) in (deque, bytearray):  # a list of its items enters, which is nobody's
-        most = getattr(value, "maxlen", None)
-        return ("sequence", type(value), most, _flatten(list(value), into, name))
+    if type(value) in (deque, bytearray, array):  # a list of its items enters, which is nobody's
+        own = value.typecode if type(value) is array else getattr(value, "maxlen", None)
+        return ("sequence", type(value), own, _flatten(list(value), into, name))
     if isinstance(value, set):
         return _set(value, into, name)
     least = 0 if into.families.rows else into.apart

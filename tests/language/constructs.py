@@ -8,6 +8,7 @@ import contextlib
 import enum
 import functools
 import math
+from array import array
 from collections import defaultdict, deque, namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -463,6 +464,14 @@ def byte_arrays(data, key):
     found = bytearray(c ^ key for c in data)
     found[0] = 255
     return found, bytes(found[1:])
+
+
+@compiled("Arrays of the module array", array("d", [1.5, 2.5]), 3)
+def typed_arrays(x, n):
+    found = array("i", [0]) * n
+    found[-1] = n
+    x.append(found[-1])
+    return x, found
 
 
 @compiled("Going through a set of numbers, in Python's order", np.array([1.5, 2.5]))

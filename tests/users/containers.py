@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import copy
 import heapq
 from collections import Counter, OrderedDict, defaultdict, deque
 
@@ -212,3 +213,24 @@ def searched_for_what_may_have_no_order(items, wanted):
     except TypeError as error:
         return str(error)
     return None
+
+
+@use((4,), (1,))
+def shallow_copies(n):
+    counted, listed, plain, members, waiting = Counter(), defaultdict(list), {}, set(), deque()
+    for k in range(n):
+        counted[k % 3] += 1
+        listed[k % 3].append(k)
+        plain[k] = k
+        members.add(k)
+        waiting.append(k)
+    copies = [copy.copy(each) for each in (counted, plain)]
+    for each in copies:
+        each[0] = 7
+    others, further = copy.copy(listed), copy.copy(members)
+    others[5] = [n]
+    others[0].append(n)
+    further.add(-1)
+    queue = copy.copy(waiting)
+    queue.append(9)
+    return counted, plain, copies, listed, others, members, further, waiting, queue

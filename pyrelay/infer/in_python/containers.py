@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import queue
+from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
@@ -26,6 +27,7 @@ from pyrelay.infer.in_python.missing import missing
 from pyrelay.infer.in_python.polynomials import Poly1d
 from pyrelay.infer.in_python.set_order import OrderedMembers, OrderedTable
 from pyrelay.infer.in_python.tables import Keys, Pairs, Table, Values
+from pyrelay.infer.in_python.typed_arrays import TypedArray, entered_array
 
 
 class Queue:
@@ -277,6 +279,7 @@ standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] 
     Items: (type(iter([])), iter, lambda x: (x.sequence[x.position:],)),
     ByteArray: (bytearray, bytearray, lambda x: (x.items,)),
     ByteString: (bytes, bytes, lambda x: (x.items,)),
+    TypedArray: (array, array, lambda x: (x.typecode, x.items)),
     Poly1d: (np.poly1d, np.poly1d, lambda x: (x.given,)),
 }
 
@@ -296,5 +299,5 @@ def entered_bytes(items: list[Any], most: Any) -> ByteArray:
 
 
 ENTERED: dict[type, Callable[[list[Any], Any], Any]] = {
-    deque: entered_queue, bytearray: entered_bytes,
+    deque: entered_queue, bytearray: entered_bytes, array: entered_array,
 }

@@ -7,6 +7,7 @@ are known failed at it (`Program.tables`).
 
 from __future__ import annotations
 
+import array
 import bisect
 import collections
 import functools
@@ -42,6 +43,7 @@ from pyrelay.infer.in_python import (
     queues,
     set_order,
     tables,
+    typed_arrays,
 )
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.in_python.set_order import OrderedMembers
@@ -130,6 +132,7 @@ def _named(
 
 
 handles(bytearray)(_in_python(byte_arrays.ByteArray))
+handles(array.array)(_in_python(typed_arrays.TypedArray))
 handles(int.from_bytes)(_in_python(byte_arrays.from_bytes))
 
 

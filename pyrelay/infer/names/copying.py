@@ -16,6 +16,7 @@ from pyrelay.infer.calls import call
 from pyrelay.infer.containers import growing, lists
 from pyrelay.infer.flow.generators import is_generator
 from pyrelay.infer.in_python import lists as in_python
+from pyrelay.infer.in_python.containers import standing_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.handlers import handles
 
@@ -31,6 +32,8 @@ def copy_(it: Interpreter, x: V.Value) -> V.Value:
             return it.new_array(it.atom(x))
         case V.Ref(root, None) if root.kind in ("list", "dict", "set"):
             return call_method(it, V.Method(x, "copy"), (), {})
+        case V.Ref(_, cls) if cls in standing_for and hasattr(cls, "copy"):  # not only its parts
+            return call(it, V.Known(cls.copy), (x,), {})
         case V.Ref(root, cls) if root.kind == "object" and not is_generator(x):
             return it.new_ref("object", dict(it.content(root)), cls)
         case _ if _never_changes(x):
