@@ -188,7 +188,7 @@ def repeated_deques(n):
     return list(window), window.maxlen, list(2 * deque([1, n]))
 
 
-@use(([1, 2], "a"), ((1, 2), "a"), ("ab", 1.5), ("ab", 1), ([[1], [2]], 0))
+@use(([1, 2], "a"), ((1, 2), "a"), ("ab", None), ("ab", 1), ([[1], [2]], 0))
 def asked_by_what_may_be_no_index(items, key):
     try:
         return items[key]

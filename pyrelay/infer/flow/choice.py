@@ -217,11 +217,12 @@ def _is_made_of_indices(it: Interpreter, key: V.Value) -> bool:
 
 
 def wrong_index(it: Interpreter, said: str, key: V.Value) -> errors.PyrelayError:
-    """The error of an index that is no number: TypeError in plain Python."""
+    """The error of an index that is no number: TypeError in plain Python; but a float may be one
+    only because it has met others."""
     from pyrelay.infer.names.builtins import class_of
 
     cls = class_of(key)
-    if cls is None:
+    if cls is None or isinstance(key, V.Scalar):
         return it.failure(errors.TypeMismatchError, f"{said}, not {V.describe(key)}")
     word = cls.__name__ if "slices" in said else repr(cls.__name__)
     text = f"{said}, not {word}"
