@@ -116,3 +116,26 @@ def hashes_of_encoded_words(words):
             number = (number ^ byte) * 16777619 & 0xFFFFFFFF
         found.append((number, word.encode("utf-8").hex()))
     return found
+
+
+@use((b"hello",), ("h\u00e9 \u20ac \U0001f600".encode(),), (b"\xff",), (b"\xe2\x82",),
+     (b"\xed\xa0\x80",), (b"\xe2\x28\xa1",), (bytearray(b"hey"),), (b"",))
+def texts_of_bytes(data):
+    return data.decode(), len(data)
+
+
+@use((b"abc",), (b"ab\x80",))
+def texts_of_few_characters(data):
+    found = [data.decode("latin-1")]
+    try:
+        found.append(data.decode("ascii"))
+    except UnicodeDecodeError:
+        found.append("no ASCII")
+    return found, "h\u00e9".encode().decode() == "h\u00e9"
+
+
+@use((b" xxabAB cab  ",), (bytearray(b"xab x"),), (b"",), long=True)
+def stripped_and_replaced(data):
+    stripped = data.strip(), data.lstrip(b"x"), data.rstrip(b" x"), data.upper(), data.lower()
+    replaced = data.replace(b"a", b"bcd"), data.replace(b"", b"-"), data.replace(b"ab", b"", 1)
+    return stripped, replaced

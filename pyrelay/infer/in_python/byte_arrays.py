@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.infer.in_python import once
+from pyrelay.infer.in_python import once, refuse
 
 
 class ByteString:
@@ -115,6 +115,60 @@ class ByteString:
             items.extend(_read(part))
         return self._made(items)
 
+    def decode(self, encoding: Any = "utf-8", errors: Any = "strict") -> Any:
+        if errors != "strict":
+            refuse("decode() that leaves out or replaces what is no text")
+        if encoding.lower() in ("utf-8", "utf8"):
+            return _decoded(self.items)
+        if encoding.lower() in ("latin-1", "latin1", "iso-8859-1"):
+            return "".join([chr(item) for item in self.items])
+        if encoding.lower() != "ascii":
+            refuse("decode() of another encoding than UTF-8, ASCII and Latin-1")
+        for at, item in enumerate(self.items):
+            if item > 127:
+                raise UnicodeDecodeError(
+                    "ascii", bytes(self.items), at, at + 1, "ordinal not in range(128)"
+                )
+        return "".join([chr(item) for item in self.items])
+
+    def lstrip(self, chars: Any = None) -> Any:
+        first, sought = 0, _stripped(chars)
+        while first < len(self.items) and self.items[first] in sought:
+            first += 1
+        return self._made(self.items[first:])
+
+    def rstrip(self, chars: Any = None) -> Any:
+        last, sought = len(self.items), _stripped(chars)
+        while last > 0 and self.items[last - 1] in sought:
+            last -= 1
+        return self._made(self.items[:last])
+
+    def strip(self, chars: Any = None) -> Any:
+        return self.lstrip(chars).rstrip(chars)
+
+    def upper(self) -> Any:
+        return self._made([n - 32 if n >= 97 and n <= 122 else n for n in self.items])
+
+    def lower(self) -> Any:
+        return self._made([n + 32 if n >= 65 and n <= 90 else n for n in self.items])
+
+    def replace(self, old: Any, new: Any, count: Any = -1) -> Any:
+        before, after = _read(old), _read(new)
+        items: list[Any] = []
+        at, left = 0, count
+        while at <= len(self.items):
+            ends = at + len(before) > len(self.items) or left == 0
+            if not ends and _stands_at(before, self.items, at):
+                items.extend(after)
+                left -= 1
+                if len(before) > 0:
+                    at += len(before)
+                    continue
+            if at < len(self.items):
+                items.append(self.items[at])
+            at += 1
+        return self._made(items)
+
     def hex(self) -> Any:
         return "".join(["0123456789abcdef"[n // 16] + "0123456789abcdef"[n % 16]
                         for n in self.items])
@@ -202,6 +256,41 @@ def encoded(string: Any) -> Any:
     made = ByteString()
     made.items = items
     return made
+
+
+def _decoded(items: list[Any]) -> Any:
+    """The text of bytes in UTF-8 (Unicode 15.0, table 3-7)."""
+    characters: list[Any] = []
+    at = 0
+    while at < len(items):
+        first = items[at]
+        more = 1 if first < 0xE0 else 2 if first < 0xF0 else 3
+        if first < 0x80:
+            more = 0
+        elif first < 0xC2 or first > 0xF4:
+            raise UnicodeDecodeError("utf-8", bytes(items), at, at + 1, "invalid start byte")
+        code = first if more == 0 else first & (0x3F >> more)
+        for k in range(1, more + 1):
+            if at + k >= len(items):
+                raise UnicodeDecodeError(
+                    "utf-8", bytes(items), at, len(items), "unexpected end of data"
+                )
+            least = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
+            most = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
+            item = items[at + k]
+            if item < (least if k == 1 else 0x80) or item > (most if k == 1 else 0xBF):
+                raise UnicodeDecodeError(
+                    "utf-8", bytes(items), at, at + k, "invalid continuation byte"
+                )
+            code = code << 6 | item & 0x3F
+        characters.append(chr(code))
+        at += more + 1
+    return "".join(characters)
+
+
+def _stripped(chars: Any) -> Any:
+    """What is stripped of bytes: these, or white space."""
+    return [9, 10, 11, 12, 13, 32] if chars is None else _read(chars)
 
 
 def _sought(value: Any) -> Any:
