@@ -35,6 +35,21 @@ def memory_of(generator: Any) -> Memory | None:
 
     None for those of derived classes, which may draw from elsewhere.
     """
+    bits = getattr(generator, "_bit_generator", None)
+    for last, its_bits, memory in _last:
+        if last is generator and its_bits is bits:
+            return memory
+    found = _found(generator)
+    if found is not None:
+        _last[:] = [(generator, bits, found)]
+    return found
+
+
+#: The generator that was asked for last, its bits and its memory: most programs have one.
+_last: list[tuple[Any, Any, Memory]] = []
+
+
+def _found(generator: Any) -> Memory | None:
     if type(generator) is np.random.RandomState:
         bits: Any = generator._bit_generator
         offset = _kept_offset()
