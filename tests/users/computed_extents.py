@@ -109,7 +109,7 @@ def squeezed_along_an_axis_whose_extent_is_computed(x, n):
     first = kept.squeeze(axis=1)
     first[0] = x
     turned = (x * 2.0).reshape(3, rows).T
-    return kept, np.squeeze(turned, 0), np.squeeze(np.ones((rows, rows)) * x[1], axis=(0, 1))
+    return kept, np.squeeze(turned, 0), np.squeeze(np.ones((rows, rows, 2)) * x[1], axis=(0, 1))
 
 
 @use((2.5, 1), wrt=(0,))

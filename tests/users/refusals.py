@@ -116,22 +116,6 @@ def context_manager(x):
         return x, handle.read()
 
 
-def guarded_items(x):
-    for v in x:
-        try:
-            yield 1 / v
-        except ZeroDivisionError:
-            pass
-
-
-@refuse((X,), "only where a with uses the generator", "where the values are used")
-def yield_in_a_try(x):
-    total = 0.0
-    for v in guarded_items(x):
-        total += v
-    return total
-
-
 @contextlib.contextmanager
 def again_and_again(x):
     for v in x:

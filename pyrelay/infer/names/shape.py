@@ -327,12 +327,12 @@ def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
             if equal is None:
                 it.emit("check_equal", left=ty.shape[k], right=1, text=_NOT_ONE)
                 certain = False
-    if not certain:  # the first of those along the axis, which are one
+    if not certain and len(axes) < ty.rank:  # the first of those along the axis, which are one
         from pyrelay.infer.arrays.subscripts import get_item
 
         whole = V.Slice(V.NONE, V.NONE, V.NONE)
         kept = (V.Known(0) if k in axes else whole for k in range(ty.rank))
-        return get_item(it, a, V.Tuple((*kept, V.Known(Ellipsis))))
+        return get_item(it, a, V.Tuple(tuple(kept)))
     if not axes:
         return of_no_axes(it, strong(it, a)) if ty.weak else a
     result = TensorType(ty.dtype, tuple(d for k, d in enumerate(ty.shape) if k not in axes))
