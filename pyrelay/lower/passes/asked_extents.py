@@ -31,7 +31,8 @@ def clamped(out: list[Statement], operand: Operand) -> Operand:
 
 
 def as_sum(extent: Extent, integers: Integers) -> Sum:
-    """A sum of extents or of other integers that may be asked (`distinct_places.may_ask`)."""
+    """A sum of extents that may be asked (`distinct_places.may_ask`), or of other integers in front
+    of a loop (`Integers.near`)."""
     if isinstance(extent, int):
         return [(extent, Literal(1, i64), True)]
     terms: Sum = []

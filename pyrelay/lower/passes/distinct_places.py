@@ -304,14 +304,12 @@ def _may_differ(a: Extent, b: Extent, steps: list[Step], around: Integers) -> Ex
 
 
 def may_ask(condition: Extent, around: Integers) -> bool:
-    """Whether a sum of extents that the kernel knows is not negative where all are alike, or one of
-    integers that are known in front of a loop."""
+    """Whether a sum of extents that the kernel knows is not negative where all are alike."""
     if isinstance(condition, int):
         return False
-    if any(around.extent(s) is None for s in dims.symbols(condition)):
-        return around.near(condition) is not None
     single = all(sum(p for _, p in monomial) <= 1 for monomial, _ in condition.terms)
-    return single and sum(factor for monomial, factor in condition.terms if monomial) >= 0
+    likely = sum(factor for monomial, factor in condition.terms if monomial) >= 0
+    return single and likely and all(around.extent(s) is not None for s in dims.symbols(condition))
 
 
 def _ways(difference: Extent) -> tuple[Extent, Extent]:

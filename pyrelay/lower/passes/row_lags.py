@@ -253,7 +253,17 @@ def _exceeds(
     ]
     if any(map(dims.non_negative, needed)):
         return []
-    return next(([each] for each in needed if may_ask(each, around)), None)
+    return next(
+        ([each] for each in needed if may_ask(each, around) or _is_of_others(each, around)), None
+    )
+
+
+def _is_of_others(condition: Extent, around: Integers) -> bool:
+    """Whether a sum is one of few integers of which not all are extents."""
+    known = isinstance(condition, int) or all(
+        around.extent(symbol) is not None for symbol in dims.symbols(condition)
+    )
+    return not known and around.near(condition) is not None
 
 
 def _split(place: Extent, i: Symbol, j: Symbol, steady: set[Symbol]) -> _Split | None:
