@@ -55,6 +55,7 @@ from pyrelay.records import dataclass
 
 _LARGEST = 120  # statements of a round
 _SHORTEST = 8  # rounds, if they are known
+_MOST_ALONE = 2  # rounds that stand one by one
 _SLOW = 13  # cycles of a quotient: several at once are worth two loops
 # comparison -> differences for which it holds: from the least to the greatest, None for all
 _HOLDS: Mapping[str, tuple[tuple[int | None, int | None], ...]] = {
@@ -270,7 +271,7 @@ class _Peel:
     def first(self, number: Extent, start: Operand) -> Iterator[Statement]:
         """The rounds in front of those between: one by one, or as a loop."""
         loop = self.loop
-        if not isinstance(number, int):
+        if not isinstance(number, int) or number > _MOST_ALONE:
             out: list[Statement] = []
             stop = _new(out, "minimum", start, loop.stop)
             yield from (*out, self._rounds(loop.start, stop))
@@ -292,7 +293,7 @@ class _Peel:
     def last(self, number: Extent, start: Operand, stop: Operand) -> Iterator[Statement]:
         """The rounds behind those between, of which `start` is the first."""
         loop = self.loop
-        if not isinstance(number, int):
+        if not isinstance(number, int) or number > _MOST_ALONE:
             out: list[Statement] = []
             begin = _new(out, "maximum", start, stop)
             yield from (*out, self._rounds(begin, loop.stop))
@@ -500,7 +501,9 @@ class _Comparisons:
     ) -> Iterator[tuple[int, Extent]]:
         """At which end how many rounds may have other answers: few, or, if loops `inside` have a
         part in it or hang on it, as many as is known in front of the loop."""
-        yield from ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2))
+        yield 0, 0
+        for few in range(1, _MOST_ALONE + 1):
+            yield from ((0, few), (1, few))
         every: list[tuple[int, Extent]] = []
         for least_, most in (*_HOLDS[asked.name], *_FAILS[asked.name]) if inside else ():
             if most is None and least_ is not None:
@@ -518,7 +521,7 @@ class _Comparisons:
                 continue  # there may be no others
             if rounds and rounds.isdisjoint(dims.symbols(others)):
                 continue
-            if self._around.near(number) is not None:
+            if isinstance(number, int) or self._around.near(number) is not None:
                 yield at, number
 
     def _choose(self, branch: If, asked: _Asked) -> None:
