@@ -830,3 +830,11 @@ def places_until_one_lacks(items, wanted):
             break
         found.append(-at)
     return found
+
+
+@use(([1, -2, 3], 5), ([4], 0))
+def iterators_in_rounds(x, n):
+    sizes = itertools.cycle(map(abs, x))
+    numbered = itertools.islice(itertools.cycle(enumerate(x)), n)
+    back = [a * b for a, b in zip(range(n), itertools.cycle(reversed(x)))]
+    return [next(sizes) for _ in range(n)], list(numbered), back

@@ -21,6 +21,7 @@ from pyrelay.infer.containers.open_keys import is_int, is_known
 from pyrelay.infer.flow.generators import (
     has_numbers,
     is_generator,
+    is_iterator,
     iterator_as_items,
     list_as_iterator,
     never_ends,
@@ -297,13 +298,20 @@ def zip_longest(
 
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
-    itertools.count: iteration.counted, itertools.cycle: iteration.cycled,
-    itertools.starmap: iteration.star_mapped, itertools.takewhile: iteration.taken_while,
-    itertools.dropwhile: iteration.dropped_while, itertools.filterfalse: iteration.filtered_out,
-    itertools.compress: iteration.compressed,
+    itertools.count: iteration.counted, itertools.starmap: iteration.star_mapped,
+    itertools.takewhile: iteration.taken_while, itertools.dropwhile: iteration.dropped_while,
+    itertools.filterfalse: iteration.filtered_out, itertools.compress: iteration.compressed,
 }
 for _fn, _meaning in _MEANINGS.items():
     handles(_fn)(_in_python(_meaning))
+
+
+@handles(itertools.cycle)
+def cycle(it: Interpreter, iterable: V.Value) -> V.Value:
+    """itertools.cycle(iterable)."""
+    if is_iterator(iterable) and not is_generator(iterable):  # which is used up by one round
+        iterable = call(it, V.Known(list), (iterable,), {})
+    return call(it, V.Known(iteration.cycled), (iterable,), {})
 
 
 @handles(iteration.count_of)
