@@ -45,6 +45,7 @@ from pyrelay.lower.kernels.program_arrays import ProgramArrays
 from pyrelay.lower.kernels.rule_emitter import RuleEmitter
 from pyrelay.lower.kernels.values import Value
 from pyrelay.lower.passes.bounded_numbers import with_bounded_numbers
+from pyrelay.lower.passes.carried_elements import with_carried_elements
 from pyrelay.lower.passes.chosen_stores import with_chosen_stores
 from pyrelay.lower.passes.cleaning import finish_body, without_unused
 from pyrelay.lower.passes.counters import without_counter_checks
@@ -98,7 +99,7 @@ def scalar_program(function: Function) -> Lowering:
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
     whole = _without_idle_checks(without_followed_kinds(kernel.body))
-    body = with_peeled_rounds(whole)
+    body = with_carried_elements(with_peeled_rounds(whole))
     body = with_nest_versions(body if body is whole else _without_idle_checks(body))
     body = with_bounded_numbers(with_exact_remainders(body))
     body = with_short_integers(body)
