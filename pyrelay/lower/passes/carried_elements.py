@@ -9,7 +9,7 @@ In: the body of a scalar kernel. Out: the same, in which
 The place is the one in front of the loop or that of an element that an earlier round has read, so
 that rounds need not read it again, each at a place that it waits for; what only compares the place
 with others is settled for both, the checks of it mostly. Rounds that leave all as it was are then
-skipped in blocks (`idle_rounds`). Nothing in the loop may store into the array.
+skipped in blocks (`idle_rounds`). Nothing in the loop may store into the array, or fail.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _carried(loop: For, around: Integers, values: dict[Local, Operand]) -> _Carr
                 found = _choice(loop, at, chosen, stores)
                 if found is not None:
                     settled = _settled(loop, found, around, values[at])
-                    if not _is_checked(loop, at, settled):
+                    if not _may_fail(loop, settled):
                         return replace(found, settled=settled)
     return None
 
@@ -210,13 +210,13 @@ def _choice(loop: For, at: Local, chosen: Local, stores: list[Store]) -> _Carrie
     return None
 
 
-def _is_checked(loop: For, at: Local, settled: dict[Operand, Literal]) -> bool:
-    """Whether a check hangs on a place that is read in front of it."""
-    hanging: set[Operand] = {at}
+def _may_fail(loop: For, settled: dict[Operand, Literal]) -> bool:
+    """Whether a round may fail: that the first place is one may hang on that none has."""
+    never: set[Operand] = {o for o, truth in settled.items() if not truth.value}
     for s in statements(loop.body):
-        if isinstance(s, Compute) and s.out not in settled and not hanging.isdisjoint(s.args):
-            hanging.add(s.out)
-        if isinstance(s, Fail) and s.cond in hanging:
+        if isinstance(s, Compute) and s.primitive == "logical_or" and never.issuperset(s.args):
+            never.add(s.out)
+        if isinstance(s, Fail) and s.cond not in never:
             return True
     return False
 

@@ -67,6 +67,15 @@ def changed(a: Any, first: int) -> Any:
     return at, a
 
 
+def of_the_first(a: Any, first: int) -> Any:
+    """As many as is said, which may be more than there are: then the first place is none either."""
+    at = 100
+    for i in range(101, first):
+        if a[i] < a[at]:
+            at = i
+    return at
+
+
 def of_some(a: Any, first: int) -> Any:
     at, times = 0, 0
     for i in range(1, len(a)):
@@ -89,7 +98,7 @@ def beside_another(a: Any, first: int) -> Any:
 
 PROGRAMS = [
     least, last_of_the_greatest, sorted_by_choice, from_a_given_place, from_the_end, changed,
-    of_some, beside_another,
+    of_the_first, of_some, beside_another,
 ]  # fmt: skip
 
 
