@@ -449,7 +449,7 @@ def merged(rows):
     rows.sort(key=lambda row: row[0])
     return len(rows)
 """,
-        ([[k * 7 % 30, *[0.5] * 100] for k in range(30)],),
+        ([[str(k * 7 % 30), *[0.5] * 100] for k in range(30)],),
     ),
     "extents_of_one_name_differ": (
         """
