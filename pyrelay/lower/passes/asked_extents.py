@@ -36,7 +36,7 @@ def as_sum(extent: Extent, integers: Integers) -> Sum:
     if isinstance(extent, int):
         return [(extent, Literal(1, i64), True)]
     terms: Sum = []
-    if any(integers.extent(symbol) is None for symbol in dims.symbols(extent)):
+    if not integers.of_extents(extent):
         near = integers.near(extent)
         assert near is not None
         terms = [(sign, local, False) for sign, local in near[0]]

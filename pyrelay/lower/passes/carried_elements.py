@@ -42,7 +42,7 @@ from pyrelay.lower.kernels.kernel import (
     replace_bodies,
     statements,
 )
-from pyrelay.lower.passes.copies import Copy, makers
+from pyrelay.lower.passes.copies import Copy, makers, without
 from pyrelay.lower.passes.distinct_places import Integers, least
 from pyrelay.lower.passes.lane_blocks import assigned
 from pyrelay.records import dataclass
@@ -107,7 +107,9 @@ class _Carried:
         loop, kept = self.loop, Local(self.element.out.dtype, variable=True)
         goes, first = Local(bool_), Local(kept.dtype)
         front = Copy({**self.settled, loop.index: loop.start}, set())
-        made = front.body(makers(self._open(), self.loads[0].index))
+        made = front.body(makers(
+            without(self.loop.body, self._answered()), self.loads[0].index
+        ))  # fmt: skip
         load = Load(first, self.element.array, front.operand(self.loads[0].index), False)
         yield Compute(goes, "less", (loop.start, loop.stop))
         yield If(goes, (*made, load, Assign(kept, first)))
@@ -125,27 +127,20 @@ class _Carried:
             if isinstance(s, Assign) and s.variable is self.at:
                 body.append(Assign(kept, anew))
         names: dict[Operand, Operand] = {load.out: kept for load in self.loads}
-        inside = _without(tuple(body), {*self.loads}, set(self.settled))
+        inside = without(tuple(body), {*self.loads, *self._answered()})
         yield from Copy({**names, **self.settled}, set()).body((replace(loop, body=inside),))
 
-    def _open(self) -> Body:
-        """The loop's computations, but for those that are settled."""
-        return tuple(
+    def _answered(self) -> set[Statement]:
+        """What asks for what is settled."""
+        return {
             s for s in statements(self.loop.body)
-            if isinstance(s, Compute) and s.out not in self.settled
-        )
+            if isinstance(s, Compute) and s.out in self.settled
+        }
 
     def _taken(self) -> tuple[bool, bool]:
         """In which arm the place is another one."""
         then, orelse = (_set_to(arm, self.chosen) is not self.at for arm in bodies(self.branch))
         return then, orelse
-
-
-def _without(body: Body, loads: set[Load], settled: set[Operand]) -> Body:
-    return tuple(
-        replace_bodies(s, lambda b: _without(b, loads, settled)) for s in body
-        if not (s in loads or (isinstance(s, Compute) and s.out in settled))
-    )
 
 
 def _set_to(body: Body, variable: Local) -> Operand | None:

@@ -47,7 +47,7 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.passes.chosen_arms import is_shift
 from pyrelay.lower.passes.copies import Copy
-from pyrelay.lower.passes.distinct_places import Integers, strides
+from pyrelay.lower.passes.distinct_places import Integers, strides, with_loops
 from pyrelay.lower.passes.float_limits import with_float_limits
 from pyrelay.lower.passes.jammed_loops import (
     LONG,
@@ -72,24 +72,15 @@ def with_checked_blocks(kernel: Kernel) -> Body:
     """The body of a kernel with such loops in blocks."""
     if not kernel.apart or not any(isinstance(s, Fail) for s in statements(kernel.body)):
         return kernel.body
-    return tuple(_walked(kernel.body, Integers(), counted(kernel.body)))
+    uses = counted(kernel.body)
 
+    def changed(loop: For, around: Integers) -> Iterator[Statement] | None:
+        if loop.few:
+            return None
+        loop = _written_out(loop)
+        return _blocks(loop) if _is_candidate(loop) and _fits(loop, around, uses) else None
 
-def _walked(body: Body, integers: Integers, uses: Uses) -> Iterator[Statement]:
-    for statement in body:
-        integers.note(statement)
-        if isinstance(statement, For) and not statement.few:
-            loop = _written_out(statement)
-            if _is_candidate(loop) and _fits(loop, integers, uses):
-                yield from _blocks(loop)
-                continue
-            inside = Integers(integers)
-            inside.enter(statement)
-            yield replace(statement, body=tuple(_walked(statement.body, inside, uses)))
-        else:
-            yield replace_bodies(
-                statement, lambda b: tuple(_walked(b, Integers(integers), uses))
-            )
+    return with_loops(kernel.body, Integers(), changed)
 
 
 def _written_out(loop: For) -> For:

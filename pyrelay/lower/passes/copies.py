@@ -6,7 +6,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from pyrelay.lower.kernels.kernel import (
@@ -26,6 +26,7 @@ from pyrelay.lower.kernels.kernel import (
     Store,
     While,
     pointed,
+    replace_bodies,
 )
 
 
@@ -89,6 +90,14 @@ class Copy:
             case Call(outs=outs, args=args):
                 values = tuple(map(at, args))
                 yield replace(s, outs=tuple(map(self._bind, outs)), args=values)
+
+
+def without(body: Body, dropped: Set[Statement]) -> Body:
+    """The body without some statements, wherever they stand in it."""
+    return tuple(
+        replace_bodies(s, lambda b: without(b, dropped)) for s in body if s not in dropped
+    )
+
 
 def makers(body: Sequence[Statement], index: Operand) -> tuple[Compute, ...]:
     """What of a body computes a number, such as a position."""

@@ -14,7 +14,8 @@ on extents alone, as that of a matrix does that may have fewer columns than rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from pyrelay.ir import dims
@@ -35,6 +36,7 @@ from pyrelay.lower.kernels.kernel import (
     Statement,
     Store,
     bodies,
+    replace_bodies,
 )
 from pyrelay.lower.passes.index_ranges import polynomial
 
@@ -48,6 +50,9 @@ Step: TypeAlias = tuple[Symbol, tuple[Extent, ...]]
 
 Near: TypeAlias = tuple[tuple[tuple[int, Local], ...], int]
 """Integers with their signs, 1 or -1, the first of which is 1, and what else is added to them."""
+
+Change: TypeAlias = "Callable[[For, Integers], Iterable[Statement] | None]"
+"""What a pass makes of a loop, if anything, by what is known in front of it."""
 
 
 class Integers:
@@ -85,9 +90,9 @@ class Integers:
         """Takes an integer for a polynomial."""
         self._known[local] = known
 
-    def is_extent(self, local: Local) -> bool:
-        """Whether an integer is made of extents alone."""
-        return all(self.extent(symbol) is not None for symbol in dims.symbols(self.of(local)))
+    def of_extents(self, extent: Extent) -> bool:
+        """Whether a polynomial is one of extents alone."""
+        return all(self.extent(symbol) is not None for symbol in dims.symbols(extent))
 
     def steady(self) -> set[Symbol]:
         """What nothing is known of, but that it is there in front of a loop."""
@@ -185,6 +190,25 @@ def _as_sum(extent: Extent, fit: Sequence[tuple[Extent, Local]], terms: int) -> 
                 if signed[0][0] == 1:
                     return tuple(signed), found[1]
     return None
+
+
+def with_loops(body: Body, around: Integers, change: Change) -> Body:
+    """The body with what `change` makes of its loops, outer ones first; where that is None the loop
+    stays, and those in it are looked at. `around` learns what the body computes."""
+    out: list[Statement] = []
+    for statement in body:
+        around.note(statement)
+        if isinstance(statement, For):
+            changed = change(statement, around)
+            if changed is None:
+                inside = _inside(statement, around)
+                changed = [replace(statement, body=with_loops(statement.body, inside, change))]
+            out += changed
+        else:
+            out.append(replace_bodies(
+                statement, lambda b: with_loops(b, Integers(around), change)
+            ))  # fmt: skip
+    return tuple(out)
 
 
 def reads_before_stores(loop: For, reading: int, around: Integers) -> list[Extent] | None:
@@ -309,7 +333,7 @@ def may_ask(condition: Extent, around: Integers) -> bool:
         return False
     single = all(sum(p for _, p in monomial) <= 1 for monomial, _ in condition.terms)
     likely = sum(factor for monomial, factor in condition.terms if monomial) >= 0
-    return single and likely and all(around.extent(s) is not None for s in dims.symbols(condition))
+    return single and likely and around.of_extents(condition)
 
 
 def _ways(difference: Extent) -> tuple[Extent, Extent]:

@@ -9,7 +9,7 @@ the rows that it goes through meet: then they make no vectors of it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from dataclasses import replace
 
 from pyrelay.ir import dims
@@ -26,7 +26,6 @@ from pyrelay.lower.kernels.kernel import (
     Read,
     Statement,
     Store,
-    replace_bodies,
     statements,
 )
 from pyrelay.lower.passes.distinct_places import (
@@ -37,6 +36,7 @@ from pyrelay.lower.passes.distinct_places import (
     linear,
     may_ask,
     unknown,
+    with_loops,
 )
 
 _MOST_STATEMENTS = 200  # of a round
@@ -47,20 +47,12 @@ def with_independent_rounds(kernel: Kernel) -> Body:
     """The body of a kernel with such loops marked."""
     if not kernel.apart or not any(isinstance(s, Store) for s in statements(kernel.body)):
         return kernel.body
-    return tuple(_walked(kernel.body, Integers()))
+    return with_loops(kernel.body, Integers(), _marked)
 
 
-def _walked(body: Body, integers: Integers) -> Iterator[Statement]:
-    for statement in body:
-        integers.note(statement)
-        if not isinstance(statement, For):
-            yield replace_bodies(statement, lambda b: tuple(_walked(b, Integers(integers))))
-        elif statement.independent or independence(statement, integers) == []:
-            yield replace(statement, independent=True)
-        else:
-            inside = Integers(integers)
-            inside.enter(statement)
-            yield replace(statement, body=tuple(_walked(statement.body, inside)))
+def _marked(loop: For, around: Integers) -> list[Statement] | None:
+    marked = loop.independent or independence(loop, around) == []
+    return [replace(loop, independent=True)] if marked else None
 
 
 def independence(

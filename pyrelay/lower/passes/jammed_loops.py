@@ -32,7 +32,7 @@ angles: lanes note those that are too far from zero.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -68,6 +68,7 @@ from pyrelay.lower.passes.distinct_places import (
     reads_across,
     reads_before_stores,
     strides,
+    with_loops,
 )
 from pyrelay.lower.passes.lane_blocks import (
     Blocks,
@@ -135,7 +136,14 @@ def jammed(kernel: Kernel) -> Body:
     candidate = _is_candidate if kernel.apart else _has_angles
     if not any(isinstance(s, For) and candidate(s) for s in statements(kernel.body)):
         return kernel.body
-    return tuple(_walked(kernel.body, Integers(), counted(kernel.body), candidate))
+    uses = counted(kernel.body)
+
+    def changed(loop: For, around: Integers) -> Iterable[Statement] | None:
+        fit = candidate(loop) and not loop.few
+        reading = _reading(loop, around, uses) if fit else None
+        return None if reading is None else Blocks(reading).statements()
+
+    return with_loops(kernel.body, Integers(), changed)
 
 
 def _is_candidate(loop: For) -> bool:
@@ -152,25 +160,6 @@ def _has_angles(loop: For) -> bool:
 def counted(body: Body) -> Uses:
     """How often statements read each operand."""
     return Counter(o for s in statements(body) for o in operands(s))
-
-
-def _walked(
-    body: Body, integers: Integers, uses: Uses, candidate: Callable[[For], bool]
-) -> Iterator[Statement]:
-    for statement in body:
-        integers.note(statement)
-        if isinstance(statement, For) and not statement.few:
-            reading = _reading(statement, integers, uses) if candidate(statement) else None
-            if reading is not None:
-                yield from Blocks(reading).statements()
-                continue
-            inside = Integers(integers)
-            inside.enter(statement)
-            yield replace(statement, body=tuple(_walked(statement.body, inside, uses, candidate)))
-        else:
-            yield replace_bodies(
-                statement, lambda b: tuple(_walked(b, Integers(integers), uses, candidate))
-            )
 
 
 # -- what is moved -------------------------------------------------------------------------------

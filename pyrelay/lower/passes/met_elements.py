@@ -43,12 +43,11 @@ from pyrelay.lower.kernels.kernel import (
     Statement,
     Store,
     bound_by,
-    replace_bodies,
     statements,
 )
 from pyrelay.lower.passes.asked_extents import hold
 from pyrelay.lower.passes.copies import Copy, makers
-from pyrelay.lower.passes.distinct_places import Integers, accesses, linear, unknown
+from pyrelay.lower.passes.distinct_places import Integers, accesses, linear, unknown, with_loops
 from pyrelay.lower.passes.independent_rounds import independence
 from pyrelay.lower.passes.jammed_loops import sets_first
 from pyrelay.lower.passes.lane_blocks import assigned, read_by
@@ -62,22 +61,12 @@ def with_met_elements(kernel: Kernel) -> Body:
     """The body of a kernel with loops parted at what they store."""
     if not kernel.apart or not any(isinstance(s, Store) for s in statements(kernel.body)):
         return kernel.body
-    return tuple(_walked(kernel.body, Integers()))
+    return with_loops(kernel.body, Integers(), _changed)
 
 
-def _walked(body: Body, integers: Integers) -> Iterator[Statement]:
-    for statement in body:
-        integers.note(statement)
-        if isinstance(statement, For) and not statement.few:
-            met = _met(statement, integers)
-            if met is not None:
-                yield from _parted(statement, met, integers)
-                continue
-            inside = Integers(integers)
-            inside.enter(statement)
-            yield replace(statement, body=tuple(_walked(statement.body, inside)))
-        else:
-            yield replace_bodies(statement, lambda b: tuple(_walked(b, Integers(integers))))
+def _changed(loop: For, around: Integers) -> Iterator[Statement] | None:
+    met = None if loop.few else _met(loop, around)
+    return None if met is None else _parted(loop, met, around)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

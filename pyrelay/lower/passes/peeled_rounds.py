@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.types import DType, bool_, i64
+from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.kernels.kernel import (
     Assign,
     Body,
@@ -51,6 +51,7 @@ from pyrelay.lower.passes.distinct_places import Integers, Near, least, linear
 from pyrelay.lower.passes.guessed_branches import latency
 from pyrelay.lower.passes.jammed_loops import Uses, counted, sets_first
 from pyrelay.lower.passes.lane_blocks import assigned
+from pyrelay.lower.passes.written import Text, number
 from pyrelay.records import dataclass
 
 _LARGEST = 120  # statements of a round
@@ -150,7 +151,7 @@ def _loop(loop: For, integers: Integers, uses: Uses, nested: bool) -> Iterator[S
     if point is not None:
         yield from _Peel(loop, [point.asked], found.last, own).around(point)
         return
-    peel, text = _Peel(loop, list(found.turns), found.last, own), _Text(integers)
+    peel, text = _Peel(loop, list(found.turns), found.last, own), _Bounds(integers)
     start = text.more(loop.start, first, 1)
     stop = text.more(loop.stop, last, -1)
     worth = None if isinstance(first, int) and isinstance(last, int) else text.worth(
@@ -159,13 +160,13 @@ def _loop(loop: For, integers: Integers, uses: Uses, nested: bool) -> Iterator[S
     for s in text.body:
         integers.note(s)
         yield s
-    parted = [*peel.first(first, start)]
+    parted = peel.first(first, start)
     between = _bounds_outside(peel.between(first, last, start, stop), integers, parted)
     parted += _walked((between,), integers, outside + counted((between,)), nested=True)
     parted += peel.last(last, start, stop)
     if worth is not None:
         yield If(worth, tuple(parted), peel.whole(few=nested))
-    elif all(isinstance(o, Literal) or integers.is_extent(o) for o in (loop.start, loop.stop)):
+    elif all(integers.of_extents(integers.of(o)) for o in (loop.start, loop.stop)):
         yield from parted
     else:  # where there are no rounds, a round more or less may be one of the farthest integers
         goes = Local(bool_)
@@ -183,75 +184,54 @@ def _bounds_outside(loop: For, integers: Integers, out: list[Statement]) -> For:
         inside.note(s)
         if isinstance(s, For):
             bounds = [s.start, s.stop]
-            for number, bound in enumerate(bounds):
+            for place, bound in enumerate(bounds):
                 known = inside.of(bound)
                 near = integers.near(known) if step not in dims.symbols(known) else None
                 if near is not None and isinstance(bound, Local):
-                    made: list[Statement] = []
-                    bounds[number] = _made(made, near)
-                    for each in made:
+                    text = Text()
+                    bounds[place] = text.sum(near)
+                    for each in text.body:
                         integers.note(each)
-                    out += made
+                    out += text.body
             inside.enter(s)
             s = replace(s, start=bounds[0], stop=bounds[1])
         body.append(s)
     return replace(loop, body=tuple(body))
 
 
-class _Text:
-    """Statements that are being written."""
+class _Bounds(Text):
+    """What computes the bounds of the parts of a loop, of integers in front of it."""
 
     def __init__(self, integers: Integers) -> None:
-        self.integers = integers
-        self.body: list[Statement] = []
-        self.terms: dict[Local, None] = {}
+        super().__init__()
+        self._integers = integers
+        self._others: dict[Local, None] = {}  # that are made of something else than extents
 
-    def more(self, operand: Operand, number: Extent, sign: int) -> Operand:
+    def more(self, operand: Operand, rounds: Extent, sign: int) -> Operand:
         """So much more, or less, than an integer; a number that is not known counts from zero."""
-        if not isinstance(number, int):
-            near = self.integers.near(number)
-            assert near is not None
-            self.terms.update(
-                dict.fromkeys(local for _, local in near[0] if not self.integers.is_extent(local))
-            )
-            rounds = _new(self.body, "maximum", _made(self.body, near), Literal(0, i64))
-            return _new(self.body, "add" if sign > 0 else "subtract", operand, rounds)
-        return _plus(self.body, operand, sign * number)
+        if isinstance(rounds, int):
+            return self.plus(operand, sign * rounds)
+        near, known = self._integers.near(rounds), self._integers
+        assert near is not None
+        others = (o for _, o in near[0] if not known.of_extents(known.of(o)))
+        self._others.update(dict.fromkeys(others))
+        found = self.new("maximum", self.sum(near), number(0))
+        return self.new("add" if sign > 0 else "subtract", operand, found)
 
     def worth(self, loop: For, start: Operand, stop: Operand) -> Operand:
         """Whether the rounds from `start` to `stop` are half of a loop's, and all integers so small
         that sums of few of them fit in 64 bits."""
-        every = _new(self.body, "subtract", loop.stop, loop.start)
-        between = _new(self.body, "subtract", stop, start)
-        others = _new(self.body, "subtract", every, between)
-        half = _new(self.body, "greater_equal", between, others, dtype=bool_)
-        some = _new(self.body, "less", loop.start, loop.stop, dtype=bool_)
-        worth = _new(self.body, "logical_and", some, half, dtype=bool_)
-        for local in self.terms:
+        every = self.new("subtract", loop.stop, loop.start)
+        between = self.new("subtract", stop, start)
+        others = self.new("subtract", every, between)
+        half = self.new("greater_equal", between, others, dtype=bool_)
+        some = self.new("less", loop.start, loop.stop, dtype=bool_)
+        worth = self.new("logical_and", some, half, dtype=bool_)
+        for local in self._others:
             for primitive, most in (("less_equal", FAR), ("greater_equal", -FAR)):
-                small = _new(self.body, primitive, local, Literal(most, i64), dtype=bool_)
-                worth = _new(self.body, "logical_and", worth, small, dtype=bool_)
+                small = self.new(primitive, local, number(most), dtype=bool_)
+                worth = self.new("logical_and", worth, small, dtype=bool_)
         return worth
-
-
-def _new(out: list[Statement], primitive: str, *args: Operand, dtype: DType = i64) -> Local:
-    local = Local(dtype)
-    out.append(Compute(local, primitive, args))
-    return local
-
-
-def _plus(out: list[Statement], operand: Operand, number: int) -> Operand:
-    if isinstance(operand, Literal):
-        return Literal(operand.value + number, i64)
-    return _new(out, "add", operand, Literal(number, i64)) if number else operand
-
-
-def _made(out: list[Statement], near: Near) -> Operand:
-    ((_, total), *others), more = near
-    made: Operand = total
-    for sign, other in others:
-        made = _new(out, "add" if sign > 0 else "subtract", made, other)
-    return _plus(out, made, more)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,19 +248,17 @@ class _Peel:
         """The loop as it was, with variables of its own."""
         return Copy(self._names(), set()).body((replace(self.loop, few=few),))
 
-    def first(self, number: Extent, start: Operand) -> Iterator[Statement]:
+    def first(self, rounds: Extent, start: Operand) -> list[Statement]:
         """The rounds in front of those between: one by one, or as a loop."""
-        loop = self.loop
-        if not isinstance(number, int) or number > _MOST_ALONE:
-            out: list[Statement] = []
-            stop = _new(out, "minimum", start, loop.stop)
-            yield from (*out, self._rounds(loop.start, stop))
-            return
-        for each in range(number):
-            out = []
-            index = _plus(out, loop.start, each)
-            goes = _new(out, "less", index, loop.stop, dtype=bool_)
-            yield from (*out, If(goes, self._round((each, each), index)))
+        loop, text = self.loop, Text()
+        if not isinstance(rounds, int) or rounds > _MOST_ALONE:
+            text.add(self._rounds(loop.start, text.new("minimum", start, loop.stop)))
+            return text.body
+        for each in range(rounds):
+            index = text.plus(loop.start, each)
+            goes = text.new("less", index, loop.stop, dtype=bool_)
+            text.add(If(goes, self._round((each, each), index)))
+        return text.body
 
     def between(self, first: Extent, last: Extent, start: Operand, stop: Operand) -> For:
         """All rounds but those."""
@@ -290,40 +268,37 @@ class _Peel:
         assert isinstance(loop, For)
         return loop
 
-    def last(self, number: Extent, start: Operand, stop: Operand) -> Iterator[Statement]:
+    def last(self, rounds: Extent, start: Operand, stop: Operand) -> list[Statement]:
         """The rounds behind those between, of which `start` is the first."""
-        loop = self.loop
-        if not isinstance(number, int) or number > _MOST_ALONE:
-            out: list[Statement] = []
-            begin = _new(out, "maximum", start, stop)
-            yield from (*out, self._rounds(begin, loop.stop))
-            return
-        for each in range(number, 0, -1):
-            out = []
-            index = _plus(out, loop.stop, -each)
-            goes = _new(out, "greater_equal", index, start, dtype=bool_)
+        loop, text = self.loop, Text()
+        if not isinstance(rounds, int) or rounds > _MOST_ALONE:
+            text.add(self._rounds(text.new("maximum", start, stop), loop.stop))
+            return text.body
+        for each in range(rounds, 0, -1):
+            index = text.plus(loop.stop, -each)
+            goes = text.new("greater_equal", index, start, dtype=bool_)
             place = dims.add(self.end, 1 - each)
-            yield from (*out, If(goes, self._round((place, place), index)))
+            text.add(If(goes, self._round((place, place), index)))
+        return text.body
 
     def around(self, point: _Point) -> Iterator[Statement]:
         """The rounds before one in the middle, that one, and those behind it."""
-        loop, out = self.loop, list[Statement]()
-        index = _made(out, point.near)
-        end = _new(out, "minimum", index, loop.stop)
-        stop = _new(out, "maximum", end, loop.start)
-        behind = _new(out, "minimum", _plus(out, end, 1), loop.stop)
-        start = _new(out, "maximum", behind, loop.start)
-        begun = _new(out, "greater_equal", index, loop.start, dtype=bool_)
-        open_ = _new(out, "less", index, loop.stop, dtype=bool_)
-        goes = _new(out, "logical_and", begun, open_, dtype=bool_)
-        yield from out
+        loop, text = self.loop, Text()
+        index = text.sum(point.near)
+        end = text.new("minimum", index, loop.stop)
+        stop = text.new("maximum", end, loop.start)
+        behind = text.new("minimum", text.plus(end, 1), loop.stop)
+        start = text.new("maximum", behind, loop.start)
+        begun = text.new("greater_equal", index, loop.start, dtype=bool_)
+        open_ = text.new("less", index, loop.stop, dtype=bool_)
+        goes = text.new("logical_and", begun, open_, dtype=bool_)
         body, known = self._decided((0, dims.add(point.place, -1)))
-        for number, bounds in enumerate(((loop.start, stop), (start, loop.stop))):
-            names = {**known, **(self._names() if number else {})}
-            part = replace(loop, start=bounds[0], stop=bounds[1], body=body)
-            yield from Copy(names, set()).body((part,))
-            if not number:
-                yield If(goes, self._round((point.place, point.place), index))
+        first = replace(loop, stop=stop, body=body)
+        last = replace(loop, start=start, body=body)
+        yield from text.body
+        yield from Copy(known, set()).body((first,))
+        yield If(goes, self._round((point.place, point.place), index))
+        yield from Copy({**known, **self._names()}, set()).body((last,))
 
     def _rounds(self, start: Operand, stop: Operand) -> Statement:
         loop = replace(self.loop, start=start, stop=stop, few=True)
@@ -467,14 +442,14 @@ class _Comparisons:
         asked = _Asked(s.out, s.primitive, slope, low, high, given)
         inside = not {each for each, _ in steps}.isdisjoint(dims.symbols(rest))
         inside |= s.out in self._bounding
-        for at, number in self._numbers(asked, inside, moves is not None):
+        for at, rounds in self._numbers(asked, inside, moves is not None):
             ends: list[Extent] = [0, 0]
-            ends[at] = number
+            ends[at] = rounds
             for other, so_many, _ in (self.turns[each] for each, _ in given):
                 ends[other] = _more(ends[other], so_many)
             truth = asked.truth((ends[0], dims.add(self.last, dims.multiply(-1, ends[1]))))
             if truth is not None and moves in (None, truth):
-                self.turns[asked] = at, number, truth
+                self.turns[asked] = at, rounds, truth
                 self._asked[s.out] = asked
                 return
         place = dims.multiply(-slope, rest)
@@ -513,16 +488,16 @@ class _Comparisons:
                 )
             elif least_ is None and most is not None:
                 every += ((int(asked.slope == 1), dims.add(high, -most)) for high in asked.high)
-        rounds = set() if moves else set(dims.symbols(self.last))
-        for at, number in every:
-            number = dims.add(number, self.last) if at else number
-            others = dims.add(self.last, dims.multiply(-1, number))
-            if isinstance(others, int) and not (isinstance(number, int) and number < others):
+        of_all = set() if moves else set(dims.symbols(self.last))
+        for at, rounds in every:
+            rounds = dims.add(rounds, self.last) if at else rounds
+            others = dims.add(self.last, dims.multiply(-1, rounds))
+            if isinstance(others, int) and not (isinstance(rounds, int) and rounds < others):
                 continue  # there may be no others
-            if rounds and rounds.isdisjoint(dims.symbols(others)):
+            if of_all and of_all.isdisjoint(dims.symbols(others)):
                 continue
-            if isinstance(number, int) or self._around.near(number) is not None:
-                yield at, number
+            if isinstance(rounds, int) or self._around.near(rounds) is not None:
+                yield at, rounds
 
     def _choose(self, branch: If, asked: _Asked) -> None:
         """Takes a variable that a branch sets for what it is in most rounds."""
@@ -536,8 +511,8 @@ class _Comparisons:
     def apart(self) -> tuple[Extent, Extent]:
         """How many rounds at both ends of the loop are others than those between."""
         found: list[Extent] = [0, 0]
-        for at, number, _ in self.turns.values():
-            found[at] = _more(found[at], number)
+        for at, rounds, _ in self.turns.values():
+            found[at] = _more(found[at], rounds)
         return found[0], found[1]
 
 

@@ -260,10 +260,7 @@ def _exceeds(
 
 def _is_of_others(condition: Extent, around: Integers) -> bool:
     """Whether a sum is one of few integers of which not all are extents."""
-    known = isinstance(condition, int) or all(
-        around.extent(symbol) is not None for symbol in dims.symbols(condition)
-    )
-    return not known and around.near(condition) is not None
+    return not around.of_extents(condition) and around.near(condition) is not None
 
 
 def _split(place: Extent, i: Symbol, j: Symbol, steady: set[Symbol]) -> _Split | None:

@@ -34,7 +34,6 @@ from pyrelay.lower.kernels.kernel import (
     For,
     If,
     Kernel,
-    Literal,
     Load,
     Local,
     LocalArray,
@@ -47,13 +46,12 @@ from pyrelay.lower.kernels.kernel import (
     bound_by,
     operands,
     pointed,
-    replace_bodies,
     statements,
 )
 from pyrelay.lower.passes.asked_extents import hold
 from pyrelay.lower.passes.cleaning import without_unused
-from pyrelay.lower.passes.copies import Copy, makers
-from pyrelay.lower.passes.distinct_places import Integers
+from pyrelay.lower.passes.copies import Copy, makers, without
+from pyrelay.lower.passes.distinct_places import Integers, with_loops
 from pyrelay.lower.passes.flat_branches import with_flat_branches
 from pyrelay.lower.passes.guessed_branches import latency
 from pyrelay.lower.passes.jammed_loops import Uses, counted, sets_first
@@ -62,6 +60,7 @@ from pyrelay.lower.passes.lane_blocks import assigned, read_by
 from pyrelay.lower.passes.row_exchanges import with_exchange
 from pyrelay.lower.passes.row_extremes import with_row_extremes
 from pyrelay.lower.passes.row_lags import Nest, Touched, lags
+from pyrelay.lower.passes.written import Text, number
 from pyrelay.records import dataclass
 
 _LEAST_COLUMNS = 24  # of rows that are worth it, beside those that are filled first and last
@@ -79,27 +78,16 @@ def skewed(kernel: Kernel) -> Body:
     if not kernel.apart:
         return kernel.body
     addresses = {s.parameter for s in statements(kernel.body) if isinstance(s, Read)}
-    return _walked(kernel.body, Integers(), counted(kernel.body), addresses)
+    uses = counted(kernel.body)
 
+    def changed(loop: For, around: Integers) -> list[Statement] | None:
+        nest = None if loop.few else _nest(loop, addresses)
+        if nest is None:
+            return None
+        found = _Rows.of(nest, around, uses - counted((loop,)))
+        return [loop] if found is None else found.statements(around)
 
-def _walked(body: Body, integers: Integers, uses: Uses, addresses: set[Parameter]) -> Body:
-    out: list[Statement] = []
-    for statement in body:
-        integers.note(statement)
-        if isinstance(statement, For) and not statement.few:
-            nest = _nest(statement, addresses)
-            if nest is not None:
-                found = _Rows.of(nest, integers, uses - counted((statement,)))
-                out += (statement,) if found is None else found.statements(integers)
-                continue
-            inside = Integers(integers)
-            inside.enter(statement)
-            out.append(replace(statement, body=_walked(statement.body, inside, uses, addresses)))
-        else:
-            out.append(replace_bodies(
-                statement, lambda b: _walked(b, Integers(integers), uses, addresses)
-            ))  # fmt: skip
-    return tuple(out)
+    return with_loops(kernel.body, Integers(), changed)
 
 
 def _nest(loop: For, addresses: set[Parameter]) -> Nest | None:
@@ -205,79 +193,79 @@ class _Rows:
 
     def statements(self, integers: Integers) -> list[Statement]:
         """The rows that make no block, one at least, and the blocks."""
-        nest, out = self.nest, _Text()
+        nest, out = self.nest, Text()
         columns = out.new("subtract", nest.inner.stop, nest.inner.start)
         rows = out.new("subtract", nest.loop.stop, nest.loop.start)
-        rows = out.new("maximum", out.new("subtract", rows, _number(1)), _number(0))
-        blocks = out.new("right_shift", rows, _number(self.height.bit_length() - 1))
+        rows = out.new("maximum", out.new("subtract", rows, number(1)), number(0))
+        blocks = out.new("right_shift", rows, number(self.height.bit_length() - 1))
         ahead = self.first + (self.height - 1) * self.lag
         narrow = Local(bool_)
-        out.add(Compute(narrow, "less", (columns, _number(ahead + _LEAST_COLUMNS))))
-        blocks = out.new("where", narrow, _number(0), blocks)
+        out.add(Compute(narrow, "less", (columns, number(ahead + _LEAST_COLUMNS))))
+        blocks = out.new("where", narrow, number(0), blocks)
         made, holds = hold(self.asked, integers)
         out.body += made
-        blocks = out.new("where", holds, blocks, _number(0))
-        done = out.new("multiply", blocks, _number(self.height))
+        blocks = out.new("where", holds, blocks, number(0))
+        done = out.new("multiply", blocks, number(self.height))
         begin = out.new("subtract", nest.loop.stop, done)
         out.add(replace(nest.loop, stop=begin))
         # LLVM would write out loops of so many rows if it knew how many these are.
-        height = out.new("minimum", rows, _number(self.height))
-        block, inside = Local(i64), _Text()
-        done = inside.new("multiply", block, _number(self.height))
+        height = out.new("minimum", rows, number(self.height))
+        block, inside = Local(i64), Text()
+        done = inside.new("multiply", block, number(self.height))
         top = inside.new("add", begin, done)
         self._begin(inside, top, height)
-        self._together(inside, top, inside.new("subtract", columns, _number(ahead)))
+        self._together(inside, top, inside.new("subtract", columns, number(ahead)))
         self._finish(inside, top, height)
         body = tuple(inside.body)
-        out.add(replace(nest.loop, index=block, start=_number(0), stop=blocks, body=body))
+        out.add(replace(nest.loop, index=block, start=number(0), stop=blocks, body=body))
         return out.body
 
-    def _row(self, out: _Text, top: Operand, row: Operand) -> Copy:
+    def _row(self, out: Text, top: Operand, row: Operand) -> Copy:
         """The number of a row, with names of its own for what belongs to it."""
         names: dict[Operand, Operand] = {v: Local(v.dtype, variable=True) for v in self.own}
         names[self.nest.loop.index] = out.new("add", top, row)
         if self.nest.exchanged is not None:  # once for each row above, and by a block not at all
             odd = Local(bool_)
-            out.add(Compute(odd, "equal", (out.new("bitwise_and", row, _number(1)), _number(1))))
+            out.add(Compute(odd, "equal", (out.new("bitwise_and", row, number(1)), number(1))))
             for one, other in (self.nest.exchanged, self.nest.exchanged[::-1]):
                 address = Local(one.dtype)
                 out.add(Compute(address, "where", (odd, other, one)))
                 names[one] = address
         return Copy(names, set())
 
-    def _begin(self, out: _Text, top: Operand, height: Operand) -> None:
+    def _begin(self, out: Text, top: Operand, height: Operand) -> None:
         """What stands before the columns of each row, and those columns that it is ahead."""
-        row, inside = Local(i64), _Text()
+        row, inside = Local(i64), Text()
         copy = self._row(inside, top, row)
         inside.body += copy.body(self.nest.before)
-        below = inside.new("subtract", _number(self.height - 1), row)
+        below = inside.new("subtract", number(self.height - 1), row)
         first = self.nest.inner.start
-        ahead = inside.new("multiply", below, _number(self.lag))
-        stop = inside.new("add", first, inside.new("add", ahead, _number(self.first)))
+        ahead = inside.new("multiply", below, number(self.lag))
+        stop = inside.new("add", first, inside.new("add", ahead, number(self.first)))
         self._columns(inside, copy, first, stop)
         for local, array in self.state.items():
             inside.add(Store(array, row, copy.operand(local), False))
-        out.add(For(row, _number(0), height, tuple(inside.body)))
+        out.add(For(row, number(0), height, tuple(inside.body)))
 
-    def _finish(self, out: _Text, top: Operand, height: Operand) -> None:
+    def _finish(self, out: Text, top: Operand, height: Operand) -> None:
         """The columns that each row is behind, and what stands behind them."""
-        row, inside = Local(i64), _Text()
+        row, inside = Local(i64), Text()
         copy = self._row(inside, top, row)
         self._resume(inside, copy, row)
-        left = inside.new("multiply", row, _number(self.lag))
+        left = inside.new("multiply", row, number(self.lag))
         last = self.nest.inner.stop
         self._columns(inside, copy, inside.new("subtract", last, left), last)
         inside.body += copy.body(self.nest.after)
-        out.add(For(row, _number(0), height, tuple(inside.body)))
+        out.add(For(row, number(0), height, tuple(inside.body)))
 
-    def _columns(self, out: _Text, copy: Copy, start: Operand, stop: Operand) -> None:
+    def _columns(self, out: Text, copy: Copy, start: Operand, stop: Operand) -> None:
         index = Local(i64)
         inner = Copy(copy.names, set())
         inner.names[self.nest.inner.index] = index
         body = inner.body(self.nest.inner.body)
         out.add(replace(self.nest.inner, index=index, start=start, stop=stop, body=body))
 
-    def _resume(self, out: _Text, copy: Copy, row: Operand) -> None:
+    def _resume(self, out: Text, copy: Copy, row: Operand) -> None:
         """What a row has where it goes on."""
         out.body += copy.body(self.anew)
         for local, array in self.state.items():
@@ -290,22 +278,22 @@ class _Rows:
             else:
                 copy.names[local] = found
 
-    def _together(self, out: _Text, top: Operand, steps: Operand) -> None:
+    def _together(self, out: Text, top: Operand, steps: Operand) -> None:
         """Columns of all rows of a block, each some columns behind the row before it."""
         columns = self.nest.inner.body
         every, rows = list(statements(columns)), range(self.height)
-        copies = [self._row(out, top, _number(r)) for r in rows]
+        copies = [self._row(out, top, number(r)) for r in rows]
         first = self.nest.inner.start
         ahead = [self.first + (self.height - 1 - r) * self.lag for r in rows]
-        starts = [out.new("add", first, _number(a)) for a in ahead]
+        starts = [out.new("add", first, number(a)) for a in ahead]
         for row, copy in enumerate(copies):
-            self._resume(out, copy, _number(row))
+            self._resume(out, copy, number(row))
         for copy in copies:
             for load in self.fixed:
                 out.body += copy.body((*makers(columns, load.index), load))
         kept = self._kept(out, copies, starts)
         passed = {load: self._passed(out, load, copies[0], starts[0]) for load in self.shared}
-        step, inside = Local(i64), _Text()
+        step, inside = Local(i64), Text()
         latest: dict[tuple[int, Store], Operand] = {}
         found: dict[Load, Operand] = {}
         for row in rows:
@@ -326,7 +314,7 @@ class _Rows:
                     inside.body += copy.body((*makers(every, load.index), load))
                     known.add(load)
             found_by = [load.out for load in self.shared]
-            rest = without_unused(_without(columns, known), (*self.state, *found_by))
+            rest = without_unused(without(columns, known), (*self.state, *found_by))
             chosen = with_flat_branches(rest, set(self.state), self.extremes)
             inside.body += copy.body(chosen)
             found |= {load: copy.operand(load.out) for load in self.shared if not row}
@@ -336,18 +324,18 @@ class _Rows:
         handing += [(found[load], variables) for load, variables in passed.items()]
         inside.body += _moved(handing)
         body = tuple(inside.body)
-        out.add(replace(self.nest.inner, index=step, start=_number(0), stop=steps, body=body))
+        out.add(replace(self.nest.inner, index=step, start=number(0), stop=steps, body=body))
         for local, array in self.state.items():
             if local.variable:
                 for row in rows:
-                    out.add(Store(array, _number(row), copies[row].operand(local), False))
+                    out.add(Store(array, number(row), copies[row].operand(local), False))
 
-    def _passed(self, out: _Text, load: Load, top: Copy, start: Operand) -> list[Local]:
+    def _passed(self, out: Text, load: Load, top: Copy, start: Operand) -> list[Local]:
         """Variables for what the first row found a column ago, two columns ago, and so on."""
         variables = []
         for ago in range(1, (self.height - 1) * self.lag + 1):
             copy = Copy(top.names, set())
-            copy.names[self.nest.inner.index] = out.new("subtract", start, _number(ago))
+            copy.names[self.nest.inner.index] = out.new("subtract", start, number(ago))
             out.body += copy.body((*makers(self.nest.inner.body, load.index), load))
             variable = Local(load.out.dtype, variable=True)
             out.add(Assign(variable, copy.operand(load.out)))
@@ -355,7 +343,7 @@ class _Rows:
         return variables
 
     def _kept(
-        self, out: _Text, copies: Sequence[Copy], starts: Sequence[Operand]
+        self, out: Text, copies: Sequence[Copy], starts: Sequence[Operand]
     ) -> dict[tuple[int, Store], list[Local]]:
         """Variables for what a row stored a column ago, two columns ago, and so on, as far as any
         row reads it, with what lies there at first."""
@@ -368,7 +356,7 @@ class _Rows:
         for (row, store), most in longest.items():
             for ago in range(1, most + 1):
                 copy = Copy(copies[row].names, set())
-                copy.names[self.nest.inner.index] = out.new("subtract", starts[row], _number(ago))
+                copy.names[self.nest.inner.index] = out.new("subtract", starts[row], number(ago))
                 out.body += copy.body(makers(self.nest.inner.body, store.index))
                 found, variable = Local(store.array.dtype), Local(store.array.dtype, variable=True)
                 array = pointed(store.array, copy.operand)
@@ -376,27 +364,6 @@ class _Rows:
                 out.add(Assign(variable, found))
                 kept.setdefault((row, store), []).append(variable)
         return kept
-
-
-class _Text:
-    """Statements that are being written."""
-
-    def __init__(self) -> None:
-        self.body: list[Statement] = []
-
-    def add(self, statement: Statement) -> None:
-        """Writes a statement."""
-        self.body.append(statement)
-
-    def new(self, primitive: str, *args: Operand) -> Local:
-        """Computes an integer."""
-        out = Local(i64)
-        self.body.append(Compute(out, primitive, args))
-        return out
-
-
-def _number(value: int) -> Literal:
-    return Literal(value, i64)
 
 
 def _moved(handing: Sequence[tuple[Operand, Sequence[Local]]]) -> Iterator[Statement]:
@@ -409,10 +376,6 @@ def _moved(handing: Sequence[tuple[Operand, Sequence[Local]]]) -> Iterator[State
     for newest, variables in handing:
         moved = list(zip(variables, [aside.get(newest, newest), *variables], strict=False))
         yield from (Assign(variable, value) for variable, value in reversed(moved))
-
-
-def _without(body: Body, known: set[Statement]) -> Body:
-    return tuple(replace_bodies(s, lambda b: _without(b, known)) for s in body if s not in known)
 
 
 # -- what belongs to a row -----------------------------------------------------------------------
