@@ -66,7 +66,7 @@ from pyrelay.records import dataclass
 _LEAST_COLUMNS = 24  # of rows that are worth it, beside those that are filled first and last
 _MOST_STATEMENTS = 80  # of a round
 _MOST_ROWS = 8
-_LEAST_CYCLES = 3  # that an element waits for the one before it
+_LEAST_CYCLES = 2  # that an element waits for the one before it
 _AT_ONCE = 20  # statements of as many rows as a processor can have under way, in a cycle
 _MOST_AGO = 4  # columns
 _PLACES = frozenset(["add", "subtract", "multiply"])

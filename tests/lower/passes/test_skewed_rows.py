@@ -229,3 +229,13 @@ def test_floats_beyond_all_bounds_and_none_at_all() -> None:
     with np.errstate(invalid="ignore"):
         expected = sweep(other, nothing, nothing)
     np.testing.assert_array_equal(compiled(one, nothing, nothing), expected)
+
+
+def test_a_wait_of_two_cycles_is_one() -> None:
+    def greatest_so_far(u: Any) -> Any:
+        return np.maximum.accumulate(u, axis=1)
+
+    u = np.random.default_rng(2).random((300, 400))
+    compiled = pyrelay.jit(greatest_so_far)
+    np.testing.assert_array_equal(compiled(u), greatest_so_far(u))
+    assert str(compiled.code(u)).count("maximum(v") >= 8  # rows of a block
